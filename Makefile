@@ -23,7 +23,7 @@ export CGO_ENABLED := 0
 TOOLS := GOGC=400 $(GO)
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test lint fuzz unit sequential realtime checks bench bench-sim profile bench-scale soak test-bmv2 test-faults test-ha test-deploy test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test lint fuzz unit sequential realtime checks bench bench-sim profile bench-scale soak test-bmv2 test-tcp test-faults test-ha test-deploy test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -105,6 +105,10 @@ lint: ## gofmt, go vet, staticcheck, no function that the programs do not reach,
 test-bmv2: build ## the same data-plane and end-to-end tests on simple_switch_grpc (root, Mininet)
 	@command -v simple_switch_grpc >/dev/null || { echo "simple_switch_grpc is not on the PATH: install p4lang's packages, see README"; exit 1; }
 	HEADGATE_BMV2=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/...
+
+test-tcp: build ## Söze and PrioPlus in Linux' TCP: the laws by traces, applications' connections by weight and by priority (root, minutes)
+	$(GO) test -v -count=1 ./hosts/tcp/...
+	$(GO) test -v -count=1 -timeout 20m -run 'Applications|AgentRestarts|Priorities' ./tests/firstfabric
 
 test-faults: ## kill, freeze and cut a fabric of processes, embedded and BMv2: lost packets (root; minutes)
 	HEADGATE_FAULTS=1 $(GO) test -v -count=1 -timeout 30m ./tests/faults

@@ -51,7 +51,7 @@ func (a *Agent) look(now units.Time) error {
 		key := agent.FlowKey{Src: k.Key.Src.Addr(), Dst: k.Key.Dst.Addr(), SrcPort: k.Key.Src.Port(), DstPort: k.Key.Dst.Port()}
 		f := before[key]
 		if f == nil || f.Started != k.Started {
-			f = &flow{order: kernel.Order{Weight: k.Weight, Held: k.Held}, changed: now}
+			f = &flow{order: kernel.Order{Weight: k.Weight, Channel: k.Channel, Held: k.Held}, changed: now}
 		}
 		if f.Acked != k.Acked {
 			f.changed = now
@@ -127,7 +127,7 @@ func (v view) Hold(_ units.Time, key agent.FlowKey, held bool) error {
 }
 
 func (v view) SetChannel(_ units.Time, key agent.FlowKey, c channel.Channel) error {
-	return v.change(key, func(o *kernel.Order) { o.Target, o.Limit, o.Held = c.Target, c.Limit, false })
+	return v.change(key, func(o *kernel.Order) { o.Channel, o.Held = c, false })
 }
 
 func (v view) DropChannel(_ units.Time, key agent.FlowKey) error { return v.Hold(v.now, key, true) }

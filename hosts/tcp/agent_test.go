@@ -108,6 +108,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"netns", func(o *Options) error { o.Netns = "x"; return nil }, `--name ""`},
 		{"mark", func(o *Options) error { return o.addMark("0") }, `mark "0"`},
 		{"mark's weight", func(o *Options) error { return o.addMark("1,weight=x") }, `weight "x"`},
+		{"priority without base", func(o *Options) error { o.Default.Priority = 2; return nil }, "--base-rtt 0s"},
+		{"mark's priority", func(o *Options) error { return o.addMark("1,priority=0") }, `priority "0"`},
 		{"mark's key", func(o *Options) error { return o.addMark("1,colour=x") }, `key "colour"`},
 		{"cgroup", func(o *Options) error { return o.addCgroup("/proc") }, `"/proc": want a folder of a cgroup v2`},
 	} {

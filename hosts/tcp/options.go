@@ -5,6 +5,7 @@ package tcp
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +17,10 @@ import (
 	"github.com/headgate/headgate/api/client"
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/hosts/law/prioplus"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/hosts/tcp/kernel"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/units"
@@ -24,11 +28,18 @@ import (
 
 // Class is what connections have that the controller says nothing of.
 type Class struct {
-	Law    kernel.Law
 	App    string
 	Weight float64
-	// Priority is PrioPlus' virtual priority; 0 for Söze.
+	// Priority is PrioPlus' virtual priority, from 1 on, larger is higher; 0 for Söze.
 	Priority int
+}
+
+// law returns the law of a class's connections.
+func (c Class) law() kernel.Law {
+	if c.Priority > 0 {
+		return kernel.PrioPlus
+	}
+	return kernel.Soze
 }
 
 // Options say how the machine's connections are governed. They are set by flags, see AddFlags, and checked by Check.
@@ -47,6 +58,9 @@ type Options struct {
 	Soze soze.Params
 	Unit units.Time
 
+	BaseRTT  units.Time   // of the fabric's empty paths, for PrioPlus; 0 until the controller says it
+	Channels channel.Plan // how delays are divided among priorities; the zero value stretches the paper's
+
 	For, Interval time.Duration
 
 	flags *pflag.FlagSet
@@ -61,7 +75,7 @@ type placed[T any] struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		Default: Class{Law: kernel.Soze, Weight: 1},
+		Default: Class{Weight: 1},
 		Soze:    soze.Params{M: soze.DefaultM}, Interval: time.Second,
 	}
 }
@@ -85,8 +99,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Detach, "detach", o.Detach, "remove what an agent of this --name and --netns left in the kernel, and end; running connections keep their law")
 	fs.Float64Var(&o.Default.Weight, "weight", o.Default.Weight, "weight of connections that nothing else gives one")
 	fs.StringVar(&o.Default.App, "app", o.Default.App, "application that such connections belong to, for budgets")
-	fs.Var(text{"PATH[,KEY=VALUE]", o.addCgroup}, "cgroup", "govern connections of a cgroup v2 folder and those below it, with weight=W and app=NAME of its own; repeatable (default: all cgroups)")
-	fs.Var(text{"MARK[,KEY=VALUE]", o.addMark}, "mark", "weight=W and app=NAME of connections of sockets with this mark (SO_MARK), above their cgroup's; repeatable")
+	fs.IntVar(&o.Default.Priority, "priority", o.Default.Priority, "govern such connections by PrioPlus with this virtual priority, 1 and up, larger is higher (default: by Söze)")
+	fs.Var(text{"PATH[,KEY=VALUE]", o.addCgroup}, "cgroup", "govern connections of a cgroup v2 folder and those below it, with weight=W, priority=N and app=NAME of its own; repeatable (default: all cgroups)")
+	fs.Var(text{"MARK[,KEY=VALUE]", o.addMark}, "mark", "weight=W, priority=N and app=NAME of connections of sockets with this mark (SO_MARK), above their cgroup's; repeatable")
 	fs.Var(units.Flag{Value: &o.Rate}, "rate", "rate of the link, which no connection exceeds")
 	fs.Var(units.Flag{Value: &o.Soze.P}, "p", "Söze: queueing delay of a link that one flow fills (default: the paper's 3us times 40Gbps over --rate, at least 3us)")
 	fs.Var(units.Flag{Value: &o.Soze.K}, "k", "Söze: range of queueing delay from rate per weight alpha to beta (default: 37us stretched as p)")
@@ -94,6 +109,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(units.Flag{Value: &o.Soze.Beta}, "beta", "Söze: lowest rate per unit of weight (default: alpha/100)")
 	fs.Float64Var(&o.Soze.M, "m", o.Soze.M, "Söze: exponent per round trip, above 0 and below 2")
 	fs.Var(units.Flag{Value: &o.Unit}, "maxqd-unit", "unit of maxQD: the switches' clock tick shifted by their scale (default: what a fabric with this p and k has)")
+	fs.Var(units.Flag{Value: &o.BaseRTT}, "base-rtt", "PrioPlus: round trip of a full packet on an empty path (default: the controller's)")
+	fs.Var(units.Flag{Value: &o.Channels.Fluctuation}, "fluctuation", "PrioPlus: A, how far flows of a priority swing the delay (default: the paper's 3.2us times 40Gbps over --rate)")
+	fs.Var(units.Flag{Value: &o.Channels.Noise}, "noise", "PrioPlus: B, how far a measured delay is off (default: 0.8us stretched as A)")
 	fs.DurationVar(&o.For, "for", o.For, "how long to run (default: until interrupted)")
 	fs.DurationVar(&o.Interval, "interval", o.Interval, "time between lines")
 }
@@ -101,12 +119,48 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // paperRate is the rate that Söze's times are for.
 const paperRate = 40 * units.Gbps
 
-// params returns what the flags come to.
-func (o *Options) params() (p soze.Params, unit units.Time, err error) {
-	if o.Rate <= 0 {
-		return p, 0, fmt.Errorf("--rate %v: want the link's rate, more than 0", o.Rate)
+// flow returns what the laws may know of each connection.
+func (o *Options) flow() law.Flow {
+	return law.Flow{Rate: o.Rate, MSS: 1448, BaseRTT: o.BaseRTT, Scale: max(1, float64(paperRate)/float64(o.Rate))}
+}
+
+// channel returns the channel of a virtual priority while the controller has given none.
+func (o *Options) channel(priority int) (channel.Channel, error) {
+	f, paper := o.flow(), channel.Paper(o.BaseRTT)
+	plan := o.Channels
+	plan.Base = o.BaseRTT
+	if plan.Fluctuation == 0 {
+		plan.Fluctuation = f.Stretch(paper.Fluctuation)
 	}
-	p = param.For[soze.Params](law.Flow{Rate: o.Rate, MSS: 1448, Scale: max(1, float64(paperRate)/float64(o.Rate))})
+	if plan.Noise == 0 {
+		plan.Noise = f.Stretch(paper.Noise)
+	}
+	return plan.Channel(priority)
+}
+
+// params returns what the flags come to. Without a base round trip PrioPlus has no parameters.
+func (o *Options) params() (v kernel.Params, err error) {
+	if o.Rate <= 0 {
+		return v, fmt.Errorf("--rate %v: want the link's rate, more than 0", o.Rate)
+	}
+	if v.Soze, v.Unit, err = o.soze(); err != nil || o.BaseRTT == 0 {
+		return v, err
+	}
+	f := o.flow()
+	f.Rand = rand.New(rand.NewPCG(0, 0)) // which the kernel's law does not use
+	c, err := o.channel(max(o.Default.Priority, 1))
+	if err != nil {
+		return v, fmt.Errorf("--fluctuation, --noise: %w", err)
+	}
+	f.Target, f.Limit = c.Target, c.Limit
+	v.Swift, v.PrioPlus = param.For[swift.Params](f), param.For[prioplus.Params](f)
+	v.PrioPlus.Tolerance = max(v.PrioPlus.Tolerance, min(o.Channels.Noise, (f.Target-f.BaseRTT)/2)) // noise is on the base, too
+	return v, errors.Join(param.Check(v.Swift.Visit), param.Check(v.PrioPlus.Visit))
+}
+
+// soze returns Söze's parameters and the unit of maxQD.
+func (o *Options) soze() (p soze.Params, unit units.Time, err error) {
+	p = param.For[soze.Params](o.flow())
 	p.M, p.Alpha = o.Soze.M, o.Rate
 	for _, f := range []struct{ at, given *units.Time }{{&p.P, &o.Soze.P}, {&p.K, &o.Soze.K}} {
 		if *f.given != 0 {
@@ -134,10 +188,19 @@ func (o *Options) params() (p soze.Params, unit units.Time, err error) {
 // Check returns every fault at once, each naming the flag, the value and what is allowed.
 func (o *Options) Check() error {
 	var errs []error
-	_, _, err := o.params()
+	_, err := o.params()
 	errs = append(errs, err)
 	if err := soze.CheckWeight(o.Default.Weight); err != nil {
 		errs = append(errs, fmt.Errorf("--weight: %w", err))
+	}
+	if n := o.Default.Priority; n < 0 || n > channel.MaxPriority {
+		errs = append(errs, fmt.Errorf("--priority %d: want 1 to %d, or 0 for Söze", n, channel.MaxPriority))
+	}
+	if o.BaseRTT < 0 || o.BaseRTT > 10*units.Second {
+		errs = append(errs, fmt.Errorf("--base-rtt %v: want more than 0 and at most 10s", o.BaseRTT))
+	}
+	if o.BaseRTT == 0 && o.Controller == "" && o.prioritises() {
+		errs = append(errs, errors.New("--base-rtt 0s: priorities want the round trip of an empty path, or --controller, which tells it"))
 	}
 	if o.Controller != "" && o.Name == "" {
 		errs = append(errs, errors.New(`--name "": --controller wants the host's name in the fabric's configuration`))
@@ -157,11 +220,22 @@ func (o *Options) Check() error {
 	return errors.Join(errs...)
 }
 
+// prioritises reports whether a class has a virtual priority.
+func (o *Options) prioritises() bool {
+	with := o.Default.Priority > 0
+	for _, g := range o.cgroups {
+		with = with || g.Priority > 0
+	}
+	for _, m := range o.marks {
+		with = with || m.Priority > 0
+	}
+	return with
+}
+
 // place reads what --cgroup and --mark have in common: where, and the class there. A field that is not given
 // is the default's at the end.
 func place(s string) (at string, c Class, err error) {
 	at, rest, more := strings.Cut(s, ",")
-	c.Law = kernel.Soze
 	for field := range strings.SplitSeq(rest, ",") {
 		if !more {
 			break
@@ -175,10 +249,14 @@ func place(s string) (at string, c Class, err error) {
 			if err := soze.CheckWeight(c.Weight); err != nil {
 				return "", c, err
 			}
+		case "priority":
+			if c.Priority, err = strconv.Atoi(value); err != nil || c.Priority < 1 || c.Priority > channel.MaxPriority {
+				return "", c, fmt.Errorf("priority %q: want 1 to %d", value, channel.MaxPriority)
+			}
 		case "app":
 			c.App = value
 		default:
-			return "", c, fmt.Errorf("key %q: want weight or app", key)
+			return "", c, fmt.Errorf("key %q: want weight, priority or app", key)
 		}
 	}
 	return at, c, nil
@@ -229,6 +307,9 @@ func (o *Options) resolve() (classes []Class, cgroups []kernel.Cgroup, err error
 		}
 		if c.App == "" {
 			c.App = o.Default.App
+		}
+		if c.Priority == 0 {
+			c.Priority = o.Default.Priority
 		}
 		classes = append(classes, c)
 		return uint32(len(classes) - 1)

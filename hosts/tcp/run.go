@@ -104,26 +104,39 @@ func attach(o *Options, log *slog.Logger) (*governor, error) {
 		return nil, err
 	}
 	g.agent = Agent{kernel: g.kernel, classes: classes}
-	for i, c := range classes {
-		err = errors.Join(err, g.kernel.SetClass(uint32(i), kernel.Class{Law: c.Law, Weight: c.Weight}))
-	}
 	marks := map[uint32]uint32{}
 	for i, m := range o.marks {
 		marks[m.at] = uint32(len(classes) - len(o.marks) + i)
 	}
-	if err := errors.Join(err, g.kernel.SetMarks(marks), g.setParams()); err != nil {
+	if err := errors.Join(g.kernel.SetMarks(marks), g.setParams()); err != nil {
 		return nil, err
 	}
 	log.Info("connections that begin now are governed", "cgroups", len(cgroups), "classes", len(classes), "adopted", g.kernel.Adopted)
 	return g, nil
 }
 
+// setParams tells the kernel the classes and the parameters.
 func (g *governor) setParams() error {
-	p, unit, err := g.o.params()
+	p, err := g.o.params()
 	if err != nil {
 		return err
 	}
-	return g.kernel.SetParams(p, unit, g.netns)
+	p.Netns = g.netns
+	for i, c := range g.agent.classes {
+		k := kernel.Class{Law: c.law(), Weight: c.Weight}
+		switch {
+		case c.Priority > 0 && g.o.BaseRTT > 0:
+			if k.Channel, err = g.o.channel(c.Priority); err != nil {
+				return err
+			}
+		case c.Priority > 0:
+			k.Law = kernel.Other // until the controller has told the base round trip
+		}
+		if err := g.kernel.SetClass(uint32(i), k); err != nil {
+			return err
+		}
+	}
+	return g.kernel.SetParams(p)
 }
 
 // adopt takes the fabric's parameters, as remote.Options has it.
@@ -131,7 +144,8 @@ func (g *governor) adopt(_ context.Context, list []*headgatev1.HostParameter) er
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_, err := standalone.Adopt(g.o.flags, "soze", list, g.log)
-	if err = errors.Join(err, g.setParams()); err != nil {
+	_, more := standalone.Adopt(g.o.flags, "prioplus", list, g.log)
+	if err = errors.Join(err, more, g.setParams()); err != nil {
 		return fmt.Errorf("the fabric's parameters: %w", err)
 	}
 	return nil

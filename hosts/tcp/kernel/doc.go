@@ -7,4 +7,4 @@
 // connections are governed while no agent runs.
 package kernel
 
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -no-global-types -tags linux -cflags "-O2 -g -mcpu=v3 -Wall -Werror" -type params -type soze_params -type class -type flow_key -type order -type flow program headgate.bpf.c
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -no-global-types -tags linux -cflags "-O2 -g -mcpu=v3 -Wall -Werror" -type params -type soze_params -type prio_params -type prio_channel -type class -type flow_key -type order -type flow program headgate.bpf.c

@@ -7,6 +7,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "prioplus.h"
 #include "soze.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -16,6 +17,7 @@ enum law { KERNELS, SOZE, PRIOPLUS };
 /* What user space sets for all connections. */
 struct params {
 	struct soze_params soze;
+	struct prio_params prio;
 	__u64 unit;         /* of maxQD, ns */
 	__u64 netns;        /* cookie of the only network namespace that is governed, 0 for all */
 	__u8 name[3][16];   /* of the congestion controls, by law */
@@ -25,7 +27,7 @@ struct params {
 struct class {
 	__u32 law, priority;
 	__s64 lg_weight;
-	__u64 target, limit; /* PrioPlus' channel, ns */
+	struct prio_channel channel;
 };
 
 struct flow_key {
@@ -36,7 +38,7 @@ struct flow_key {
 /* What user space tells one connection to do. */
 struct order {
 	__s64 lg_weight;
-	__u64 target, limit;
+	struct prio_channel channel;
 	__u32 held, unused;
 };
 
@@ -44,6 +46,7 @@ struct order {
 struct flow {
 	__u64 started, acked, rate, rtt, least_rtt, max_qd;
 	__s64 lg_weight;
+	struct prio_channel channel;
 	__u32 retransmits, class, law, crowded, held, unused;
 };
 
@@ -52,7 +55,8 @@ struct conn {
 	struct flow_key key;
 	struct order order;
 	struct soze_flow soze;
-	__u64 looked, acked, rtt, least_rtt, window_acc;
+	struct prio_flow prio;
+	__u64 looked, acked, rtt, least_rtt, window_acc, stop_seq;
 	__u32 class, law;
 	__u32 seen, segments; /* the sum of maxQD over the data segments since the last echo, and their number */
 	__u16 mean, echo;     /* the mean echoed last, and what the peer echoed */
@@ -75,7 +79,7 @@ FN struct params *the_params(void)
 	return bpf_map_lookup_elem(&parameters, &zero);
 }
 
-/* The option's wire form: package int/maxqd has the same, and says what the fields are. */
+/* The option's wire form: package tests/tcpoption has the same, and says what the fields are. */
 #define OPTION_KIND 254
 #define OPTION_EXID 0x4847
 struct option {
@@ -126,15 +130,14 @@ FN void establish(struct bpf_sock_ops *ctx, struct params *p, struct conn *c)
 	if (mark && marked)
 		index = *marked;
 	k = bpf_map_lookup_elem(&classes, &index);
-	if (!k || (k->law == SOZE && !c->agreed)) {
+	if (!k || k->law == KERNELS || (k->law == SOZE && !c->agreed)) {
 		set_flags(ctx, 0, c->agreed ? 0 : OPTION_FLAGS);
 		return;
 	}
 	c->class = index;
-	c->law = k->law == PRIOPLUS ? PRIOPLUS : SOZE;
+	c->law = k->law == PRIOPLUS ? PRIOPLUS : SOZE; /* bounded, for the verifier */
 	c->order.lg_weight = k->lg_weight;
-	c->order.target = k->target;
-	c->order.limit = k->limit;
+	c->order.channel = k->channel;
 	fill_key(ctx, &c->key);
 	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, p->name[c->law], sizeof(p->name[0])))
 		c->law = KERNELS;
@@ -259,6 +262,7 @@ FN int exchange(struct conn *c, const struct tcp_sock *tp, __u64 now, __u64 max_
 	f->least_rtt = c->least_rtt;
 	f->max_qd = max_qd;
 	f->lg_weight = c->order.lg_weight;
+	f->channel = c->order.channel;
 	f->retransmits = tp->total_retrans;
 	f->class = c->class;
 	f->law = c->law;
@@ -347,6 +351,77 @@ void BPF_PROG(soze_cong_control, struct sock *sk)
 		allow(sk, c, c->soze.window, c->soze.rate);
 }
 
+/* A connection has no packets without data to probe with. While PrioPlus wants it stopped, two segments are in
+ * flight at a time: two, for one would wait for the receiver's delayed acknowledgement. Their round trip is the
+ * probe's answer, and the pace keeps the next two back until its time. */
+#define PROBE_SEGMENTS 2
+
+FN void prio_allow(struct sock *sk, struct conn *c, const struct prio_params *p, __u64 now)
+{
+	struct prio_flow *f = &c->prio;
+	__u64 mss = f->mss, bytes = PROBE_SEGMENTS * mss, window = f->window >> WINDOW_BITS, gap;
+	if (c->order.held) {
+		allow(sk, c, 0, HELD_RATE);
+	} else if (f->stopped) {
+		gap = f->rtt + (f->probe_at > now ? f->probe_at - now : 0);
+		allow(sk, c, 0, max(bytes * NS / max(gap, 1), 1));
+	} else {
+		allow(sk, c, window, window < bytes ? max(window * NS / max(f->rtt, 1), 1) : p->line_rate);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(prio_init, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct params *p = the_params();
+	struct prio_ack a = {};
+	if (!c || !p)
+		return;
+	a.now = bpf_ktime_get_ns();
+	a.random = (__u64)bpf_get_prandom_u32() << 32;
+	prio_start(&c->prio, &p->prio, &c->order.channel, &a, tp->mss_cache);
+	sk->sk_pacing_status = 1;
+	prio_allow(sk, c, &p->prio, a.now);
+}
+
+SEC("struct_ops")
+void BPF_PROG(prio_cong_control, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct params *p = the_params();
+	struct prio_ack a = {};
+	int was;
+	if (!c || !p || !c->rtt)
+		return;
+	a.now = bpf_ktime_get_ns();
+	a.rtt = c->rtt;
+	a.random = (__u64)bpf_get_prandom_u32() << 32;
+	a.acked_seq = tp->bytes_acked;
+	a.acked = a.acked_seq - c->acked;
+	c->acked = a.acked_seq;
+	a.sent_seq = a.acked_seq + (tp->snd_nxt - tp->snd_una);
+	a.inflight = inflight(tp);
+	c->prio.mss = tp->mss_cache;
+	exchange(c, tp, a.now, 0, c->prio.stopped ? 0 : (c->prio.window >> WINDOW_BITS) * NS / max(a.rtt, 1), 0);
+	was = c->prio.stopped;
+	a.probe = was && a.acked_seq > c->stop_seq;
+	c->prio.rtt = a.rtt;
+	prio_ack(&c->prio, &p->prio, &c->order.channel, &a);
+	if (c->lost) {
+		prio_loss(&c->prio, &p->prio, &c->order.channel, &a);
+		c->lost = 0;
+	}
+	if (c->prio.stopped && (!was || a.probe))
+		c->stop_seq = a.sent_seq;
+	prio_allow(sk, c, &p->prio, a.now);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(prio_min_tso_segs, struct sock *sk) { return PROBE_SEGMENTS; }
+
 SEC("struct_ops")
 __u32 BPF_PROG(law_ssthresh, struct sock *sk) { return 0x7fffffff; }
 
@@ -354,7 +429,7 @@ SEC("struct_ops")
 __u32 BPF_PROG(law_undo_cwnd, struct sock *sk) { return ((struct tcp_sock *)sk)->snd_cwnd; }
 
 SEC("struct_ops")
-__u32 BPF_PROG(law_min_tso_segs, struct sock *sk) { return 1; }
+__u32 BPF_PROG(soze_min_tso_segs, struct sock *sk) { return 1; }
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops soze = {
@@ -364,6 +439,18 @@ struct tcp_congestion_ops soze = {
 	.set_state = (void *)law_set_state,
 	.ssthresh = (void *)law_ssthresh,
 	.undo_cwnd = (void *)law_undo_cwnd,
-	.min_tso_segs = (void *)law_min_tso_segs,
+	.min_tso_segs = (void *)soze_min_tso_segs,
 	.name = "soze",
+};
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops prioplus = {
+	.init = (void *)prio_init,
+	.cong_control = (void *)prio_cong_control,
+	.pkts_acked = (void *)law_pkts_acked,
+	.set_state = (void *)law_set_state,
+	.ssthresh = (void *)law_ssthresh,
+	.undo_cwnd = (void *)law_undo_cwnd,
+	.min_tso_segs = (void *)prio_min_tso_segs,
+	.name = "prioplus",
 };

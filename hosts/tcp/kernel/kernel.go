@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -43,7 +44,7 @@ type Kernel struct {
 }
 
 // laws are the congestion controls by their map in the object.
-var laws = map[Law]string{Soze: "soze"}
+var laws = map[Law]string{Soze: "soze", PrioPlus: "prioplus"}
 
 // controlName returns the name of a law's congestion control: at most 15 letters, digits, dots and underscores.
 func controlName(l Law, name string) string {
@@ -125,22 +126,18 @@ const last = "parameters"
 
 // load loads the object, attaches its parts and pins them in dir.
 func (k *Kernel) load(cfg Config, dir string) error {
-	spec, err := loadProgram()
+	shared, err := part(nil, "", func(*ebpf.CollectionSpec) error { return nil })
 	if err != nil {
 		return err
 	}
+	defer shared.Close()
 	for l, name := range laws {
-		if err := rename(spec.Maps[name], name, k.names[l]); err != nil {
+		c, err := part(shared.Maps, name, func(s *ebpf.CollectionSpec) error { return rename(s.Maps[name], name, k.names[l]) })
+		if err != nil {
 			return err
 		}
-	}
-	c, err := ebpf.NewCollection(spec)
-	if err != nil {
-		return explain(err)
-	}
-	defer c.Close()
-	for l, name := range laws {
 		on, err := link.AttachStructOps(link.StructOpsOptions{Map: c.Maps[name]})
+		c.Close()
 		if errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("a congestion control %q is there already: is another agent running, or one of another name?", k.names[l])
 		}
@@ -149,18 +146,18 @@ func (k *Kernel) load(cfg Config, dir string) error {
 		}
 	}
 	for i, g := range cfg.Cgroups {
-		p, err := sockops(g, c)
+		c, err := part(shared.Maps, sockops, func(s *ebpf.CollectionSpec) error { return s.Variables["cgroup_class"].Set(g.Class) })
 		if err != nil {
 			return err
 		}
-		on, err := link.AttachCgroup(link.CgroupOptions{Path: g.Path, Attach: ebpf.AttachCGroupSockOps, Program: p})
+		on, err := link.AttachCgroup(link.CgroupOptions{Path: g.Path, Attach: ebpf.AttachCGroupSockOps, Program: c.Programs[sockops]})
+		c.Close()
 		if err := pinLink(on, err, filepath.Join(dir, fmt.Sprintf("cgroup-%d", i))); err != nil {
 			return fmt.Errorf("cgroup %s: %w", g.Path, err)
 		}
-		p.Close()
 	}
 	for _, name := range []string{"classes", "marks", "orders", "flows", last} {
-		if err := c.Maps[name].Pin(filepath.Join(dir, name)); err != nil {
+		if err := shared.Maps[name].Pin(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
@@ -168,36 +165,39 @@ func (k *Kernel) load(cfg Config, dir string) error {
 	return err
 }
 
-// sockops loads a copy of the sockops program for a cgroup, over the same maps.
-func sockops(g Cgroup, c *ebpf.Collection) (*ebpf.Program, error) {
+// sockops is the name of the program that is attached to cgroups.
+const sockops = "headgate"
+
+// part loads a law, the sockops program, or for "" neither, over shared maps. The library finds a congestion
+// control's programs by the operation that they are for, so the laws must not be in one collection.
+func part(shared map[string]*ebpf.Map, name string, change func(*ebpf.CollectionSpec) error) (*ebpf.Collection, error) {
 	spec, err := loadProgram()
 	if err != nil {
 		return nil, err
 	}
-	if err := spec.Variables["cgroup_class"].Set(g.Class); err != nil {
+	if err := change(spec); err != nil {
 		return nil, err
 	}
-	const name = "headgate"
-	only := &ebpf.CollectionSpec{
-		Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{name: spec.Programs[name]},
-		Variables: spec.Variables, Types: spec.Types, ByteOrder: spec.ByteOrder,
+	for p := range spec.Programs {
+		of, _, _ := strings.Cut(p, "_")
+		if mine := name != "" && (strings.HasPrefix(name, of) || of == "law" && name != sockops); !mine {
+			delete(spec.Programs, p)
+		}
 	}
-	shared := map[string]*ebpf.Map{}
+	replace := map[string]*ebpf.Map{}
 	for m, s := range spec.Maps {
-		if s.Type == ebpf.StructOpsMap {
-			continue
-		}
-		only.Maps[m] = s
-		if m != ".rodata" {
-			shared[m] = c.Maps[m]
+		switch {
+		case s.Type == ebpf.StructOpsMap && m != name:
+			delete(spec.Maps, m)
+		case s.Type != ebpf.StructOpsMap && !strings.HasPrefix(m, ".") && shared != nil:
+			replace[m] = shared[m]
 		}
 	}
-	own, err := ebpf.NewCollectionWithOptions(only, ebpf.CollectionOptions{MapReplacements: shared})
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
 	if err != nil {
 		return nil, explain(err)
 	}
-	defer own.Close()
-	return own.DetachProgram(name), nil
+	return c, nil
 }
 
 func pinLink(l link.Link, err error, path string) error {

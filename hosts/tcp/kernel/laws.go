@@ -10,7 +10,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/headgate/headgate/hosts/law/prioplus"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/units"
 )
 
@@ -37,25 +40,32 @@ func weight(lg int64) float64 {
 	return w
 }
 
-// SetParams sets the parameters of Söze for all connections, the unit of maxQD and the network namespace whose
-// connections are governed, by its cookie; 0 for all.
-func (k *Kernel) SetParams(p soze.Params, unit units.Time, netns uint64) error {
-	v := programParams{Unit: nanos(unit), Netns: netns}
-	v.Soze = sozeParams(p)
+// Params are the laws' parameters, for all connections alike.
+type Params struct {
+	Soze soze.Params
+	Unit units.Time // of maxQD
+	// PrioPlus and Swift underneath it; each connection has a channel of its own.
+	PrioPlus prioplus.Params
+	Swift    swift.Params
+	Netns    uint64 // cookie of the network namespace whose connections are governed; 0 for all
+}
+
+// SetParams sets the parameters.
+func (k *Kernel) SetParams(p Params) error {
+	v := programParams{Unit: nanos(p.Unit), Netns: p.Netns, Soze: sozeParams(p.Soze), Prio: prioParams(p.PrioPlus, p.Swift)}
 	for l, name := range k.names {
 		for i, c := range []byte(name) {
 			v.Name[l][i] = c
 		}
 	}
 	if v.Unit == 0 {
-		return fmt.Errorf("maxQD unit %v: want a nanosecond at least", unit)
+		return fmt.Errorf("maxQD unit %v: want a nanosecond at least", p.Unit)
 	}
 	return k.maps.Parameters.Put(uint32(0), &v)
 }
 
 // sozeParams converts parameters that soze.New takes.
 func sozeParams(p soze.Params) (v programSozeParams) {
-	bytesPerSecond := func(r units.Rate) float64 { return float64(r) / 8 }
 	v.P, v.K = nanos(p.P), max(nanos(p.K), 1)
 	v.LgAlpha, v.LgBeta = lg(bytesPerSecond(p.Alpha)), lg(bytesPerSecond(p.Beta))
 	span := float64(v.LgAlpha-v.LgBeta) / (1 << lgBits)
@@ -67,11 +77,28 @@ func sozeParams(p soze.Params) (v programSozeParams) {
 	return v
 }
 
+func bytesPerSecond(r units.Rate) float64 { return float64(r) / 8 }
+
+// prioParams converts parameters that prioplus.New and swift.New take.
+func prioParams(p prioplus.Params, s swift.Params) programPrioParams {
+	return programPrioParams{
+		BaseRtt: nanos(p.BaseRTT), Tolerance: nanos(p.Tolerance), LineRate: uint64(bytesPerSecond(p.LineRate)),
+		Increase: uint64(s.Increase), LinearStart: uint64(p.LinearStart), Beta: uint64(s.Beta * (1 << oneBits)), MaxMdf: uint64(s.MaxMDF * (1 << oneBits)),
+		Filter: uint32(p.Filter), RetxReset: uint32(s.RetxReset),
+		CountDown: uint32((p.LineRate.In(p.BaseRTT) + p.LinearStart - 1) / max(p.LinearStart, 1)),
+	}
+}
+
+// toChannel converts a channel, which has no limit where that is the time's largest.
+func toChannel(c channel.Channel) programPrioChannel {
+	return programPrioChannel{Target: nanos(c.Target), Limit: nanos(c.Limit)}
+}
+
 // Class is what connections are given that the controller says nothing of.
 type Class struct {
-	Law           Law
-	Weight        float64
-	Target, Limit units.Time
+	Law     Law
+	Weight  float64
+	Channel channel.Channel // PrioPlus'
 }
 
 // MaxClasses bounds the classes.
@@ -79,7 +106,7 @@ const MaxClasses = 64
 
 // SetClass sets a class, 0 to MaxClasses - 1.
 func (k *Kernel) SetClass(i uint32, c Class) error {
-	return k.maps.Classes.Put(i, &programClass{Law: uint32(c.Law), LgWeight: lg(c.Weight), Target: nanos(c.Target), Limit: nanos(c.Limit)})
+	return k.maps.Classes.Put(i, &programClass{Law: uint32(c.Law), LgWeight: lg(c.Weight), Channel: toChannel(c.Channel)})
 }
 
 // SetMarks gives connections of sockets with a mark a class, by mark; no mark is 0.
@@ -111,14 +138,14 @@ func (k Key) wire() programFlowKey {
 
 // Order is what a connection is told to do.
 type Order struct {
-	Weight        float64
-	Target, Limit units.Time
-	Held          bool // sends next to nothing
+	Weight  float64
+	Channel channel.Channel
+	Held    bool // sends next to nothing
 }
 
 // Tell tells a connection what to do, which it hears with its next acknowledgement.
 func (k *Kernel) Tell(key Key, o Order) error {
-	v := programOrder{LgWeight: lg(o.Weight), Target: nanos(o.Target), Limit: nanos(o.Limit)}
+	v := programOrder{LgWeight: lg(o.Weight), Channel: toChannel(o.Channel)}
 	if o.Held {
 		v.Held = 1
 	}
@@ -137,6 +164,7 @@ type Flow struct {
 	RTT, LeastRTT units.Time
 	MaxQD         units.Time
 	Retransmits   uint32
+	Channel       channel.Channel
 	Crowded, Held bool
 	Started       time.Duration // by the monotonic clock
 }
@@ -155,6 +183,7 @@ func (k *Kernel) Flows() ([]Flow, error) {
 			Key: Key{addr(key.Src, key.SrcPort), addr(key.Dst, key.DstPort)}, Law: Law(v.Law), Class: v.Class, Weight: weight(v.LgWeight),
 			Acked: units.Bytes(v.Acked), Rate: units.Rate(8 * v.Rate), RTT: units.Time(v.Rtt) * units.Nanosecond,
 			LeastRTT: units.Time(v.LeastRtt) * units.Nanosecond, MaxQD: units.Time(v.MaxQd) * units.Nanosecond,
+			Channel:     channel.Channel{Target: units.Time(v.Channel.Target) * units.Nanosecond, Limit: units.Time(v.Channel.Limit) * units.Nanosecond},
 			Retransmits: v.Retransmits, Crowded: v.Crowded != 0, Held: v.Held != 0, Started: time.Duration(v.Started),
 		})
 	}

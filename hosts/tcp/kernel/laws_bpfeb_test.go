@@ -13,6 +13,65 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type lawsPrioStep struct {
+	_      structs.HostLayout
+	Params struct {
+		_           structs.HostLayout
+		BaseRtt     uint64
+		Tolerance   uint64
+		LineRate    uint64
+		Increase    uint64
+		LinearStart uint64
+		Beta        uint64
+		MaxMdf      uint64
+		Filter      uint32
+		RetxReset   uint32
+		CountDown   uint32
+		Unused      uint32
+	}
+	Channel struct {
+		_      structs.HostLayout
+		Target uint64
+		Limit  uint64
+	}
+	Flow struct {
+		_         structs.HostLayout
+		Window    uint64
+		Flows     uint64
+		Scale     uint64
+		Extra     uint64
+		Rtt       uint64
+		LastAt    uint64
+		ProbeAt   uint64
+		RoundEnd  uint64
+		RoundAt   uint64
+		Mss       uint32
+		CountDown uint32
+		Over      uint32
+		Losses    uint32
+		Dual      uint32
+		Stopped   uint32
+		Waiting   uint32
+		Lowered   uint32
+		Begun     uint32
+		Unused    uint32
+	}
+	Ack struct {
+		_        structs.HostLayout
+		Now      uint64
+		Rtt      uint64
+		Acked    uint64
+		Inflight uint64
+		AckedSeq uint64
+		SentSeq  uint64
+		Random   uint64
+		Probe    uint32
+		Unused   uint32
+	}
+	Event uint32
+	Mss   uint32
+}
+
 type lawsSozeStep struct {
 	_      structs.HostLayout
 	Params struct {
@@ -62,7 +121,8 @@ type lawsSozeStep struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	lawsProgSoze = "soze"
+	lawsProgPrioplus = "prioplus"
+	lawsProgSoze     = "soze"
 )
 
 // loadLaws returns the embedded CollectionSpec for laws.
@@ -107,7 +167,8 @@ type lawsSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type lawsProgramSpecs struct {
-	Soze *ebpf.ProgramSpec `ebpf:"soze"`
+	Prioplus *ebpf.ProgramSpec `ebpf:"prioplus"`
+	Soze     *ebpf.ProgramSpec `ebpf:"soze"`
 }
 
 // lawsMapSpecs contains maps before they are loaded into the kernel.
@@ -158,11 +219,13 @@ type lawsVariables struct {
 //
 // It can be passed to loadLawsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type lawsPrograms struct {
-	Soze *ebpf.Program `ebpf:"soze"`
+	Prioplus *ebpf.Program `ebpf:"prioplus"`
+	Soze     *ebpf.Program `ebpf:"soze"`
 }
 
 func (p *lawsPrograms) Close() error {
 	return _LawsClose(
+		p.Prioplus,
 		p.Soze,
 	)
 }

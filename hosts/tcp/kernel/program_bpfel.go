@@ -18,8 +18,7 @@ type programClass struct {
 	Law      uint32
 	Priority uint32
 	LgWeight int64
-	Target   uint64
-	Limit    uint64
+	Channel  programPrioChannel
 }
 
 type programFlow struct {
@@ -31,6 +30,7 @@ type programFlow struct {
 	LeastRtt    uint64
 	MaxQd       uint64
 	LgWeight    int64
+	Channel     programPrioChannel
 	Retransmits uint32
 	Class       uint32
 	Law         uint32
@@ -50,8 +50,7 @@ type programFlowKey struct {
 type programOrder struct {
 	_        structs.HostLayout
 	LgWeight int64
-	Target   uint64
-	Limit    uint64
+	Channel  programPrioChannel
 	Held     uint32
 	Unused   uint32
 }
@@ -59,9 +58,31 @@ type programOrder struct {
 type programParams struct {
 	_     structs.HostLayout
 	Soze  programSozeParams
+	Prio  programPrioParams
 	Unit  uint64
 	Netns uint64
 	Name  [3][16]uint8
+}
+
+type programPrioChannel struct {
+	_      structs.HostLayout
+	Target uint64
+	Limit  uint64
+}
+
+type programPrioParams struct {
+	_           structs.HostLayout
+	BaseRtt     uint64
+	Tolerance   uint64
+	LineRate    uint64
+	Increase    uint64
+	LinearStart uint64
+	Beta        uint64
+	MaxMdf      uint64
+	Filter      uint32
+	RetxReset   uint32
+	CountDown   uint32
+	Unused      uint32
 }
 
 type programSozeParams struct {
@@ -87,15 +108,19 @@ const (
 	programMapMarks            = "marks"
 	programMapOrders           = "orders"
 	programMapParameters       = "parameters"
+	programMapPrioplus         = "prioplus"
 	programMapSoze             = "soze"
 	programProgHeadgate        = "headgate"
-	programProgLawMinTsoSegs   = "law_min_tso_segs"
 	programProgLawPktsAcked    = "law_pkts_acked"
 	programProgLawSetState     = "law_set_state"
 	programProgLawSsthresh     = "law_ssthresh"
 	programProgLawUndoCwnd     = "law_undo_cwnd"
+	programProgPrioCongControl = "prio_cong_control"
+	programProgPrioInit        = "prio_init"
+	programProgPrioMinTsoSegs  = "prio_min_tso_segs"
 	programProgSozeCongControl = "soze_cong_control"
 	programProgSozeInit        = "soze_init"
+	programProgSozeMinTsoSegs  = "soze_min_tso_segs"
 	programVarCgroupClass      = "cgroup_class"
 )
 
@@ -142,13 +167,16 @@ type programSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type programProgramSpecs struct {
 	Headgate        *ebpf.ProgramSpec `ebpf:"headgate"`
-	LawMinTsoSegs   *ebpf.ProgramSpec `ebpf:"law_min_tso_segs"`
 	LawPktsAcked    *ebpf.ProgramSpec `ebpf:"law_pkts_acked"`
 	LawSetState     *ebpf.ProgramSpec `ebpf:"law_set_state"`
 	LawSsthresh     *ebpf.ProgramSpec `ebpf:"law_ssthresh"`
 	LawUndoCwnd     *ebpf.ProgramSpec `ebpf:"law_undo_cwnd"`
+	PrioCongControl *ebpf.ProgramSpec `ebpf:"prio_cong_control"`
+	PrioInit        *ebpf.ProgramSpec `ebpf:"prio_init"`
+	PrioMinTsoSegs  *ebpf.ProgramSpec `ebpf:"prio_min_tso_segs"`
 	SozeCongControl *ebpf.ProgramSpec `ebpf:"soze_cong_control"`
 	SozeInit        *ebpf.ProgramSpec `ebpf:"soze_init"`
+	SozeMinTsoSegs  *ebpf.ProgramSpec `ebpf:"soze_min_tso_segs"`
 }
 
 // programMapSpecs contains maps before they are loaded into the kernel.
@@ -161,6 +189,7 @@ type programMapSpecs struct {
 	Marks      *ebpf.MapSpec `ebpf:"marks"`
 	Orders     *ebpf.MapSpec `ebpf:"orders"`
 	Parameters *ebpf.MapSpec `ebpf:"parameters"`
+	Prioplus   *ebpf.MapSpec `ebpf:"prioplus"`
 	Soze       *ebpf.MapSpec `ebpf:"soze"`
 }
 
@@ -197,6 +226,7 @@ type programMaps struct {
 	Marks      *ebpf.Map `ebpf:"marks"`
 	Orders     *ebpf.Map `ebpf:"orders"`
 	Parameters *ebpf.Map `ebpf:"parameters"`
+	Prioplus   *ebpf.Map `ebpf:"prioplus"`
 	Soze       *ebpf.Map `ebpf:"soze"`
 }
 
@@ -208,6 +238,7 @@ func (m *programMaps) Close() error {
 		m.Marks,
 		m.Orders,
 		m.Parameters,
+		m.Prioplus,
 		m.Soze,
 	)
 }
@@ -224,25 +255,31 @@ type programVariables struct {
 // It can be passed to loadProgramObjects or ebpf.CollectionSpec.LoadAndAssign.
 type programPrograms struct {
 	Headgate        *ebpf.Program `ebpf:"headgate"`
-	LawMinTsoSegs   *ebpf.Program `ebpf:"law_min_tso_segs"`
 	LawPktsAcked    *ebpf.Program `ebpf:"law_pkts_acked"`
 	LawSetState     *ebpf.Program `ebpf:"law_set_state"`
 	LawSsthresh     *ebpf.Program `ebpf:"law_ssthresh"`
 	LawUndoCwnd     *ebpf.Program `ebpf:"law_undo_cwnd"`
+	PrioCongControl *ebpf.Program `ebpf:"prio_cong_control"`
+	PrioInit        *ebpf.Program `ebpf:"prio_init"`
+	PrioMinTsoSegs  *ebpf.Program `ebpf:"prio_min_tso_segs"`
 	SozeCongControl *ebpf.Program `ebpf:"soze_cong_control"`
 	SozeInit        *ebpf.Program `ebpf:"soze_init"`
+	SozeMinTsoSegs  *ebpf.Program `ebpf:"soze_min_tso_segs"`
 }
 
 func (p *programPrograms) Close() error {
 	return _ProgramClose(
 		p.Headgate,
-		p.LawMinTsoSegs,
 		p.LawPktsAcked,
 		p.LawSetState,
 		p.LawSsthresh,
 		p.LawUndoCwnd,
+		p.PrioCongControl,
+		p.PrioInit,
+		p.PrioMinTsoSegs,
 		p.SozeCongControl,
 		p.SozeInit,
+		p.SozeMinTsoSegs,
 	)
 }
 
