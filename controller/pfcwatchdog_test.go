@@ -83,7 +83,7 @@ func TestReceivedStorm(t *testing.T) {
 	// The file without it gives the switch back to its flags.
 	r.yaml = plain
 	plans, _, err := r.c.Plan(t.Context(), "f", r.yaml, 0)
-	if err != nil || len(plans[0].Changes) != 1 || plans[0].Changes[0].Kind != view.Delete || !strings.Contains(plans[0].Changes[0].String(), "extern 0x81000001 → action=forward, detection_time=50ms, restoration_time=60ms") {
+	if err != nil || len(plans[0].Changes) != 1 || plans[0].Changes[0].Kind != view.Delete || !strings.Contains(plans[0].Changes[0].String(), "extern 0x81000001 → action=forward, detection_time=50ms, restoration_time=60ms, share=0.98") {
 		t.Errorf("plan %+v, %v", plans, err)
 	}
 	if got := r.apply()[0]; got.Err != "" || got.Deleted != 1 {

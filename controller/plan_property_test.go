@@ -258,7 +258,7 @@ func (r *editRig) edit() {
 	case 22:
 		own(r.file, "ecmp", object{"hash": pick(r, "five-tuple", "queue-pair", "flow-label"), "seed": r.rnd.IntN(3)})
 	case 23:
-		own(r.file, "pfc_watchdog", object{"detection_time": pick(r, "200ms", "off"), "restoration_time": "400ms", "action": pick(r, "drop", "forward")})
+		own(r.file, "pfc_watchdog", object{"detection_time": pick(r, "200ms", "off"), "restoration_time": "400ms", "share": pick(r, 0.98, 1), "action": pick(r, "drop", "forward")})
 	case 24:
 		own(r.file, "pacc", object{"enabled": pick(r, true, false), "interval": pick(r, "80us", "90us"), "force": true, "max_flows": pick(r, 100, 200)})
 	case 25:

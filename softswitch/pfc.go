@@ -141,7 +141,7 @@ func (c *dataplane) obey(number uint32, state *portState, frame []byte, now unit
 			st.Ignored[class]++
 		default:
 			st.Pauses[class]++
-			if r.pause(now, until, c.watch.Action) {
+			if r.pause(now, until, c.watch) {
 				c.pause(number, class, until, now)
 			}
 		}

@@ -9,20 +9,22 @@ import (
 
 // received is the state of the pauses of one class that a port's peer sent. The data plane owns it.
 type received struct {
-	since, until units.Time // of the pause in force, or of the last one; refreshes prolong it
-	heard        units.Time // when a PAUSE came last
-	storm        bool
-	began        units.Time // of the storm
+	since    units.Time // when the window began that the watchdog looks at, with a pause
+	until    units.Time // of the pause in force, or of the last one; refreshes prolong it
+	unpaused units.Time // from since to the last PAUSE
+	heard    units.Time // when a PAUSE came last
+	storm    bool
+	began    units.Time // of the storm
 }
 
 // pause notes a PAUSE and reports whether the queues obey it.
-func (r *received) pause(now, until units.Time, a pfcwd.Action) bool {
+func (r *received) pause(now, until units.Time, w pfcwd.Settings) bool {
 	r.heard = now
-	if now >= r.until {
-		r.since = now
+	if r.unpaused += max(0, now-r.until); r.unpaused > w.Slack() {
+		r.since, r.unpaused = now, 0
 	}
 	r.until = until
-	return !r.storm || a == pfcwd.Alert
+	return !r.storm || w.Action == pfcwd.Alert
 }
 
 // resume notes the end of a pause. A storm goes on until no PAUSE has come for a while.
@@ -34,7 +36,7 @@ func (r *received) next(w pfcwd.Settings) units.Time {
 	case w.Detection == 0:
 	case r.storm:
 		return max(r.began, r.heard) + w.Restoration
-	case r.until >= at:
+	case r.unpaused+max(0, at-r.until) <= w.Slack():
 		return at
 	}
 	return units.MaxTime
@@ -55,7 +57,7 @@ func (c *dataplane) watchStorms(now units.Time) {
 					p.info.PFC.Storms[class]++
 					c.unpause(uint32(number), class, now)
 				} else {
-					r.since, r.until = now, now
+					r.since, r.until, r.unpaused = now, now, 0
 				}
 				c.stormed(uint32(number), class, r.storm)
 			}
@@ -96,7 +98,7 @@ func (c *dataplane) setWatch(w pfcwd.Settings, now units.Time) {
 			case w.Detection > 0:
 				c.unpause(uint32(number), class, now)
 			default:
-				r.storm, r.since, r.until = false, now, now
+				r.storm, r.since, r.until, r.unpaused = false, now, now, 0
 				c.stormed(uint32(number), class, false)
 			}
 		}

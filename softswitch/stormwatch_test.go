@@ -81,9 +81,61 @@ func TestNoStorm(t *testing.T) {
 	}
 }
 
+// TestChoppyStorm: a host pauses class 3 for most of every 51 ms and then resumes it. The share of the detection time
+// that the class is paused makes the storm.
+func TestChoppyStorm(t *testing.T) {
+	for name, tt := range map[string]struct {
+		paused units.Time // of every 51 ms
+		share  float64
+		storms uint64
+	}{
+		"50 ms":                          {50 * ms, 0, 1},
+		"49 ms":                          {49 * ms, 0, 0},
+		"49 ms of a lower share":         {49 * ms, 0.96, 1},
+		"25 ms of a lower share":         {25 * ms, 0.96, 0},
+		"50 ms, only without a break":    {50 * ms, 1, 0},
+		"all, with RESUMEs of no length": {51 * ms, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 200 * ms, Share: tt.share, Action: pfcwd.Alert}}, pfcRate)
+			for i := range units.Time(100) {
+				h2.send(i*51*ms, pauseFrame(65535, 3))
+				h2.send(i*51*ms+tt.paused, pauseFrame(0, 3))
+				h1.send(i*51*ms, frame(2, 3, uint32(i), 100))
+			}
+			loop.RunUntil(4 * units.Second)
+			st := stats(t, s, 2).PFC
+			if st.Storms[3] != tt.storms || st.Storming>>3&1 != uint8(tt.storms) {
+				t.Errorf("after 4 s: %+v, want %d storms", st, tt.storms)
+			}
+			loop.RunUntil(6 * units.Second)
+			if st := stats(t, s, 2).PFC; st.Storms[3] != tt.storms || st.Storming != 0 || st.StormDropped[3] != 0 || len(h2.got) != 100 {
+				t.Errorf("at the end: %+v and %d frames, want %d storms that are over and all 100", st, len(h2.got), tt.storms)
+			}
+		})
+	}
+}
+
+// TestChoppyStormShorterTime: a detection time that becomes shorter counts for a class that is paused already.
+func TestChoppyStormShorterTime(t *testing.T) {
+	loop, s, _, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 10 * units.Second}}, pfcRate)
+	h2.send(0, pauseFrame(1, 3))
+	for i := range units.Time(10) {
+		h2.send(150*ms+i*units.Second, pauseFrame(65535, 3))
+	}
+	loop.RunUntil(500 * ms)
+	s.watchdog.Set(&pfcwd.Settings{Detection: units.Second, Share: pfcwd.DefaultShare, Restoration: units.Second, Action: pfcwd.Alert})
+	loop.RunUntil(4 * units.Second)
+	if st := stats(t, s, 2).PFC; st.Storms[3] != 1 {
+		t.Errorf("%+v, want a storm", st)
+	}
+}
+
 func TestStormSettingsErrors(t *testing.T) {
 	for want, w := range map[string]pfcwd.Settings{
 		`action of the PFC watchdog "stop": want drop, forward or alert`:                           {Detection: ms, Action: "stop"},
+		"share of the PFC watchdog 1.1: want more than 0 to 1, or 0 for 0.98":                      {Detection: ms, Share: 1.1},
+		"share of the PFC watchdog -1: want more than 0 to 1, or 0 for 0.98":                       {Share: -1},
 		"detection time of the PFC watchdog -1ms: want more than 0, or 0 for none":                 {Detection: -ms},
 		"restoration time of the PFC watchdog -1ms: want more than 0, or 0 for the detection time": {Restoration: -ms},
 	} {
@@ -108,7 +160,7 @@ func TestStormSettings(t *testing.T) {
 		t.Fatalf("set %v, %d frames arrived, storms %v: want none", set, len(h2.got), dog.Storms())
 	}
 	set := func(action pfcwd.Action) pfcwd.Settings {
-		w := pfcwd.Settings{Detection: second(1.5), Restoration: second(2), Action: action}
+		w := pfcwd.Settings{Detection: second(1.5), Restoration: second(2), Share: 0.9, Action: action}
 		dog.Set(&w)
 		return w
 	}

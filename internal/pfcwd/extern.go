@@ -28,7 +28,7 @@ const (
 
 // The instances carry a google.protobuf.Struct:
 //
-//	settings: {detection_time: "200ms", restoration_time: "400ms", action: "drop"}
+//	settings: {detection_time: "200ms", restoration_time: "400ms", action: "drop", share: 0.98}
 //	storms:   {storms: [{port: 1, class: 3, on: true, count: 1, dropped: 12}, …]}
 //	lossless: {class_3: [3], class_4: [4, 5]}, the queues of each class
 
@@ -37,6 +37,7 @@ func (s Settings) Entity() *p4v1.Entity {
 	text := func(t units.Time) *structpb.Value { return structpb.NewStringValue(t.Duration().String()) }
 	return pack(SettingsID, map[string]*structpb.Value{
 		"detection_time": text(s.Detection), "restoration_time": text(s.Restoration), "action": structpb.NewStringValue(string(s.Action)),
+		"share": structpb.NewNumberValue(s.Share),
 	})
 }
 
@@ -49,6 +50,13 @@ func ReadSettings(e *p4v1.ExternEntry) (Settings, error) {
 		return s, err
 	}
 	for name, v := range fields {
+		if name == "share" {
+			if _, ok := v.GetKind().(*structpb.Value_NumberValue); !ok {
+				return s, fmt.Errorf("share of the PFC watchdog is %v, want a number", v)
+			}
+			s.Share = v.GetNumberValue()
+			continue
+		}
 		text, ok := v.GetKind().(*structpb.Value_StringValue)
 		if !ok {
 			return s, fmt.Errorf("%s of the PFC watchdog is %v, want a string", name, v)
@@ -62,7 +70,7 @@ func ReadSettings(e *p4v1.ExternEntry) (Settings, error) {
 			at = &s.Restoration
 		case "detection_time":
 		default:
-			return s, fmt.Errorf("field %q of the PFC watchdog is unknown, want detection_time, restoration_time and action", name)
+			return s, fmt.Errorf("field %q of the PFC watchdog is unknown, want detection_time, restoration_time, share and action", name)
 		}
 		d, err := time.ParseDuration(text.StringValue)
 		if err != nil {

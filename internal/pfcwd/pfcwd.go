@@ -20,14 +20,25 @@ const (
 )
 
 // Settings are the watchdog's settings for all ports of a switch. The watchdog protects a lossless
-// fabric from a peer that pauses a class without a break, because that stops everything behind it.
+// fabric from a peer that keeps a class paused, because that stops everything behind it.
 type Settings struct {
-	// Detection is how long a class may be paused without a break; 0 switches the watchdog off.
+	// Detection is the window of which a class may be paused for less than Share; 0 switches the watchdog off.
 	Detection units.Time
+	// Share is the share of Detection, more than 0 to 1; 0 means DefaultShare. With 1 only a pause without a
+	// break is a storm.
+	Share float64
 	// Restoration is the time without a PAUSE after which the class obeys again; 0 means Detection.
 	Restoration units.Time
 	// Action is Drop when empty, as in SONiC.
 	Action Action
+}
+
+// DefaultShare leaves each of up to 49 senders to one port, which pauses each for 48 of 49 packets, without a storm.
+const DefaultShare = 0.98
+
+// Slack returns how much of Detection a class may be unpaused in a storm.
+func (s Settings) Slack() units.Time {
+	return s.Detection - units.Time(s.Share*float64(s.Detection))
 }
 
 // WithDefaults checks settings and fills in defaults.
@@ -37,6 +48,12 @@ func (s Settings) WithDefaults() (Settings, error) {
 	}
 	if s.Restoration < 0 {
 		return s, fmt.Errorf("restoration time of the PFC watchdog %v: want more than 0, or 0 for the detection time", s.Restoration)
+	}
+	if s.Share == 0 {
+		s.Share = DefaultShare
+	}
+	if !(s.Share > 0 && s.Share <= 1) {
+		return s, fmt.Errorf("share of the PFC watchdog %v: want more than 0 to 1, or 0 for %v", s.Share, DefaultShare)
 	}
 	if s.Restoration == 0 {
 		s.Restoration = s.Detection

@@ -59,7 +59,7 @@ func newFlags() *flags {
 	g.StringVar(&f.scheduler, "scheduler", "strict", "strict, or a `LIST` with a weight (DWRR) or strict for each queue, such as 1,1,2,strict")
 	g.BoolVar(&o.PFC.Enabled, "pfc", false, "obey PFC frames (IEEE 802.1Qbb) by pausing the queues of their classes, and consume all MAC control frames; in bit times of --port-rate, of 10 Gb/s on ports without one")
 	g.StringVar(&f.classes, "pfc-classes", "", "class of each queue for --pfc, a `LIST` of 0 to 7 or none, such as 0,1,2,3; by default that of its number, none for queue 7 and above")
-	g.DurationVar(&f.detection, "pfcwd-detection-time", 0, "with --pfc, how long a port's peer may pause a class without a break, a `TIME` such as 200ms; no limit by default")
+	g.DurationVar(&f.detection, "pfcwd-detection-time", 0, "with --pfc, how long a port's peer may pause a class for 98 % of the time, a `TIME` such as 200ms; no limit by default")
 	g.DurationVar(&f.restoration, "pfcwd-restoration-time", 0, "how long no PAUSE must have come until the class obeys again, a `TIME`; by default the detection time")
 	g.StringVar(&f.action, "pfcwd-action", "", "what happens to a class until then, `ACTION`: drop (the default), forward or alert, as SONiC's pfcwd")
 	g.BoolVar(&o.LogConsole, "log-console", false, "log to standard output, with the way of packets through the program: all with --log-level debug or --trace, 100 a second without a level")

@@ -224,7 +224,7 @@ func (l *loop) began(now time.Time, n seen, s pfcwd.Settings) view.Event {
 	what := map[pfcwd.Action]string{
 		pfcwd.Drop: "what leaves for it is dropped", pfcwd.Forward: "its pauses are ignored", pfcwd.Alert: "the class stays paused",
 	}[s.Action]
-	return l.event(now, view.Error, StormAlarm, n, fmt.Sprintf("paused by its peer for more than %v; %s until no PAUSE has come for %v", s.Detection, what, s.Restoration))
+	return l.event(now, view.Error, StormAlarm, n, fmt.Sprintf("paused by its peer for %v %% of %v; %s until no PAUSE has come for %v", 100*s.Share, s.Detection, what, s.Restoration))
 }
 
 func (l *loop) over(now time.Time, n seen) view.Event {

@@ -33,8 +33,8 @@ func TestDesired(t *testing.T) {
 	for _, tt := range []struct{ section, want string }{
 		{"", ""},
 		{"pfc_watchdog: {detection_time: \"off\"}\n", ""},
-		{"pfc_watchdog: {detection_time: 300ms}\n", "extern 0x81000001 → action=drop, detection_time=300ms, restoration_time=300ms"},
-		{"pfc_watchdog: {detection_time: 200ms, restoration_time: 400ms, action: alert}\n", "extern 0x81000001 → action=alert, detection_time=200ms, restoration_time=400ms"},
+		{"pfc_watchdog: {detection_time: 300ms}\n", "extern 0x81000001 → action=drop, detection_time=300ms, restoration_time=300ms, share=0.98"},
+		{"pfc_watchdog: {detection_time: 200ms, restoration_time: 400ms, share: 1, action: alert}\n", "extern 0x81000001 → action=alert, detection_time=200ms, restoration_time=400ms, share=1"},
 	} {
 		f := New(nil)
 		if got := strings.Join(testenv.Lines(t, f, newEnv(t, f, tt.section, nil), "leaf1"), "; "); got != tt.want {
@@ -90,6 +90,8 @@ func TestFaults(t *testing.T) {
 	for section, want := range map[string]string{
 		"pfc_watchdog: {action: drop}\n":                           "without it there is no watchdog",
 		"pfc_watchdog: {detection_time: 1s, action: stop}\n":       "want one of",
+		"pfc_watchdog: {share: 0.9}\n":                             "without it there is no watchdog",
+		"pfc_watchdog: {detection_time: 1s, share: 0}\n":           "want a number above 0 and at most 1",
 		"pfc_watchdog: {detection_time: 1us}\n":                    "want off, or 1ms to 3600s",
 		"pfc_watchdog: {detection_time: 1s, restoration: 400ms}\n": "restoration",
 	} {
@@ -136,7 +138,7 @@ func TestStorms(t *testing.T) {
 		}
 	}
 	const (
-		begins = "pfc.received_storm port 1 (h1) class 3: paused by its peer for more than 200ms; what leaves for it is dropped until no PAUSE has come for 400ms"
+		begins = "pfc.received_storm port 1 (h1) class 3: paused by its peer for 98 % of 200ms; what leaves for it is dropped until no PAUSE has come for 400ms"
 		old    = "pfc.received_storm_over port 1 (h1) class 3: over; 3 storms so far, which dropped 7 frames"
 	)
 	other := pfcwd.Storm{Port: 2, Class: 0, Count: 9}

@@ -164,7 +164,7 @@ func TestWatchdog(t *testing.T) {
 	f.wantRead(t, request)
 	f.must(t, p4msg.Insert(one))
 	f.fails(t, codes.AlreadyExists, p4msg.Insert(one))
-	complete := pfcwd.Settings{Detection: units.Second, Restoration: units.Second, Action: pfcwd.Drop}
+	complete := pfcwd.Settings{Detection: units.Second, Share: pfcwd.DefaultShare, Restoration: units.Second, Action: pfcwd.Drop}
 	if *d.set != complete {
 		t.Errorf("settings %v, want %v", *d.set, complete)
 	}

@@ -191,6 +191,7 @@ func TestUnlike(t *testing.T) {
 		"no cable":       {[]link{{1, "100Mbps", "0ns"}}, classes + policy + "}", "links[0].delay: is 0", "1m"},
 		"two queues":     {two, "qos: {classes: [{dscp: 1, class: 3}, {dscp: 2, class: 3, queue: 2}]}\n" + policy + "}", "qos.classes[1].queue: is 2 for DSCP 2", ""},
 		"a quick dog":    {two, classes + policy + "}\npfc_watchdog: {detection_time: 50ms}", "pfc_watchdog.detection_time: is 50ms", "100ms"},
+		"a share":        {two, classes + policy + "}\npfc_watchdog: {detection_time: 1s, share: 1}", "pfc_watchdog.share: is 1", "the chip's"},
 		"another queue": {two, strings.Replace(classes, "class: 3", "class: 3, queue: 2", 1) + policy + "}\npfc_watchdog: {detection_time: 1s}",
 			"pfc_watchdog.detection_time: is 1s, and class 3 has queue 2", ""},
 		"a longer cable": {[]link{{1, "100Mbps", "7ns"}}, classes + policy + fmt.Sprintf(", headroom: %dB}", headroom.Link{Rate: 100 * units.Gbps, Delay: 7 * units.Nanosecond, MTU: 1500, Response: headroom.Processing}.Required()),
