@@ -2,8 +2,10 @@ package lab
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -25,7 +27,7 @@ func newSimCommand() *cobra.Command {
 		Use:   "sim",
 		Short: "Run experiments in the fabric simulator",
 	}
-	return command.OneOf(c, newSimListCommand(), newSimLawsCommand(), newSimRunCommand(), newSimMergeCommand(), newSimFiguresCommand(), newSimCyclesCommand())
+	return command.OneOf(c, newSimListCommand(), newSimNewCommand(), newSimCheckCommand(), newSimLawsCommand(), newSimRunCommand(), newSimMergeCommand(), newSimFiguresCommand(), newSimCyclesCommand())
 }
 
 func newSimListCommand() *cobra.Command {
@@ -129,6 +131,55 @@ func newSimLawsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := io.WriteString(c.OutOrStdout(), registry.Help(registry.Kinds))
+			return err
+		},
+	}
+}
+
+func newSimNewCommand() *cobra.Command {
+	var from string
+	c := &cobra.Command{
+		Use:   "new FILE.yaml",
+		Short: "Write an experiment file to begin with, which runs as it is",
+		Long: `Write an experiment file to begin with: a commented one, or with --from one of those that come with Headgate.
+The file runs as it is. A file that is there already stays.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if e := filepath.Ext(args[0]); e != ".yaml" && e != ".yml" {
+				return fmt.Errorf("FILE: %q is not allowed: want a name that ends in .yaml", args[0])
+			}
+			text, err := experiment.Text(from)
+			if err != nil {
+				return fmt.Errorf("--from: %w", err)
+			}
+			f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			if err != nil {
+				return err
+			}
+			_, err = f.Write(text)
+			if err = errors.Join(err, f.Close()); err == nil {
+				fmt.Fprintf(c.OutOrStdout(), "wrote %s; next: headgate sim run %[1]s\n", args[0])
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "begin with the `experiment` of this name; see sim list")
+	command.CompleteFlag(c, "from", experiment.Builtin()...)
+	return c
+}
+
+func newSimCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "check NAME|FILE.yaml",
+		Short:             "Read an experiment file and print all its faults with their lines; nothing runs",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: experimentName,
+		RunE: func(c *cobra.Command, args []string) error {
+			f, err := experiment.Check(args[0])
+			if err == nil {
+				fmt.Fprintf(c.OutOrStdout(), "%s is right: %s, %s, %s\n", args[0], units.Count(len(f.Plans), "variant"),
+					units.Count(len(f.Plans[0].Measures), "measure"), units.Count(len(f.Claims), "claim"))
+			}
 			return err
 		},
 	}

@@ -113,6 +113,40 @@ func TestSimLaws(t *testing.T) {
 	}
 }
 
+// TestSimNewAndCheck: what new writes is right and runs, check names each fault with its line, and no file is written over.
+func TestSimNewAndCheck(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "mine.yaml")
+	bad := file(t, strings.NewReplacer("10KB", "10", "what: fct", "what: fcts", "100us,", "never,").Replace(tiny)+
+		"colour: red\nvariants: [{name: a, set: {}}, {name: b, set: {run: {until: 1h}}}]\nclaims: [{name: c, measure: none}]\n")
+	for _, c := range []struct {
+		args  []string
+		out   string
+		fails []string
+	}{
+		{[]string{"new", name}, "wrote ", nil},
+		{[]string{"check", name}, "mine.yaml is right: 3 variants, 5 measures, 1 claim\n", nil},
+		{[]string{"run", name}, "verdict: agrees", nil},
+		{[]string{"new", name}, "", []string{"file exists"}},
+		{[]string{"new", name + ".txt"}, "", []string{"ends in .yaml"}},
+		{[]string{"new", name, "--from", "none"}, "", []string{`--from: no experiment "none"`}},
+		{[]string{"new", filepath.Join(t.TempDir(), "x.yaml"), "--from", "dsh-14"}, "wrote ", nil},
+		{[]string{"check", bad}, "", []string{
+			"tiny.yaml:5: flows[0].size: ", "tiny.yaml:6: run.until: ", "tiny.yaml:8: measures[0].what: ", "tiny.yaml:9: colour: ",
+			`tiny.yaml:10: run.until: "1h"`, `tiny.yaml:11: claims[0].variant: is ""`,
+		}},
+	} {
+		out, _, err := sim(t, c.args...)
+		if !strings.Contains(out, c.out) || (err != nil) != (c.fails != nil) {
+			t.Errorf("%v: %v\n%s", c.args, err, out)
+		}
+		for _, want := range c.fails {
+			if err != nil && strings.Count(err.Error(), want) != 1 {
+				t.Errorf("%v: %v, want once %q", c.args, err, want)
+			}
+		}
+	}
+}
+
 // TestSimFigures: what has a record of the same file is not run again, and pages show both.
 func TestSimFigures(t *testing.T) {
 	dir := t.TempDir()

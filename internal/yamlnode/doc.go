@@ -289,6 +289,15 @@ func (u Unique[K]) Use(d *Doc, key K, path, text string) {
 	u[key] = path
 }
 
+// Join adds the faults of an overlay that the document does not have.
+func (d *Doc) Join(overlay *Doc) {
+	for _, f := range overlay.faults {
+		if !slices.Contains(d.faults, f) {
+			d.faults = append(d.faults, f)
+		}
+	}
+}
+
 // Err returns nil or an *Error with all faults so far.
 func (d *Doc) Err() error {
 	list := slices.Clone(d.faults)

@@ -65,11 +65,36 @@ func open(name string, full bool) (*File, error) {
 		}
 		return parse(name, text, full)
 	}
+	text, err := Text(name)
+	if err != nil {
+		return nil, err
+	}
+	return parse(name+".yaml", text, full)
+}
+
+// Check reads an experiment as Open does, and once more at the paper's scale where its file has a section for it. It runs nothing.
+func Check(name string) (*File, error) {
+	f, err := Open(name)
+	if err == nil && f.HasFull {
+		_, err = OpenFull(name)
+	}
+	return f, err
+}
+
+//go:embed template.yaml
+var template []byte
+
+// Text returns the text of an experiment that comes with Headgate, and for "" that of a template: a commented experiment
+// that runs as it is.
+func Text(name string) ([]byte, error) {
+	if name == "" {
+		return template, nil
+	}
 	text, err := builtin.ReadFile(path.Join("builtin", name+".yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("no experiment %q; want a .yaml file or one of %s", name, strings.Join(Builtin(), ", "))
 	}
-	return parse(name+".yaml", text, full)
+	return text, nil
 }
 
 // parse reads an experiment; full puts its section of that name over it.
@@ -98,26 +123,25 @@ func parse(file string, text []byte, full bool) (*File, error) {
 	f.Title = root.Text("title", f.Name)
 	f.Paper = root.Text("paper", "")
 	variants := f.decodeVariants(root)
-	if err := d.Err(); err != nil && len(variants) > 0 {
-		return nil, err
-	}
 	if len(variants) == 0 {
 		variants = []variant{{}}
 	}
+	whole := true
 	for _, v := range variants {
 		doc := d
 		for _, set := range v.sets {
-			doc = doc.Overlay(set)
-			if err := doc.Err(); err != nil {
-				return nil, err
-			}
+			laid := doc.Overlay(set)
+			laid.Join(doc)
+			doc = laid
 		}
 		p := decodePlan(doc)
 		p.Variant = v.name
-		if err := doc.Err(); err != nil {
-			return nil, err
-		}
+		d.Join(doc)
 		f.Plans = append(f.Plans, p)
+		whole = whole && p.Graph != nil
+	}
+	if !whole {
+		return nil, d.Err() // what follows names what the plans have
 	}
 	f.checkGaps(root)
 	root.Text("notes", "") // for the reader of the file
