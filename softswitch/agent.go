@@ -9,14 +9,14 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// agentHost is the switch as PACC's agent sees it. The goroutine that runs the switch uses
-// it, without the lock.
+// agentHost is the switch as PACC's agent sees it. Only the goroutine that runs the switch uses
+// it, without holding the switch's lock.
 type agentHost struct{ s *Switch }
 
 var _ pacc.Host = agentHost{}
 
-// TryControl implements pacc.Host. The number of the CPU port is part of the program. A switch with
-// another CPU port could not inject notifications, so its agent sleeps.
+// TryControl implements pacc.Host. The CPU port's number is part of the program. If the switch has
+// another CPU port, the agent could not inject notifications, so it sleeps.
 func (h agentHost) TryControl(use func(*entity.State, *engine.Instance)) bool {
 	return h.s.cpu == ids.CPUPort && h.s.server.TryControl(use)
 }
@@ -28,7 +28,7 @@ func (h agentHost) Inject(frame []byte, now units.Time) {
 	h.s.mu.Unlock()
 }
 
-// learning passes the digests to the agent before it passes them to the control.
+// learning passes each digest first to the agent and then to control.
 type learning struct {
 	control
 	agent *pacc.Agent
@@ -40,6 +40,6 @@ func (l learning) Digest(name string, fields [][]byte) {
 	l.control.Digest(name, fields)
 }
 
-// PACC returns the counters of the PACC loop in the switch; false while there is none. It
-// runs once a controller has put its settings into the table of watched queues.
+// PACC returns the counters of the switch's PACC loop. It returns false while no loop runs. The
+// loop starts when a controller writes settings to the table of watched queues.
 func (s *Switch) PACC() (cnpgen.LoopStats, []cnpgen.PortStats, bool) { return s.agent.Stats() }

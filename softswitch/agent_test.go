@@ -23,7 +23,7 @@ func exactBytes(field uint32, v ...byte) *p4v1.FieldMatch {
 	return &p4v1.FieldMatch{FieldId: field, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: v}}}
 }
 
-// watch is the entry that has queue 0 of a port watched, with a threshold of 1 B.
+// watch returns the update that makes PACC watch queue 0 of a port, with a threshold of 1 B.
 func watch(kind p4v1.Update_Type, port byte, metadata []byte) *p4v1.Update {
 	return &p4v1.Update{Type: kind, Entity: p4msg.Of(&p4v1.TableEntry{
 		TableId:  ids.TableWatchedQueue,
@@ -50,13 +50,13 @@ func apply(t *testing.T, s *Switch, updates ...*p4v1.Update) {
 	}
 }
 
-// learned returns how many entries PACC's two flow tables have.
+// learned returns the number of entries in PACC's two flow tables.
 func learned(t *testing.T, s *Switch) int {
 	t.Helper()
 	return entriesOf(t, s, ids.TableFlow) + entriesOf(t, s, ids.TableCongestedFlow)
 }
 
-// entriesOf returns how many entries a table has.
+// entriesOf returns the number of entries in a table.
 func entriesOf(t *testing.T, s *Switch, table uint32) int {
 	t.Helper()
 	n := 0
@@ -75,7 +75,7 @@ func paccSettings(period units.Time, ageing time.Duration) []byte {
 	return cnpgen.Settings{Params: p, MaxFlows: 100, DSCP: 48, Ageing: ageing}.Marshal()
 }
 
-// frameTo is an IPv4 packet of protocol 253 from 10.0.1.src to a host behind port 2.
+// frameTo returns an IPv4 packet of protocol 253 from 10.0.1.src to a host behind port 2.
 func frameTo(src byte) []byte {
 	b := make([]byte, 100)
 	b[12], b[13] = 8, 0
@@ -92,7 +92,7 @@ func frameTo(src byte) []byte {
 	return b
 }
 
-// route sends 10.0.2.0/24 out of port 2.
+// route returns the update that sends 10.0.2.0/24 out of port 2.
 func route() []*p4v1.Update {
 	mac := []byte{2, 0, 0, 0, 0, 1}
 	next := &p4v1.Action{ActionId: ids.ActionSetNextHop, Params: []*p4v1.Action_Param{
@@ -110,8 +110,8 @@ func route() []*p4v1.Update {
 	}
 }
 
-// The agent wakes with an entry that has settings, learns, ages, follows changes, and
-// sleeps when they go; all in virtual time.
+// The agent wakes when an entry brings settings, learns flows, ages them, follows changed
+// settings, and sleeps when the settings are deleted. All times are virtual.
 func TestAgentFollowsTheTable(t *testing.T) {
 	loop := clock.NewLoop()
 	s, err := NewOnLoop(loop, Config{Name: "s", CPUPort: ids.CPUPort, Traffic: tm.Config{Queues: 8}})
@@ -139,7 +139,7 @@ func TestAgentFollowsTheTable(t *testing.T) {
 	if _, _, awake := s.PACC(); awake {
 		t.Fatal("the agent wakes without settings")
 	}
-	// Another loop has left a flow in the table, so that it would not be learned.
+	// Another PACC loop left this flow in the table. The agent must not learn it again.
 	foreign := &p4v1.TableEntry{TableId: ids.TableFlow, Match: []*p4v1.FieldMatch{
 		exactBytes(ids.FieldFlowSrcAddr, 10, 0, 1, 1), exactBytes(ids.FieldFlowDstAddr, 10, 0, 2, 1), exactBytes(ids.FieldFlowEgressPort, 2),
 	}, Action: p4msg.Call(&p4v1.Action{ActionId: ids.ActionCountFlow})}
@@ -158,18 +158,18 @@ func TestAgentFollowsTheTable(t *testing.T) {
 	if n := learned(t, s); n != 10 {
 		t.Errorf("%d entries for 5 flows, want 10", n)
 	}
-	// Other settings: the flows stay.
+	// Changed settings keep the learned flows.
 	apply(t, s, watch(p4v1.Update_MODIFY, 2, paccSettings(2*period, 500*time.Millisecond)))
 	loop.RunUntil(600 * units.Millisecond)
 	if st, _, _ := s.PACC(); st.Flows != 5 || st.Ticks > 100 {
 		t.Errorf("after a change: %+v", st)
 	}
-	// Idle flows leave.
+	// Idle flows are removed.
 	loop.RunUntil(1200 * units.Millisecond)
 	if st, _, _ := s.PACC(); st.Aged != 5 || st.Flows != 0 || learned(t, s) != 0 {
 		t.Errorf("after the ageing time: %+v, %d entries", st, learned(t, s))
 	}
-	// Bad settings: asleep, with its flows gone.
+	// Bad settings put the agent to sleep and remove its flows.
 	ports[1].Receive(frameTo(9), loop.Now())
 	loop.RunUntil(1250 * units.Millisecond)
 	if n := learned(t, s); n != 2 {
@@ -185,7 +185,7 @@ func TestAgentFollowsTheTable(t *testing.T) {
 	if _, _, awake := s.PACC(); !awake {
 		t.Error("good settings do not wake it again")
 	}
-	// Another pipeline starts empty, here with the same settings at once.
+	// Another pipeline starts without flows. It has the same settings from its first moment.
 	load()
 	apply(t, s, watch(p4v1.Update_INSERT, 2, paccSettings(period, time.Second)))
 	loop.RunUntil(1800 * units.Millisecond)
@@ -199,7 +199,7 @@ func TestAgentFollowsTheTable(t *testing.T) {
 	}
 }
 
-// In real time the agent keeps a period that no network could.
+// In real time, the agent keeps a period that no loop over a network could keep.
 func TestAgentRealtime(t *testing.T) {
 	s, err := NewRealtime(Config{Name: "s", CPUPort: ids.CPUPort, Traffic: tm.Config{Queues: 8}})
 	if err != nil {

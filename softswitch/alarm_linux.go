@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm wakes the goroutine that runs a switch at a set time. Go's timers are late by up
-// to a millisecond on an idle machine, which is a long time on a port that sends a frame
-// every hundred microseconds; a timer of the kernel (timerfd_create(2)) is not.
+// alarm wakes the goroutine that runs a switch at a set time. It uses a kernel timer
+// (timerfd_create(2)), because Go's timers are up to a millisecond late on an idle machine. That
+// is too late for a port that sends a frame every hundred microseconds.
 type alarm struct {
-	C    chan struct{} // receives when the time has come
+	C    chan struct{} // receives a value when the alarm goes off
 	file *os.File
 	raw  syscall.RawConn
 	done chan struct{}
@@ -46,9 +46,9 @@ func (a *alarm) run() {
 	}
 }
 
-// set makes the alarm go off in d, in place of an earlier setting.
+// set makes the alarm go off after d. It replaces an earlier setting.
 func (a *alarm) set(d time.Duration) {
-	// All zero would disarm it.
+	// A value of zero would disarm the timer.
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, 1)))}
 	_ = a.raw.Control(func(fd uintptr) { _ = unix.TimerfdSettime(int(fd), 0, &spec, nil) })
 }

@@ -6,7 +6,7 @@ import "time"
 
 // alarm wakes the goroutine that runs a switch at a set time.
 type alarm struct {
-	C     chan struct{} // receives when the time has come
+	C     chan struct{} // receives a value when the alarm goes off
 	timer *time.Timer
 }
 
@@ -21,7 +21,7 @@ func newAlarm() (*alarm, error) {
 	return a, nil
 }
 
-// set makes the alarm go off in d, in place of an earlier setting.
+// set makes the alarm go off after d. It replaces an earlier setting.
 func (a *alarm) set(d time.Duration) { a.timer.Reset(d) }
 
 func (a *alarm) close() { a.timer.Stop() }

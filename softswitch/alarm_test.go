@@ -21,16 +21,16 @@ func TestAlarm(t *testing.T) {
 	}
 	start := time.Now()
 	a.set(time.Hour)
-	a.set(2 * time.Millisecond) // in place of the hour
+	a.set(2 * time.Millisecond) // replaces the alarm in an hour
 	wait()
 	if d := time.Since(start); d < 2*time.Millisecond {
 		t.Errorf("went off after %v, want 2ms", d)
 	}
-	a.set(-time.Second) // the past means now
+	a.set(-time.Second) // a time in the past means now
 	wait()
 }
 
-// BenchmarkAlarm tells how late an alarm of 200 µs is.
+// BenchmarkAlarm measures how late an alarm of 200 µs goes off.
 func BenchmarkAlarm(b *testing.B) {
 	a, err := newAlarm()
 	if err != nil {

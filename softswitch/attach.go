@@ -14,31 +14,32 @@ import (
 // Opener opens the network interface of a port.
 type Opener func(p port.Named) (port.Port, port.Source, error)
 
-// vanishing is a driver that knows when its interface is gone for good: deleted, or moved to another
-// network namespace. An interface of the same name is then another one.
+// vanishing is implemented by drivers that can report that their interface is gone for good:
+// deleted, or moved to another network namespace. A new interface of the same name does not count
+// as the old one.
 type vanishing interface{ Gone() bool }
 
-// silencing is a driver that can be told to receive nothing more while its Source still runs.
+// silencing is implemented by drivers that can stop receiving while their Source still runs.
 type silencing interface{ Silence() error }
 
-// attachments are the interfaces that ports get while the switch runs. The goroutine that watches the ports
-// owns it.
+// attachments holds the interfaces that ports got while the switch was running. The goroutine that
+// watches the ports owns it.
 type attachments struct {
-	open    Opener // nil: ports keep what they have at the start
+	open    Opener // nil: ports keep the interfaces they started with
 	asks    chan func(ctx context.Context, group *errgroup.Group)
 	running map[uint32]attached
-	retired []port.Port       // whose Source reads other ports, too: closed at the end
-	refused map[uint32]string // why the interface of a port could not be opened again, as the log says
+	retired []port.Port       // closed when Run ends, because their Sources also read other ports
+	refused map[uint32]string // per port, the logged error of the last failed attempt to open its interface
 }
 
-// attached is a driver with a Source of its own.
+// attached is a driver that a Source of its own reads.
 type attached struct {
 	stop func()
 	done chan struct{}
 }
 
-// SetOpener lets ports get interfaces while the switch runs, also by gNMI. A port whose interface vanished gets the
-// next one of that name.
+// SetOpener lets ports get interfaces while the switch runs, also by gNMI. A port whose interface
+// vanished gets the next interface of the same name.
 func (s *Realtime) SetOpener(open Opener) {
 	s.r.attachments = attachments{
 		open: open, asks: make(chan func(context.Context, *errgroup.Group)), running: map[uint32]attached{}, refused: map[uint32]string{},
@@ -46,8 +47,8 @@ func (s *Realtime) SetOpener(open Opener) {
 	s.shown = realtimePorts{openConfig{s.Switch}, s}
 }
 
-// Attach gives a port an interface, a new port if there is none of that number; its rate is unlimited.
-// It fails for a port that has an interface.
+// Attach gives port p an interface. It adds the port, with an unlimited rate, if there is none of
+// that number. It fails if the port has an interface already.
 func (s *Realtime) Attach(ctx context.Context, p port.Named) error {
 	return s.ask(ctx, func(ctx context.Context, group *errgroup.Group) error {
 		if p.Number > maxPort || p.Number == s.cpu || p.Name == "" {
@@ -65,7 +66,7 @@ func (s *Realtime) Attach(ctx context.Context, p port.Named) error {
 	})
 }
 
-// Detach takes the interface from a port. The port stays, without a carrier.
+// Detach takes the interface from port n. The port stays, without a carrier.
 func (s *Realtime) Detach(ctx context.Context, n uint32) error {
 	return s.ask(ctx, func(context.Context, *errgroup.Group) error {
 		if n > maxPort || s.dataplane.ports[n] == nil || n == s.cpu || s.dataplane.ports[n].out == nil {
@@ -79,7 +80,7 @@ func (s *Realtime) Detach(ctx context.Context, n uint32) error {
 	})
 }
 
-// ask runs fn on the goroutine that watches the ports.
+// ask runs fn on the goroutine that watches the ports and waits for its result.
 func (s *Realtime) ask(ctx context.Context, fn func(context.Context, *errgroup.Group) error) error {
 	if s.r.attachments.open == nil {
 		return errors.New("the ports of this switch are no network interfaces: they cannot change")
@@ -93,12 +94,12 @@ func (s *Realtime) ask(ctx context.Context, fn func(context.Context, *errgroup.G
 	}
 }
 
-// attach opens an interface, and reads it with a Source of its own until it is retired or ctx ends.
+// attach opens an interface. A Source of its own reads it until the port is retired or ctx ends.
 func (s *Realtime) attach(ctx context.Context, group *errgroup.Group, p port.Named) error {
 	a := &s.r.attachments
 	if st := s.dataplane.ports[p.Number]; st != nil {
 		if d, ok := st.out.(driven); ok {
-			if q, ok := d.port.(silencing); ok { // an XDP program stays with an interface that changes namespaces
+			if q, ok := d.port.(silencing); ok { // otherwise the XDP program would stay on an interface that moves to another namespace
 				_ = q.Silence()
 			}
 		}
@@ -124,7 +125,8 @@ func (s *Realtime) attach(ctx context.Context, group *errgroup.Group, p port.Nam
 	return err
 }
 
-// exchange makes a port use another driver, nil for none, and returns the one that it had.
+// exchange gives a port another driver and returns the old one. A nil driver leaves the port
+// without an interface.
 func (s *Realtime) exchange(p port.Named, driver port.Port) (old port.Port) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +143,8 @@ func (s *Realtime) exchange(p port.Named, driver port.Port) (old port.Port) {
 	return old
 }
 
-// retire closes the driver that a port had. One that shares its Source with others is silenced, and closed
-// at the end.
+// retire closes a port's old driver. If the driver shares its Source with other ports, retire only
+// silences it; it is closed when Run ends.
 func (s *Realtime) retire(n uint32, old port.Port) error {
 	if old == nil {
 		return nil
@@ -161,7 +163,8 @@ func (s *Realtime) retire(n uint32, old port.Port) error {
 	return nil
 }
 
-// reopen gives a port whose interface is gone the next one of that name, when there is one.
+// reopen gives a port whose interface vanished the next interface of the same name, once there is
+// one.
 func (s *Realtime) reopen(ctx context.Context, group *errgroup.Group, p PortStats) {
 	a := &s.r.attachments
 	if a.open == nil || p.Port == s.cpu {

@@ -12,16 +12,18 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// recirculationDelay is how long a resubmitted or recirculated packet takes back to ingress. It is
-// not zero, so that a program that recirculates for ever cannot stop the clock.
+// recirculationDelay is the time from the end of a pass to the next ingress of a resubmitted or
+// recirculated packet. It is not zero, so that a packet that recirculates for ever cannot stop the
+// clock.
 const recirculationDelay = units.Microsecond
 
-// recirculationLimit is how many of them may be under way: simple_switch.cpp's input buffer.
+// recirculationLimit bounds the packets on their way back to ingress. It is the size of the input
+// buffer in BMv2's simple_switch.cpp.
 const recirculationLimit = 1024
 
-// roundPackets bounds a round, the work between acquiring and releasing the switch's lock, to
-// about a millisecond. A packet that recirculates for ever, or that egress clones for ever, is
-// processed in every round, but no round waits for its end.
+// roundPackets bounds a round to about a millisecond. A round is the work between acquiring and
+// releasing the switch's lock. A packet that recirculates for ever, or is cloned in egress for
+// ever, is processed in every round, but no round waits for its end.
 const roundPackets = 1024
 
 // control is what the data plane needs of a P4Runtime server.
@@ -30,32 +32,32 @@ type control interface {
 	Digest(name string, fields [][]byte)
 }
 
-// dataplane is a switch without clock and goroutines: the running pipeline, the traffic
-// manager and the ports. The Switch's lock guards it; ingressAhead reads ports and pfc,
-// which do not change, without it.
+// dataplane is the part of a switch without clock and goroutines: the running pipeline, the
+// traffic manager and the ports. The Switch's lock guards it. Only ingressAhead runs without the
+// lock; it reads ports and pfc, which do not change.
 type dataplane struct {
 	tm      *tm.Manager
-	ports   [maxPort + 1]*portState // nil: no such port; does not change while a Realtime runs
+	ports   [maxPort + 1]*portState // by number, nil: no such port; does not change while a Realtime runs
 	control control
-	pfc     *flowControl                                      // nil: MAC control frames are frames like others; does not change
-	tap     func(port uint32, d port.Direction, frame []byte) // nil: none
+	pfc     *flowControl                                      // nil: MAC control frames pass the pipeline like other frames; does not change
+	tap     func(port uint32, d port.Direction, frame []byte) // captures frames; nil for none
 
-	watch    pfcwd.Settings                            // of received pauses
-	lossless pfcwd.Lossless                            // queues that received pauses stop
-	stormAt  units.Time                                // when watchStorms is due; MaxTime for not at all
+	watch    pfcwd.Settings                            // the PFC watchdog's settings
+	lossless pfcwd.Lossless                            // the queues that a received PAUSE of each class stops
+	stormAt  units.Time                                // when watchStorms is due; MaxTime for never
 	stormed  func(port uint32, class int, begins bool) // called when a storm begins or ends
 
-	running        atomic.Pointer[pipeline] // nil before the first; written with the lock held
-	old            map[uint32]*pipeline     // others that have packets in the queues, by epoch
+	running        atomic.Pointer[pipeline] // nil before the first commit; written with the lock held
+	old            map[uint32]*pipeline     // by epoch, replaced pipelines that still have packets in the queues
 	epoch          uint32
 	recirculations ring.Ring[recirculation]
-	single         rxBatch // of receive
+	single         rxBatch // used by receive
 	frame          [1]port.Frame
-	worker         *engine.Worker // of the batch being processed, nil between batches
+	worker         *engine.Worker // worker of the batch being processed, nil between batches
 	now            units.Time     // the time of the current event; it never decreases
 	budget         int            // packets that the round may still process
 	stats          Stats
-	sent           uint64 // frames of all ports
+	sent           uint64 // frames sent by all ports
 }
 
 // recirculation is a packet on its way back to ingress.
@@ -67,30 +69,30 @@ type recirculation struct {
 
 // portState is a port of the data plane.
 type portState struct {
-	out Sender // nil: nothing attached
+	out Sender // nil: no driver or cable is attached
 	up  bool
 
-	received [packet.PFCClasses]received // pauses
-	info     PortStats                   // without what the traffic manager and the driver count
+	received [packet.PFCClasses]received // by class, the pauses that the port's peer sent
+	info     PortStats                   // without the counters of the traffic manager and the driver
 }
 
-// pipeline is one program that runs, or has packets left from when it ran. It is the
-// engine's Out.
+// pipeline is a program that is running, or that was replaced and still has packets in the queues.
+// It is the engine's Out.
 type pipeline struct {
 	dataplane *dataplane
 	data      *engine.Instance
-	worker    engine.Worker // for packets outside of batches; the switch\'s lock guards it
+	worker    engine.Worker // for packets outside of batches; the switch's lock guards it
 	epoch     uint32
 	packets   int // in queues or on their way back to ingress
 
-	// ordered says that ingress and egress share registers. No egress may then run between the
-	// ingress of a frame and its queueing: otherwise a RESUME that egress sends could overtake
-	// the PAUSE that ingress sent before.
+	// ordered is set if ingress and egress share registers. Then no egress may run between the
+	// ingress of a frame and its queueing. Otherwise a RESUME that egress sends could overtake an
+	// earlier PAUSE of ingress.
 	ordered bool
 }
 
 // install makes d the running pipeline. Packets in the queues still pass the egress of the
-// pipeline whose ingress they passed, as in BMv2.
+// pipeline that they entered by, as in BMv2.
 func (c *dataplane) install(d *engine.Instance) {
 	if pl := c.running.Load(); pl != nil && pl.packets > 0 {
 		c.old[pl.epoch] = pl
@@ -108,7 +110,8 @@ func (c *dataplane) port(n uint32) *portState {
 	return c.ports[n]
 }
 
-// next returns when to call run again; false when nothing is due.
+// next returns the time of the next event, at which run must be called. It returns false if no
+// event is due.
 func (c *dataplane) next() (units.Time, bool) {
 	at, ok := c.tm.Next()
 	if c.recirculations.Len() > 0 && (!ok || c.recirculations.Front().due < at) {
@@ -118,19 +121,19 @@ func (c *dataplane) next() (units.Time, bool) {
 		at, ok = c.stormAt, true
 	}
 	if c.budget <= 0 {
-		at = max(at, c.now+recirculationDelay) // what never ends must not stop the clock
+		at = max(at, c.now+recirculationDelay) // a packet that recirculates for ever must not stop the clock
 	}
 	return at, ok
 }
 
-// run is a round: it processes what is due by now.
+// run is one round: it processes the events that are due by now.
 func (c *dataplane) run(now units.Time) {
 	c.budget = roundPackets
 	c.runDue(max(c.now, now))
 }
 
-// runDue processes what is due by now, in order of time, until the round's budget is used up.
-// What remains is processed in later rounds, at their time, so later events do not wait for it.
+// runDue processes the events that are due by now, in order of time, until the round's budget is
+// used up. Later rounds process the rest.
 func (c *dataplane) runDue(now units.Time) {
 	if c.pfc != nil && c.stormAt <= now {
 		c.watchStorms(now)
@@ -173,8 +176,8 @@ func (c *dataplane) depart(at units.Time) {
 	c.release(pl)
 }
 
-// pass sends a packet through the traffic manager and egress at once. It returns false when the
-// packet would have to wait or something else is due before it.
+// pass sends a packet through the traffic manager and egress at once. It returns false if the
+// packet must wait in a queue or another event is due first.
 func (c *dataplane) pass(pl *pipeline, p *engine.Packet) bool {
 	if !c.tm.TryBypass(p, c.now) {
 		return false
@@ -183,14 +186,15 @@ func (c *dataplane) pass(pl *pipeline, p *engine.Packet) bool {
 	return true
 }
 
-// egress runs egress for a packet that has left its queue at a time.
+// egress runs egress for a packet that left its queue at time at.
 func (c *dataplane) egress(pl *pipeline, p *engine.Packet, at units.Time) {
 	c.workerOf(pl).Egress(p, at, pl)
 	c.tm.Complete()
 }
 
-// workerOf returns the worker for packets of a pipeline: that of the batch in progress, because a
-// second lock of the instance could deadlock, or the pipeline's own.
+// workerOf returns the worker for packets of pipeline pl. During a batch of pl it is the batch's
+// worker, because locking the instance a second time could deadlock. Otherwise it is the
+// pipeline's own.
 func (c *dataplane) workerOf(pl *pipeline) *engine.Worker {
 	if c.worker.Of(pl.data) {
 		return c.worker
@@ -198,15 +202,15 @@ func (c *dataplane) workerOf(pl *pipeline) *engine.Worker {
 	return &pl.worker
 }
 
-// retain counts a packet of a pipeline that enters a queue or goes back to ingress. It keeps an
-// old pipeline when its first packet is queued only after the new pipeline was installed.
+// retain counts a packet of pl that enters a queue or goes back to ingress. If pl was replaced
+// before its first packet was queued, retain adds it to the old pipelines.
 func (c *dataplane) retain(pl *pipeline) {
 	if pl.packets++; pl.packets == 1 && pl != c.running.Load() {
 		c.old[pl.epoch] = pl
 	}
 }
 
-// release is the opposite of retain. It forgets an old pipeline with its last packet.
+// release undoes one retain. It forgets an old pipeline when no packet of it is left.
 func (c *dataplane) release(pl *pipeline) {
 	if pl.packets--; pl.packets == 0 && pl != c.running.Load() {
 		delete(c.old, pl.epoch)
@@ -278,7 +282,7 @@ func (pl *pipeline) Recirculate(p *engine.Packet) {
 
 // Digest implements engine.Out.
 func (pl *pipeline) Digest(name string, fields [][]byte) {
-	if pl == pl.dataplane.running.Load() { // the server knows the digests of the running program only
+	if pl == pl.dataplane.running.Load() { // the P4Runtime server knows only the running program's digests
 		pl.dataplane.control.Digest(name, fields)
 	}
 }

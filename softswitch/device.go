@@ -7,11 +7,11 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// The P4Runtime server calls the methods of this file. They only post, so any goroutine may call
-// them, also from within PacketIn and Digest.
+// The P4Runtime server calls the methods in this file. They only post functions to the driver, so
+// any goroutine may call them, even within PacketIn and Digest.
 var _ p4rt.Device = (*Switch)(nil)
 
-// Commit implements p4rt.Device: cfg runs from the next packet on.
+// Commit implements p4rt.Device. The next packet is the first that cfg processes.
 func (s *Switch) Commit(cfg *p4rt.Pipeline) {
 	s.driver.post(func() {
 		s.mu.Lock()
@@ -21,7 +21,7 @@ func (s *Switch) Commit(cfg *p4rt.Pipeline) {
 	})
 }
 
-// PacketOut implements p4rt.Device: the frame arrives on the CPU port.
+// PacketOut implements p4rt.Device. The frame enters the switch by the CPU port.
 func (s *Switch) PacketOut(frame []byte) {
 	frame = bytes.Clone(frame)
 	s.driver.post(func() {
@@ -34,15 +34,15 @@ func (s *Switch) PacketOut(frame []byte) {
 // Now implements p4rt.Device.
 func (s *Switch) Now() units.Time { return s.driver.time() }
 
-// portState reports to the P4Runtime server that a port went up or down: the server switches the
-// members of action selector groups that watch the port, and gNMI's streams look at once. It waits for
-// a write in progress, so the caller must not hold the lock.
+// portState reports to the P4Runtime server that port n went up or down. The server updates the
+// action selector groups whose members watch the port, and gNMI streams report the change. The
+// call waits for a write in progress, so the caller must not hold the lock.
 func (s *Switch) portState(n uint32, up bool) {
 	if !up {
 		s.mu.Lock()
 		s.dataplane.lostCarrier(n, s.driver.time())
 		s.mu.Unlock()
-		s.driver.post(func() {}) // makes the driver compute anew what is due next
+		s.driver.post(func() {}) // makes the driver compute the time of the next event again
 	}
 	s.tellFollowers()
 	if err := s.server.SetPortState(n, up); err != nil {

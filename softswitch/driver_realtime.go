@@ -23,8 +23,8 @@ type Realtime struct {
 	r *realtimeDriver
 }
 
-// realtimeDriver runs a switch on the goroutine of Run, which owns the fields that no comment gives to
-// another owner.
+// realtimeDriver runs a switch on the wall clock. The goroutine of Run owns its fields unless a
+// comment names another owner.
 type realtimeDriver struct {
 	start time.Time
 	wake  chan struct{}
@@ -33,9 +33,9 @@ type realtimeDriver struct {
 
 	mu      sync.Mutex
 	posted  []func()      // owned by mu
-	pending atomic.Int64  // functions posted that have not run to their end
-	queued  atomic.Int64  // batches queued over that have not been processed
-	armed   units.Time    // what the alarm is set for; the switch's lock guards it
+	pending atomic.Int64  // posted functions that have not returned yet
+	queued  atomic.Int64  // batches that were queued and not processed yet
+	armed   units.Time    // the time that the alarm is set for; the switch's lock guards it
 	failure chan error    // of a flush on a source's goroutine
 	times   *stages.Times // nil: not measured
 	sent    uint64        // frames at the last flush that was measured; the switch's lock guards it
@@ -116,7 +116,7 @@ func (s *Realtime) AddPort(p port.Named, rate units.Rate, driver port.Port) erro
 	return nil
 }
 
-// AddSource adds where frames come from.
+// AddSource adds a source of frames.
 func (s *Realtime) AddSource(src port.Source) {
 	if t, ok := src.(interface{ Measure(*stages.Times) }); ok && s.r.times != nil {
 		t.Measure(s.r.times)
@@ -161,7 +161,7 @@ func (s *Realtime) Run(ctx context.Context) error {
 	drivers := slices.Concat(s.r.drivers, s.r.attachments.retired)
 	errs := make([]error, len(drivers))
 	var closing sync.WaitGroup
-	for i, d := range drivers { // at once: the kernel takes some 30 ms to end a socket with rings
+	for i, d := range drivers { // close all at once, because the kernel takes some 30 ms to close a socket with rings
 		closing.Go(func() { errs[i] = d.Close() })
 	}
 	s.Close()
@@ -174,16 +174,17 @@ func (s *Realtime) Run(ctx context.Context) error {
 	return err
 }
 
-// deliver processes a batch on its source's goroutine, or passes it on.
+// deliver processes a batch on its source's goroutine, or queues it for the switch's goroutine.
 //
-// When the switch is idle, the source's goroutine processes the whole batch, which saves waking
-// another goroutine and moving packets between cores. Otherwise, or when batches are full and more
-// than two cores share the work, it runs ingress ahead if the program allows it, and queues the batch
-// for the switch's goroutine. Frames that came after a function was posted, such as the commit of a
-// pipeline, pass ingress after that function.
+// If the switch is idle, the source's goroutine processes the whole batch. That saves waking
+// another goroutine and moving packets between cores. If the switch is busy, or if the batch is
+// full and the process has more than two cores, the source's goroutine queues the batch. It first
+// runs ingress for the batch if the program allows that. Frames that arrived after a function was
+// posted, such as the commit of a pipeline, pass ingress after that function.
 //
-// Files always have more, so that their goroutine reads on while the switch's processes all of what it has
-// read: to move a packet with its fields from one core to another takes longer than its ingress.
+// A batch from files is always queued, and the switch's goroutine runs its ingress too. Files
+// always have more frames, so their goroutine reads on meanwhile. Moving a packet and its fields
+// to another core takes longer than its ingress.
 func (s *Realtime) deliver(ctx context.Context, b *port.Batch, files bool) {
 	a := s.r.idle.Get().(*rxBatch)
 	a.fill(b)
@@ -203,7 +204,7 @@ func (s *Realtime) deliver(ctx context.Context, b *port.Batch, files bool) {
 	}
 }
 
-// direct processes a batch if the switch is idle, and returns false if it is not.
+// direct processes a batch at once if the switch is idle. It returns false if the switch is busy.
 func (s *Realtime) direct(a *rxBatch) bool {
 	r := s.r
 	idle := func() bool { return r.queued.Load() == 0 && r.pending.Load() == 0 }
@@ -216,7 +217,7 @@ func (s *Realtime) direct(a *rxBatch) bool {
 	}
 	s.receiveBatch(a)
 	var err error
-	if r.queued.Load() == 0 { // otherwise the loop sends, with the frames of the queued batches
+	if r.queued.Load() == 0 { // otherwise the loop flushes after the queued batches
 		err = s.send(false)
 	}
 	at, waits := s.dataplane.next()
@@ -226,10 +227,10 @@ func (s *Realtime) direct(a *rxBatch) bool {
 	if err != nil {
 		select {
 		case r.failure <- err:
-		default: // the first one ends the switch
+		default: // the first error ends the switch
 		}
 	}
-	if waits { // the alarm is the loop's
+	if waits { // only the loop may set the alarm
 		select {
 		case r.wake <- struct{}{}:
 		default:
@@ -254,19 +255,21 @@ func (r *realtimeDriver) done(a *rxBatch) {
 }
 
 const (
-	// watchPeriod is the interval between checks of the interfaces' states when no event comes.
+	// watchPeriod is the interval between two checks of the interfaces if no event arrives.
 	watchPeriod = 500 * time.Millisecond
-	// lookPause is the least time from an event that makes ports choose their drivers at once to the next.
+	// lookPause is the shortest interval between two events that each make the ports choose their
+	// drivers at once. An event within it waits for the next tick of watchPeriod.
 	lookPause = 100 * time.Millisecond
 )
 
-// watch reports interfaces that go down or up to the P4Runtime server, gives ports the interfaces that come
-// back or are asked for, and lets ports choose their drivers. It logs when packets recirculate faster than the switch can process them.
+// watch reports interfaces that go down or up to the P4Runtime server. It attaches interfaces that
+// come back or are asked for, and lets ports choose their drivers. It logs when packets
+// recirculate faster than the switch can process them.
 func (s *Realtime) watch(ctx context.Context, group *errgroup.Group, changed <-chan struct{}) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	down := map[uint32]bool{}
-	event := false // that was not looked into yet
+	event := false // an event arrived within lookPause and is not handled yet
 	looked := time.Now()
 	s.choose(true)
 	for unfinished, behind := uint64(0), false; ; {
@@ -301,7 +304,8 @@ func (s *Realtime) watch(ctx context.Context, group *errgroup.Group, changed <-c
 	}
 }
 
-// loop is the goroutine that runs the switch: frames, posted functions, departures.
+// loop is the goroutine that runs the switch. It processes frames, posted functions and
+// departures.
 func (s *Realtime) loop(ctx context.Context) error {
 	r := s.r
 	wake, err := newAlarm()
@@ -352,7 +356,8 @@ func (s *Realtime) loop(ctx context.Context) error {
 	}
 }
 
-// batchesPerFlush bounds the batches that are processed before drivers send and timers are checked.
+// batchesPerFlush bounds the batches that are processed between two flushes of the drivers and
+// checks of the timers.
 const batchesPerFlush = 4
 
 // runReady processes the queued batches and the posted functions, without waiting.
@@ -375,7 +380,8 @@ func (s *Realtime) runReady() {
 	s.mu.Unlock()
 }
 
-// process runs a batch of frames through the switch, after what was posted before them.
+// process runs a batch of frames through the switch, after the functions that were posted before
+// it.
 func (s *Realtime) process(a *rxBatch) {
 	s.r.runPosted()
 	s.mu.Lock()
@@ -385,14 +391,15 @@ func (s *Realtime) process(a *rxBatch) {
 	s.r.done(a)
 }
 
-// flush makes the drivers send all frames that they keep.
+// flush makes the drivers send all the frames that they hold.
 func (s *Realtime) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.send(true)
 }
 
-// send is the driver's flush, measured if the switch measures. The caller holds the lock.
+// send flushes the drivers and adds the time to the stage times if they are measured. The caller
+// holds the lock.
 func (s *Realtime) send(all bool) error {
 	r := s.r
 	if r.times == nil {
@@ -407,8 +414,8 @@ func (s *Realtime) send(all bool) error {
 	return err
 }
 
-// flush makes the drivers send the frames that they keep. Unless all is set, a driver that writes in
-// large pieces may keep its frames a little longer. The caller holds the switch's lock.
+// flush makes the drivers send the frames that they hold. Unless all is set, a driver that writes
+// in large pieces may hold its frames a little longer. The caller holds the switch's lock.
 func (r *realtimeDriver) flush(all bool) error {
 	for _, d := range r.drivers {
 		send := d.Flush

@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// fakePort is a driver and a source: what is put into in comes from the port, what the
-// port sends comes out of out.
+// fakePort is a driver and a source. Frames put into in arrive on the port; frames that the port
+// sends come out of out.
 type fakePort struct {
 	in     chan *port.Batch
 	out    chan sentFrame
@@ -72,7 +72,7 @@ func (p *fakePort) Run(ctx context.Context, deliver func(*port.Batch)) error {
 	}
 }
 
-// batch makes a batch of frames that came in on port 1.
+// batch returns a batch of frames that arrived on port 1.
 func batch(frames ...[]byte) *port.Batch {
 	b := port.NewBatch(96, 64<<10)
 	for _, f := range frames {
@@ -121,7 +121,7 @@ func realtimeOf(t *testing.T, rate units.Rate, c Config) (*Realtime, *fakePort, 
 	return s, p, stop
 }
 
-// Whoever watches the switch is told that its loop turns, and not when it is stuck.
+// The switch reports that its loop runs, and stops reporting when the loop is stuck.
 func TestTurned(t *testing.T) {
 	s, _, _ := realtime(t, 0)
 	if err := s.Turned(t.Context()); err != nil {
@@ -182,7 +182,7 @@ func TestRealtimeRate(t *testing.T) {
 	p.in <- batch(frames...)
 	for i := range uint32(41) { // one leaves at once, forty wait
 		f := p.next(t)
-		// However late this test runs: a byte lasts 1 us in the frames' own times.
+		// The frames' own timestamps show 1 us per byte, however late this test runs.
 		if f.seq != i || f.delta != i*1000 {
 			t.Errorf("frame %d waited %d us, want frame %d to wait %d us", f.seq, f.delta, i, i*1000)
 		}
@@ -193,7 +193,7 @@ func TestRealtimeRate(t *testing.T) {
 	if st := stats(t, s.Switch, 1); st.Queues.Dropped().Packets != 9 {
 		t.Errorf("dropped %+v, want 9 packets", st.Queues.Dropped())
 	}
-	// A port slow enough to block for ever goes on when its rate is raised.
+	// A port that its rate blocks for very long sends again once the rate is raised.
 	if err := s.SetPortRate(1, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestRealtimeSourceErrorEndsRun(t *testing.T) {
 	_, p, stop := realtime(t, 0)
 	p.fail = errors.New("the cable burnt")
 	close(p.in)
-	// The source's error must end the run by itself.
+	// The source's error alone must end the run.
 	deadline := time.After(hang)
 	for !p.closedNow() {
 		select {
@@ -223,7 +223,7 @@ func TestRealtimeSourceErrorEndsRun(t *testing.T) {
 	}
 }
 
-// TestStopGRPCAtOnce: to end a server that has not begun to serve is no failure of it.
+// TestStopGRPCAtOnce: stopping a server that has not begun to serve is not an error.
 func TestStopGRPCAtOnce(t *testing.T) {
 	var log strings.Builder
 	c := config("a")
@@ -235,7 +235,7 @@ func TestStopGRPCAtOnce(t *testing.T) {
 		}
 		s.StopGRPC()
 	}
-	if err := stop(); err != nil { // and nobody else writes the log
+	if err := stop(); err != nil { // after stop, no other goroutine writes the log
 		t.Error(err)
 	}
 	if log.Len() > 0 {

@@ -28,7 +28,7 @@ func (r *virtualDriver) post(fn func()) {
 
 func (r *virtualDriver) time() units.Time { return r.loop.Time() }
 
-// due processes what is due and sets the timer for the next time.
+// due processes the events that are due and sets the timer for the next one.
 func (r *virtualDriver) due() {
 	r.sw.mu.Lock()
 	r.sw.dataplane.run(r.loop.Now())
@@ -84,9 +84,8 @@ func NewOnLoop(loop *clock.Loop, c Config) (*Switch, error) {
 	return s, nil
 }
 
-// AddPort adds an in-process port, to be joined to others by Connect. A rate of 0 is
-// unlimited. The switch must run on a loop; call it before the loop runs or on its
-// goroutine.
+// AddPort adds an in-process port; Connect joins it to another endpoint. A rate of 0 is unlimited.
+// The switch must run on a loop. Call AddPort before the loop runs or on its goroutine.
 func (s *Switch) AddPort(n uint32, rate units.Rate) (*Port, error) {
 	r, ok := s.driver.(*virtualDriver)
 	if !ok {

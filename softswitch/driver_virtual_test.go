@@ -275,7 +275,7 @@ func TestConfigErrors(t *testing.T) {
 		want string
 	}{
 		{try(func(c *Config) { c.CPUPort = 512 }), "switch x: CPU port 512: want 1 to 511, or 0 for none"},
-		{noCPU(0), ""}, // without a CPU port, 0 is a port as others are
+		{noCPU(0), ""}, // without a CPU port, port 0 is an ordinary port
 		{try(func(c *Config) { c.CPUPort = 511 }), "switch x: CPU port 511 is the drop port: give one of them another number"},
 		{try(func(c *Config) { c.Traffic.Queues = 99 }), "switch x: number of queues 99: want 1 to 32"},
 		{add(512), "switch a: port 512: want 0 to 511"},
@@ -289,7 +289,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// Two runs of the same events agree in every frame and time.
+// Two runs of the same events give the same frames at the same times.
 func TestRunsAreRepeatable(t *testing.T) {
 	run := func() []arrived {
 		loop := clock.NewLoop()

@@ -2,7 +2,8 @@ package softswitch
 
 import "github.com/headgate/headgate/softswitch/port"
 
-// driverSelect is which drivers the ports have chosen. The goroutine that watches the ports owns it.
+// driverSelect holds the driver that each port has chosen. The goroutine that watches the ports
+// owns it.
 type driverSelect struct {
 	users *port.IfaceUsers // nil: no port chooses its driver
 	last  map[uint32]chosen
@@ -10,14 +11,14 @@ type driverSelect struct {
 
 type chosen struct{ driver, why string }
 
-// SetUsers makes the ports that choose their drivers choose again when something else begins or ends
-// to use their interfaces, at once or at most watchPeriod later. Run closes it.
+// SetUsers lets the ports choose their drivers again when another program begins or stops using
+// their interfaces, at most watchPeriod later. Run closes u.
 func (s *Realtime) SetUsers(u *port.IfaceUsers) {
 	s.r.driverSelect = driverSelect{users: u, last: map[uint32]chosen{}}
 }
 
-// choose lets the ports choose, and logs what is new and why; event tells that the interfaces may have
-// changed.
+// choose lets each port choose its driver, and logs each change and its reason. event says that
+// the interfaces may have changed.
 func (s *Realtime) choose(event bool) {
 	c := &s.r.driverSelect
 	if c.users == nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// Lost yields how many frames were dropped at the port, by reason, with the reasons that have none. The
-// frames of "egress", "queue-full", "port-down", "pfc-storm" and "tx-error" were about to leave by the port;
-// those of the other reasons came in by it.
+// Lost yields the number of frames dropped at the port for each reason, zeros included. Frames
+// dropped for "egress", "queue-full", "port-down", "pfc-storm" and "tx-error" were about to leave
+// by the port. The others had arrived on it.
 func (p *PortStats) Lost() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
 		storms := uint64(0)
@@ -38,7 +38,7 @@ func (p *PortStats) Lost() iter.Seq2[string, uint64] {
 	}
 }
 
-// Lost yields how many frames the switch dropped at no port that it has, by reason.
+// Lost yields the number of frames dropped for each reason that belongs to no port.
 func (s *Stats) Lost() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
 		_ = yield("no-pipeline", s.NoPipeline) && yield("unknown-port", s.UnknownPort) && yield("recirculation-limit", s.RecirculationsDropped)

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt"
 )
 
-// ErrServing is returned when a switch that serves P4Runtime is asked to serve again.
+// ErrServing is returned by ServeGRPC if the switch serves P4Runtime already.
 var ErrServing = errors.New("P4Runtime is being served already")
 
 // grpcServer serves P4Runtime. It can be started and stopped while the switch runs.
@@ -27,9 +27,9 @@ type grpcServer struct {
 	done    chan struct{}
 }
 
-// ServeGRPC serves P4Runtime, and the switch's state over gNMI, on host:port or unix:PATH until StopGRPC, with TLS when creds is not
-// nil, and returns the address. Entries and pipeline are the switch's: they stay when the
-// server stops and are there when it is started again.
+// ServeGRPC serves P4Runtime, and the switch's state over gNMI, on host:port or unix:PATH until
+// StopGRPC, and returns the address. It uses TLS if creds is not nil. Entries and pipeline belong
+// to the switch, so they outlive the server and are there when it starts again.
 func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) (net.Addr, error) {
 	g := &s.grpc
 	g.mu.Lock()
@@ -54,11 +54,11 @@ func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) 
 	}
 	gs := grpc.NewServer(opts...)
 	s.server.Register(gs)
-	gnmi.Register(gs, s.shown, context.Background()) // Stop ends the streams
+	gnmi.Register(gs, s.shown, context.Background()) // gs.Stop ends gNMI's streams
 	g.running, g.done = gs, make(chan struct{})
 	go func(done chan struct{}) {
 		defer close(done)
-		// StopGRPC may come before Serve has begun; that is an end like any other.
+		// StopGRPC may run before Serve has begun. That is not an error.
 		if err := gs.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			s.log.Error("P4Runtime server ended", "switch", s.name, "err", err)
 		}
@@ -79,8 +79,8 @@ func (s *Switch) StopGRPC() {
 	g.running = nil
 }
 
-// Close ends the P4Runtime server for good. A switch on a loop needs it at the end; Run
-// does it itself.
+// Close ends the P4Runtime server for good. A switch on a loop must be closed; Run closes its
+// switch itself.
 func (s *Switch) Close() {
 	s.StopGRPC()
 	s.server.Close()

@@ -65,7 +65,7 @@ func (c *client) push(p4info, json string) {
 		c.t.Fatal(err)
 	}
 	info := &p4configv1.P4Info{}
-	// p4c writes fields that are newer than this version of P4Runtime.
+	// p4c writes fields that this version of P4Runtime does not have.
 	if err := (prototext.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, info); err != nil {
 		c.t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func redirect(from, to byte) *p4v1.Entity {
 	})
 }
 
-// Entries and traffic do not care whether P4Runtime is served.
+// Entries and traffic survive when P4Runtime stops being served.
 func TestRestartOfTheP4RuntimeServer(t *testing.T) {
 	loop := clock.NewLoop()
 	s, err := NewOnLoop(loop, config("a"))
@@ -112,7 +112,7 @@ func TestRestartOfTheP4RuntimeServer(t *testing.T) {
 	end := make(chan error)
 	go func() { end <- loop.RunReal(ctx) }()
 
-	addr, err := s.ServeGRPC("127.1.255.1:0", nil) // where the port stays free: connections come from 127.0.0.1
+	addr, err := s.ServeGRPC("127.1.255.1:0", nil) // an address whose port stays free, because connections come from 127.0.0.1
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +166,8 @@ func TestRestartOfTheP4RuntimeServer(t *testing.T) {
 	}
 }
 
-// TestClients: a switch answers over every kind of address that gRPC has, clients that ping often keep
-// it, and those without the .proto files can ask for them.
+// TestClients: a switch serves every kind of address that gRPC has, keeps clients that ping often,
+// and describes its services to clients without the .proto files.
 func TestClients(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "[::1]:0", "unix:" + filepath.Join(t.TempDir(), "p4rt.sock")} {
 		s, err := NewOnLoop(clock.NewLoop(), config("a"))

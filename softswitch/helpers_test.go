@@ -23,8 +23,8 @@ const (
 // echo returns a new instance of testdata/echo.p4.
 func echo(t testing.TB, queues int) *p4rt.Pipeline { return instance(t, "testdata/echo.json", queues) }
 
-// loops returns a new instance of testdata/loops.json. It forwards to port 2. What else it
-// does a frame's first byte says:
+// loops returns a new instance of testdata/loops.json. It forwards to port 2. The first byte of a
+// frame selects what else it does:
 //
 //	1  ingress sets register "paused" and clones to session 1, egress clears it and clones to session 1
 //	2  ingress resubmits it for ever
@@ -146,7 +146,7 @@ func (c *fakeControl) PacketIn(frame []byte) {
 }
 func (c *fakeControl) Digest(string, [][]byte) {}
 
-// control replaces the switch's P4Runtime server in what the data plane does.
+// fakeControl replaces the P4Runtime server that the data plane uses.
 func (s *Switch) fakeControl() *fakeControl {
 	c := &fakeControl{}
 	s.dataplane.control = c

@@ -11,7 +11,7 @@ import (
 // Endpoint is one end of a Link: a switch port or a host's NIC. The loop's goroutine calls
 // its methods.
 type Endpoint interface {
-	// Attach sets the sender of the frames that leave by the endpoint.
+	// Attach sets the Sender that receives the frames leaving by the endpoint.
 	Attach(out Sender)
 	// SetUp reports to the endpoint whether the cable works.
 	SetUp(up bool)
@@ -25,8 +25,8 @@ type LinkStats struct {
 	Lost          uint64 // sent or under way while the link was down
 }
 
-// Link is a cable between two endpoints on one loop. It delays frames and keeps their
-// order; the rate is the sender's. The loop's goroutine owns it.
+// Link is a cable between two endpoints on one loop. It delays frames and keeps their order; the
+// sender sets the rate. The loop's goroutine owns it.
 type Link struct {
 	up   bool
 	pipe [2]pipe // 0: from a to b
@@ -53,7 +53,7 @@ func Connect(loop *clock.Loop, delay units.Time, a, b Endpoint) (*Link, error) {
 // Up reports whether the link works.
 func (l *Link) Up() bool { return l.up }
 
-// SetUp cuts or mends the cable. What is under way when it is cut is lost.
+// SetUp cuts or mends the cable. Cutting it loses the frames under way.
 func (l *Link) SetUp(up bool) {
 	if up == l.up {
 		return
@@ -72,8 +72,8 @@ func (l *Link) Stats() [2]LinkStats {
 	return [2]LinkStats{l.pipe[0].stats, l.pipe[1].stats}
 }
 
-// pipe is one direction of a link: frames under way in the order in which they arrive, and
-// one timer for the first of them.
+// pipe is one direction of a link. It holds the frames under way in order of arrival, and one
+// timer for the first of them.
 type pipe struct {
 	link    *Link
 	loop    *clock.Loop
@@ -109,19 +109,19 @@ func (p *pipe) Send(frame []byte, finish units.Time) {
 	}
 }
 
-// deliver hands over the first frame.
+// deliver passes the first frame to the receiving endpoint.
 func (p *pipe) deliver() {
 	frame := p.flights.Pop().frame
 	p.stats.Frames++
 	p.stats.Bytes += uint64(len(frame))
 	p.to.Receive(frame, p.loop.Now())
-	p.free = append(p.free, frame) // only now: the receiver may have sent on this pipe
+	p.free = append(p.free, frame) // only after Receive, which may have sent on this pipe
 	if p.flights.Len() > 0 {
 		p.timer.Reset(p.flights.Front().at)
 	}
 }
 
-// cut loses what is under way.
+// cut loses the frames under way.
 func (p *pipe) cut() {
 	p.timer.Stop()
 	for p.flights.Len() > 0 {

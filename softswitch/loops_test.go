@@ -39,8 +39,8 @@ func sessions(t testing.TB, in *engine.Instance) {
 
 var loopKinds = map[string]byte{"resubmit": kindResubmit, "recirculate": kindRecirculate, "clone": kindMultiply}
 
-// TestTurnsAreBounded: a packet without end gets a share of each turn. However late the
-// switch is, a turn ends, other frames get through with the next one, and time goes on.
+// TestTurnsAreBounded: a packet that circulates for ever gets a share of each round. However late
+// the switch is, every round ends, other frames pass in the next one, and time advances.
 func TestTurnsAreBounded(t *testing.T) {
 	for name, kind := range loopKinds {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestTurnsAreBounded(t *testing.T) {
 				s.dataplane.receive(1, kindFrame(kind), 0)
 			}
 			for i := range 5 {
-				now := units.Time(i+1) * units.Second // a microsecond and a pass each would be a million
+				now := units.Time(i+1) * units.Second // a round without a bound would make a million passes, one per microsecond
 				s.dataplane.run(now)
 				other := kindFrame(kindForward)
 				other[33] = byte(i + 1)
@@ -78,8 +78,8 @@ func TestTurnsAreBounded(t *testing.T) {
 	}
 }
 
-// withLoops starts a switch in real time and makes it run testdata/loops.json by P4Runtime.
-// What its ports 1 and 2 send is lost.
+// withLoops starts a switch in real time that runs testdata/loops.json, set by P4Runtime. Frames
+// sent by its ports 1 and 2 are lost.
 func withLoops(t *testing.T) (s *Realtime, p *fakePort, c *client, stop func() error) {
 	t.Helper()
 	s, err := NewRealtime(config("a"))
@@ -105,11 +105,11 @@ func withLoops(t *testing.T) (s *Realtime, p *fakePort, c *client, stop func() e
 	return s, p, c, func() error { cancel(); return <-done }
 }
 
-// hang is when a call is given up. What it waits for takes milliseconds; this is for a
-// machine with other work.
+// hang is the time after which a test gives a call up. The calls take milliseconds; the rest is
+// for a busy machine.
 const hang = 60 * time.Second
 
-// answers fails when a call does not return.
+// answers fails the test if call does not return within hang.
 func answers(t testing.TB, what string, call func() error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -120,7 +120,7 @@ func answers(t testing.TB, what string, call func() error) {
 			t.Errorf("%s: %v", what, err)
 		}
 	case <-time.After(hang):
-		t.Fatalf("%s: no answer", what) // the switch's goroutine goes on, and TestMain says so
+		t.Fatalf("%s: no answer", what) // the switch's goroutine goes on, and TestMain reports it
 	}
 }
 
@@ -142,8 +142,8 @@ func toPort(kind, to byte) *p4v1.Update {
 	})
 }
 
-// TestEndlessPacketsLeaveTheSwitchUsable: P4Runtime is answered, frames go by and the switch
-// ends while packets go round without end.
+// TestEndlessPacketsLeaveTheSwitchUsable: while packets circulate for ever, P4Runtime is answered,
+// frames pass and the switch can end.
 func TestEndlessPacketsLeaveTheSwitchUsable(t *testing.T) {
 	s, p, c, stop := withLoops(t)
 	write := func(u ...*p4v1.Update) func() error {
@@ -190,8 +190,8 @@ func TestEndlessPacketsLeaveTheSwitchUsable(t *testing.T) {
 	}
 }
 
-// FuzzMessagesAndFrames: whatever is written over P4Runtime while whatever frames come in,
-// every message is answered and the switch ends.
+// FuzzMessagesAndFrames: for any P4Runtime messages and any frames, every message is answered and
+// the switch ends.
 func FuzzMessagesAndFrames(f *testing.F) {
 	seed := func(frames []byte, updates ...*p4v1.Update) {
 		message, err := proto.Marshal(&p4v1.WriteRequest{Updates: updates})

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/softswitch/port"
 )
 
-// openConfig is the switch as gNMI shows it: one target that answers to every name.
+// openConfig is the switch as gNMI shows it. It is one target, whatever name a client gives it.
 type openConfig struct{ *Switch }
 
 // State implements gnmi.Source.
@@ -48,10 +48,10 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 		if most, ok := frames[p.Name]; ok {
 			add(most, gnmi.MTU, port)
 		}
-		if p.Port != 0 { // which P4Runtime's model does not have
+		if p.Port != 0 { // P4Runtime's model has no port 0
 			add(p.Port, gnmi.ID, port)
 		}
-		add(gnmi.Up, gnmi.AdminStatus, port) // nobody takes a port of the switch out of service
+		add(gnmi.Up, gnmi.AdminStatus, port) // a port of the switch cannot be disabled
 		add(oper, gnmi.OperStatus, port)
 		add(p.RxBytes, gnmi.InOctets, port)
 		add(p.RxFrames, gnmi.InPkts, port)
@@ -94,7 +94,7 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 	return []gnmi.State{state}
 }
 
-// realtimePorts is openConfig of a switch whose ports can change.
+// realtimePorts is the openConfig of a switch whose ports can change while it runs.
 type realtimePorts struct {
 	openConfig
 	switched *Realtime
@@ -119,8 +119,9 @@ func (s realtimePorts) SetPorts(ctx context.Context, changes []gnmi.PortChange) 
 	return nil
 }
 
-// largestFrames returns how long frames of each interface may be, as OpenConfig counts: with the header
-// that the kernel's MTU does not have. There is none for a port without an interface in this network namespace.
+// largestFrames returns the largest frame of each interface as OpenConfig counts it, with the
+// Ethernet header that the kernel's MTU leaves out. It has no entry for an interface outside this
+// network namespace.
 func largestFrames() map[string]uint32 {
 	list, err := net.Interfaces()
 	if err != nil {
@@ -128,12 +129,12 @@ func largestFrames() map[string]uint32 {
 	}
 	by := map[string]uint32{}
 	for _, i := range list {
-		by[i.Name] = uint32(min(max(i.MTU, 0)+gnmi.EthernetHeader, 65535)) // the model has 16 bits
+		by[i.Name] = uint32(min(max(i.MTU, 0)+gnmi.EthernetHeader, 65535)) // the OpenConfig leaf has 16 bits
 	}
 	return by
 }
 
-// Changed implements gnmi.Source: states of ports are told of.
+// Changed implements gnmi.Source. The channel receives when the state of a port changes.
 func (s openConfig) Changed(ctx context.Context) <-chan struct{} {
 	c := make(chan struct{}, 1)
 	s.followers.Store(c, nil)
@@ -141,7 +142,7 @@ func (s openConfig) Changed(ctx context.Context) <-chan struct{} {
 	return c
 }
 
-// tellFollowers wakes the streams of gNMI.
+// tellFollowers wakes gNMI's streams.
 func (s *Switch) tellFollowers() {
 	s.followers.Range(func(c, _ any) bool {
 		select {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestOpenConfig: what a port has sent and dropped is in the leaves, and whether its cable works.
+// TestOpenConfig: the leaves show each port's sent and dropped frames and whether its cable works.
 func TestOpenConfig(t *testing.T) {
 	loop := clock.NewLoop()
 	s, p := onLoop(t, loop, "a", 2, 8*units.Mbps)
@@ -68,7 +68,7 @@ func TestOpenConfig(t *testing.T) {
 	}
 }
 
-// TestLargestFrames: interfaces of this namespace have frames of their MTU and a header.
+// TestLargestFrames: the largest frame of an interface is its MTU and an Ethernet header.
 func TestLargestFrames(t *testing.T) {
 	lo, err := net.InterfaceByName("lo")
 	if err != nil {

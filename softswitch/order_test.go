@@ -9,7 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// wire is a port's driver that keeps the first byte of each frame sent: the kind of testdata/loops.json.
+// wire is a port's driver that records the first byte of each frame sent, its kind in
+// testdata/loops.json.
 type wire struct {
 	fakePort
 	kinds []byte
@@ -18,14 +19,13 @@ type wire struct {
 func (w *wire) Send(frame []byte) { w.kinds = append(w.kinds, frame[0]) }
 func (w *wire) Flush() error      { return nil }
 
-// TestSignalsLeaveInTheOrderOfTheirCauses: ingress of a frame writes 1 to a register and
-// clones a PAUSE to port 1, its egress writes 0 and clones a RESUME. Whichever way a batch
-// takes into the switch, and whatever is due to leave at that moment, the last signal sent
-// says what the register says.
+// TestSignalsLeaveInTheOrderOfTheirCauses: ingress of a frame writes 1 to a register and clones a
+// PAUSE to port 1; its egress writes 0 and clones a RESUME. The last signal sent must agree with
+// the register, however the batch enters the switch and whatever is due at that moment.
 func TestSignalsLeaveInTheOrderOfTheirCauses(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		locked bool // while the batch comes, so that it is handed over
+		locked bool // the switch is locked when the batch arrives, so the batch is queued
 	}{{"direct", false}, {"handed over", true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := NewRealtime(config("a"))

@@ -26,8 +26,8 @@ func pauseFrame(quanta uint16, classes ...int) []byte {
 	return p.Append(nil)
 }
 
-// pausable is a switch with ports 1 and 2 and a host at each; the frames of host 1 leave by
-// port 2, whose host pauses it.
+// pausable returns a switch with ports 1 and 2 and a host at each. Frames of host 1 leave by port
+// 2, and host 2 pauses that port.
 func pausable(t testing.TB, pfc PFC, rate units.Rate) (*clock.Loop, *Switch, *host, *host) {
 	t.Helper()
 	loop := clock.NewLoop()
@@ -98,7 +98,7 @@ func TestPFCPausesTheClassAtThePortsRate(t *testing.T) {
 	}
 }
 
-// All classes paused: what the switch itself sends in the highest queue still gets out.
+// While all classes are paused, the switch's own frames in the highest queue still leave.
 func TestPFCNeverHoldsNetworkControl(t *testing.T) {
 	loop, s, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
 	h2.send(0, pauseFrame(packet.MaxQuanta, 0, 1, 2, 3, 4, 5, 6, 7))
@@ -129,7 +129,7 @@ func TestPFCQueuesOfAClass(t *testing.T) {
 	}
 }
 
-// A port without a rate counts bit times as at 10 Gb/s, or as it is told.
+// A port without a rate counts bit times at 10 Gb/s, or at the configured UnlimitedRate.
 func TestPFCWithoutARate(t *testing.T) {
 	for _, tt := range []struct {
 		rate units.Rate
@@ -171,8 +171,8 @@ func TestMACControlFramesThatAreNotObeyed(t *testing.T) {
 	}
 }
 
-// Off, as in BMv2, MAC control frames go through the pipeline, which here sends them out
-// of port 1; on, they do if the operator asks for it.
+// With PFC off, MAC control frames pass the pipeline as in BMv2; this pipeline sends them out of
+// port 1. With PFC on, they do so if Deliver is set.
 func TestPipelineSeesMACControlOnRequest(t *testing.T) {
 	for _, tt := range []struct {
 		pfc          PFC
@@ -194,8 +194,8 @@ func TestPipelineSeesMACControlOnRequest(t *testing.T) {
 	}
 }
 
-// Frames from the controller begin with the packet_out header: whatever it says, they are
-// no MAC control frames.
+// Frames from the controller begin with the packet_out header. They are never MAC control frames,
+// whatever the header contains.
 func TestPacketOutIsNoPFC(t *testing.T) {
 	loop, s, _, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
 	f := pauseFrame(1000, 3)
@@ -207,8 +207,8 @@ func TestPacketOutIsNoPFC(t *testing.T) {
 	}
 }
 
-// The PFC frames of a batch and what comes behind them take effect in their order, also when
-// all of the batch went through ingress ahead.
+// PFC frames of a batch take effect in their place among the other frames, even if the whole batch
+// passed ingress ahead.
 func TestPFCInABatch(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ahead=%v", ahead), func(t *testing.T) { testPFCInABatch(t, ahead) })
@@ -278,8 +278,8 @@ func TestPFCErrors(t *testing.T) {
 	}
 }
 
-// Whatever PFC frames come, no frame of a paused class begins before the pause is over, and
-// all frames arrive in the end.
+// Whatever PFC frames arrive, no frame of a paused class starts before the pause is over, and all
+// frames arrive in the end.
 func TestPFCProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		loop, _, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
@@ -325,8 +325,9 @@ func TestPFCProperty(t *testing.T) {
 	})
 }
 
-// TestPauseOfALossyClassIsIgnored: port 2's host pauses classes again and again while 200 frames of classes 0, 3
-// and 6 pass. Only lossless classes stop; what the others' PAUSEs do is count, and the watchdog leaves them alone.
+// TestPauseOfALossyClassIsIgnored: port 2's host pauses classes again and again while 200 frames
+// of classes 0, 3 and 6 pass. Only lossless classes stop. PAUSEs of the other classes are counted
+// and have no other effect, on the watchdog either.
 func TestPauseOfALossyClassIsIgnored(t *testing.T) {
 	const frames = 200
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
@@ -378,8 +379,8 @@ func TestPauseOfALossyClassIsIgnored(t *testing.T) {
 	}
 }
 
-// TestLosslessClassesChange: a class that is lossless no more goes on at once, out of a storm too, and what the
-// controller takes back leaves what the switch was started with.
+// TestLosslessClassesChange: a class that becomes lossy sends again at once, even during a storm.
+// When the controller takes its setting back, the switch returns to the classes it started with.
 func TestLosslessClassesChange(t *testing.T) {
 	loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 100 * ms, Restoration: 10 * units.Second, Action: pfcwd.Alert}}, pfcRate)
 	h2.send(0, pauseFrame(65535, 3))

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// ackOf is a NIC's acknowledgement to a queue pair of 10.0.2.1.
+// ackOf returns a NIC's acknowledgement to queue pair qp of 10.0.2.1.
 func ackOf(qp uint32) []byte {
 	f := packet.Frame{
 		TTL: 64, Src: netip.MustParseAddr("10.0.3.1"), Dst: netip.MustParseAddr("10.0.2.1"), SrcPort: 50000, DstPort: packet.RoCEv2Port,
@@ -25,8 +25,8 @@ func ackOf(qp uint32) []byte {
 	return f.Append(nil)
 }
 
-// The agent learns queue pairs from acknowledgements once the table reports them, keeps them over a
-// change of its settings, and takes them out when they are idle and when it stops.
+// Once the table reports queue pairs, the agent learns them from acknowledgements. It keeps them
+// when its settings change, and removes them when they are idle and when it stops.
 func TestAgentLearnsQueuePairs(t *testing.T) {
 	loop := clock.NewLoop()
 	s, err := NewOnLoop(loop, Config{Name: "s", CPUPort: ids.CPUPort, Traffic: tm.Config{Queues: 8}})

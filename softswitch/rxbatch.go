@@ -6,38 +6,39 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// rxBatch is a batch of frames that enters the switch; frames enter in no other way.
-// dataplane.receiveBatch runs ingress for each frame and queues the resulting packets before the next.
+// rxBatch is a batch of frames that enters the switch; every frame enters in one.
+// dataplane.receiveBatch runs ingress for each frame and queues the resulting packets before the
+// next frame.
 //
-// Where the program allows it, the goroutine that read the frames may call ingressAhead
-// before, without the switch's lock, so that ingress and egress use different cores. The
-// batch then implements the engine's Out: it keeps what leaves ingress until receiveBatch
-// queues it. Who holds a batch owns it; the zero value is ready.
+// If the program allows it, the goroutine that read the frames may call ingressAhead first,
+// without the switch's lock, so that ingress and egress use different cores. The batch then
+// implements the engine's Out and keeps the packets that left ingress until receiveBatch queues
+// them. One goroutine at a time owns a batch. The zero value is ready.
 type rxBatch struct {
-	*pipeline // that the frames go through, nil while there is none
+	*pipeline // the frames' pipeline, nil while there is none
 
 	frames  []port.Frame
-	next    int         // of frames, the first that is not in the switch yet
+	next    int         // index of the first frame that is not in the switch yet
 	waits   int         // rounds that the frames have waited, at most patience
-	batch   *port.Batch // that the frames belong to, nil when they belong to none
-	ahead   []arrival   // of each frame, when ingress was ahead; empty otherwise
+	batch   *port.Batch // owner of the frames' memory, nil for none
+	ahead   []arrival   // per frame, its arrival if ingressAhead ran; else empty
 	results []result
-	drops   []drop // that receiveBatch has not counted
+	drops   []drop // not counted by receiveBatch yet
 	worker  engine.Worker
 }
 
-// arrival is what became of one frame in ingress.
+// arrival is the result of ingress for one frame.
 type arrival struct {
 	from, to int32 // indices of its packets in results
 	known    bool  // the port exists
 	control  bool  // it is a MAC control frame that the port obeys
-	unseen   bool  // it was for the pipeline, and there is none
+	unseen   bool  // it was dropped because there is no pipeline
 }
 
 // result is a packet that left ingress.
 type result struct {
 	packet       *engine.Packet
-	recirculated bool // it goes to ingress once more, not to a queue
+	recirculated bool // it goes back to ingress, not to a queue
 }
 
 // drop is a packet that ingress dropped.
@@ -57,10 +58,10 @@ func (a *rxBatch) Recirculate(p *engine.Packet) { a.results = append(a.results, 
 // Dropped implements engine.Out.
 func (a *rxBatch) Dropped(port uint32, why engine.Drop) { a.drops = append(a.drops, drop{port, why}) }
 
-// fill gives an empty batch its frames.
+// fill puts frames into an empty batch.
 func (a *rxBatch) fill(b *port.Batch) { a.batch, a.frames = b, b.Frames }
 
-// reset makes a batch empty.
+// reset empties a batch.
 func (a *rxBatch) reset() {
 	clear(a.results)
 	a.pipeline, a.frames, a.next, a.waits, a.batch = nil, nil, 0, 0, nil
@@ -82,8 +83,8 @@ func (a *rxBatch) ingressAhead(c *dataplane, now units.Time) {
 	a.worker.End()
 }
 
-// ingress runs ingress for a frame as part of the batch. This is the one place where PFC
-// decides whether a frame is for the port's MAC, for the pipeline, or for both.
+// ingress runs ingress for a frame of the batch. Here alone PFC decides whether a frame goes to
+// the port's MAC, to the pipeline, or to both.
 func (a *rxBatch) ingress(c *dataplane, f *port.Frame, now units.Time) arrival {
 	n := int32(len(a.results))
 	r := arrival{from: n, to: n}
@@ -102,14 +103,15 @@ func (a *rxBatch) ingress(c *dataplane, f *port.Frame, now units.Time) arrival {
 	return r
 }
 
-// patience is how many rounds a batch waits for events that were due before it. It suffices after
-// the machine stood still for a while, and it bounds the wait when a packet loops for ever.
+// patience is the number of rounds for which a batch waits for events that were due before it. It
+// is enough to catch up after the machine stalled for a while. It bounds the wait if a packet
+// recirculates for ever.
 const patience = 16
 
-// receiveBatch runs frames through ingress and queues their packets, with the lock held, at time
-// now. It first processes what was due before, so that packets that should have left do not count
-// against the queues' limits. It returns true when the round ends before the last frame: the
-// caller then releases the lock, acquires it and calls again.
+// receiveBatch runs frames through ingress and queues their packets at time now, with the lock
+// held. It first processes the events that were due before now, so that packets that should have
+// left do not count against the queues' limits. It returns true if the round ends before the last
+// frame. The caller then releases the lock, acquires it and calls again.
 func (c *dataplane) receiveBatch(a *rxBatch, now units.Time) (more bool) {
 	c.run(now)
 	late := c.budget <= 0
@@ -153,7 +155,7 @@ func (c *dataplane) receiveBatch(a *rxBatch, now units.Time) (more bool) {
 	return a.next < len(a.frames)
 }
 
-// receive is receiveBatch for one frame. It waits for earlier events for one round at most.
+// receive is receiveBatch for one frame. It waits at most one round for earlier events.
 func (c *dataplane) receive(number uint32, frame []byte, now units.Time) {
 	a := &c.single
 	c.frame[0] = port.Frame{Port: number, Data: frame}
@@ -162,8 +164,8 @@ func (c *dataplane) receive(number uint32, frame []byte, now units.Time) {
 	a.reset()
 }
 
-// forward counts a frame, obeys it when it is a MAC control frame, and queues the packets that
-// ingress made of it.
+// forward counts a frame. It obeys the frame if it is a MAC control frame, and queues the packets
+// that ingress made from it.
 func (c *dataplane) forward(a *rxBatch, f *port.Frame, r arrival) {
 	if !r.known {
 		c.stats.UnknownPort++
@@ -180,7 +182,7 @@ func (c *dataplane) forward(a *rxBatch, f *port.Frame, r arrival) {
 		for class := range p.received {
 			c.stormAt = min(c.stormAt, p.received[class].next(c.watch))
 		}
-		c.runDue(c.now) // what it resumed
+		c.runDue(c.now) // packets of queues that it resumed
 	}
 	if r.unseen {
 		c.stats.NoPipeline++
@@ -189,7 +191,7 @@ func (c *dataplane) forward(a *rxBatch, f *port.Frame, r arrival) {
 		switch {
 		case x.recirculated:
 			a.pipeline.Recirculate(x.packet)
-		case r.to-r.from == 1 && c.pass(a.pipeline, x.packet): // others would have to be queued before it leaves
+		case r.to-r.from == 1 && c.pass(a.pipeline, x.packet): // with several packets, those behind would have to be queued before the first leaves
 		default:
 			a.pipeline.Enqueue(x.packet)
 		}

@@ -11,13 +11,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// frames collects the reports of frames that leave.
+// frames collects the reports of the frames sent.
 type frames struct{ got []report }
 
 func (f *frames) Send(frame []byte, _ units.Time) { f.got = append(f.got, decode(frame)) }
 
-// TestArrivalsAcrossSwap: frames that went through ingress before a pipeline took over
-// leave through the egress of their own pipeline, in order, and it is forgotten then.
+// TestArrivalsAcrossSwap: frames that passed ingress before the pipeline was replaced leave
+// through the egress of the old pipeline, in order. The old pipeline is forgotten afterwards.
 func TestArrivalsAcrossSwap(t *testing.T) {
 	m, err := tm.New(tm.Config{Queues: 8})
 	if err != nil {
@@ -63,8 +63,9 @@ func TestArrivalsAcrossSwap(t *testing.T) {
 	a.reset()
 }
 
-// TestArrivalsWaitForWhatIsDue: what a machine that stood still has not sent yet does not
-// count against the limits when a batch comes, also when it is more than a turn takes.
+// TestArrivalsWaitForWhatIsDue: after the machine stalled, packets that should have left do not
+// count against the queues' limits when a batch arrives, even if sending them takes more than one
+// round.
 func TestArrivalsWaitForWhatIsDue(t *testing.T) {
 	const ports, limit, more = 16, 200, 90
 	s, p := onLoop(t, clock.NewLoop(), "a", ports, 8*units.Mbps) // a byte lasts 1 us
@@ -97,7 +98,7 @@ func TestArrivalsWaitForWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestOrderedPrograms: only programs whose ingress and egress share registers pay for order.
+// TestOrderedPrograms: only programs whose ingress and egress share registers are ordered.
 func TestOrderedPrograms(t *testing.T) {
 	own, err := engine.Load(p4src.JSON())
 	if err != nil {

@@ -1,6 +1,10 @@
-// Package softswitch is the embedded switch: the engine that runs a P4 program, a traffic
-// manager, ports and a P4Runtime server. It runs on a clock.Loop, joined by Links to other
-// switches and hosts in the same process, or on real interfaces with Run.
+// Package softswitch is the embedded switch. It joins the engine that runs a P4 program, a traffic
+// manager, ports and a P4Runtime server. NewOnLoop makes a switch that runs on a clock.Loop; Links
+// join it to other switches and hosts in the same process. A Realtime runs on the wall clock with
+// real interfaces.
+//
+// Start reading at Switch and at dataplane, which takes each frame from its port through ingress,
+// queue and egress.
 package softswitch
 
 import (
@@ -11,7 +15,7 @@ import (
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/softswitch/engine"
-	_ "github.com/headgate/headgate/softswitch/native/headgate" // our own program runs as Go
+	_ "github.com/headgate/headgate/softswitch/native/headgate" // runs Headgate's own program as Go
 	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/pacc"
@@ -27,41 +31,43 @@ const DefaultDropPort = 511
 // maxPort is the highest port number: v1model's ports have nine bits.
 const maxPort = 511
 
-// noPort is the CPU port of a switch that has none: port 0 is a port as others are.
+// noPort is the CPU port's number in a switch without one. Port 0 would not do, because it is an
+// ordinary port.
 const noPort = maxPort + 1
 
 // Config configures a switch.
 type Config struct {
-	Name     string // for logs
+	Name     string // used in logs
 	DeviceID uint64 // P4Runtime's device_id
-	CPUPort  uint32 // packet I/O over P4Runtime; 0 means none. 1 to 511
+	CPUPort  uint32 // port of packet I/O over P4Runtime, 1 to 511; 0 means none
 	DropPort uint32 // DefaultDropPort when zero
 	Traffic  tm.Config
-	PFC      PFC            // whether ports obey PAUSE; off by default
-	Tracer   *engine.Tracer // logs the way of packets; nil for none
-	Times    *stages.Times  // adds up how long stages take; nil for none
+	PFC      PFC            // whether ports obey received PFC; off by default
+	Tracer   *engine.Tracer // logs the path of packets; nil for none
+	Times    *stages.Times  // adds up the time of each stage; nil for none
 	Log      *slog.Logger   // slog.Default when nil
 }
 
 // Sender receives the frames that leave a port. The goroutine that runs the switch calls it.
 type Sender interface {
-	// Send receives a frame whose last bit leaves at finish. The bytes are valid until it
-	// returns. It must not call the switch.
+	// Send receives a frame whose last bit leaves at time finish. The bytes are valid until Send
+	// returns. Send must not call the switch.
 	Send(frame []byte, finish units.Time)
 }
 
-// driver is what drives a switch: a loop, or Run.
+// driver gives a switch its clock and its goroutine. It is a loop's (virtual time) or Run's (real
+// time).
 type driver interface {
-	// post runs fn soon on the goroutine that runs the switch, and then what is due; from any
-	// goroutine.
+	// post runs fn soon on the goroutine that runs the switch, and then the events that are due.
+	// Any goroutine may call it.
 	post(fn func())
-	// time returns the switch's clock, from any goroutine.
+	// time returns the switch's clock. Any goroutine may call it.
 	time() units.Time
 }
 
-// Switch is an embedded switch. All methods may be called from any goroutine unless they
-// say otherwise; the lock guards the data plane, and the methods of Sender, of ports' drivers and
-// PacketIn and Digest of the P4Runtime server are called with it held.
+// Switch is an embedded switch. Any goroutine may call its methods unless they say otherwise. The
+// lock guards the data plane. It is held during calls of Senders, of ports' drivers, and of the
+// P4Runtime server's PacketIn and Digest.
 type Switch struct {
 	name   string
 	log    *slog.Logger
@@ -72,7 +78,7 @@ type Switch struct {
 	shown  gnmi.Source
 	grpc   grpcServer
 
-	followers sync.Map // channels of gNMI's streams that want to hear of ports
+	followers sync.Map // channels that wake gNMI's streams when a port changes
 
 	watchdog *watchdog // nil without PFC
 	lossless *setting[pfcwd.Lossless]
@@ -81,7 +87,7 @@ type Switch struct {
 	dataplane dataplane
 }
 
-// newSwitch makes a switch that nothing drives yet.
+// newSwitch makes a switch that no driver runs yet.
 func newSwitch(c Config, r driver) (*Switch, error) {
 	if c.DropPort == 0 {
 		c.DropPort = DefaultDropPort
@@ -142,16 +148,16 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 	return s, nil
 }
 
-// cpuSender hands the frames that leave on the CPU port to the P4Runtime server.
+// cpuSender passes frames that leave on the CPU port to the P4Runtime server.
 type cpuSender struct{ control }
 
 func (c cpuSender) Send(frame []byte, _ units.Time) { c.PacketIn(frame) }
 
-// Server returns the P4Runtime server, which lives as long as the switch, whether it is
-// served or not.
+// Server returns the P4Runtime server. It lives as long as the switch, whether it is being served
+// or not.
 func (s *Switch) Server() *p4rt.Server { return s.server }
 
-// addPort adds a port that sends to out; a port without out waits for a cable.
+// addPort adds a port that sends to out. If out is nil the port waits for a cable.
 func (s *Switch) addPort(n uint32, name string, rate units.Rate, out Sender) error {
 	if n > maxPort {
 		return fmt.Errorf("port %d: want 0 to %d", n, maxPort)
@@ -168,23 +174,23 @@ func (s *Switch) addPort(n uint32, name string, rate units.Rate, out Sender) err
 	return nil
 }
 
-// SetPortRate changes a port's rate, also while it sends; 0 is unlimited. BMv2's Thrift
-// service offers it as set_queue_rate, in packets per second.
+// SetPortRate changes a port's rate, also while the port sends; 0 is unlimited. BMv2's Thrift
+// service has it as set_queue_rate, in packets per second.
 func (s *Switch) SetPortRate(n uint32, r units.Rate) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.dataplane.tm.SetRate(n, r, s.driver.time()); err != nil {
 		return err
 	}
-	s.driver.post(func() {}) // makes the driver compute anew what is due next
+	s.driver.post(func() {}) // makes the driver compute the time of the next event again
 	return nil
 }
 
 // AllQueues stands for every queue of a port.
 const AllQueues = -1
 
-// SetQueueLimit changes the limit of one queue of a port, or of AllQueues. BMv2's Thrift
-// service offers it as set_queue_depth.
+// SetQueueLimit changes the limit of one queue of a port, or of AllQueues. BMv2's Thrift service
+// has it as set_queue_depth.
 func (s *Switch) SetQueueLimit(n uint32, queue int, l tm.Limit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,8 +212,8 @@ func (s *Switch) Stats() Stats {
 	return s.dataplane.stats
 }
 
-// PortStats returns the counters of all ports, the CPU port among them, in order. Pause
-// times are up to now.
+// PortStats returns the counters of all ports in order of their numbers, the CPU port included.
+// Pause times count up to now.
 func (s *Switch) PortStats() []PortStats {
 	var all []PortStats
 	drivers := map[uint32]port.Port{}
@@ -230,7 +236,7 @@ func (s *Switch) PortStats() []PortStats {
 		all = append(all, st)
 	}
 	s.mu.Unlock()
-	for i := range all { // drivers ask the kernel: not with the lock held
+	for i := range all { // without the lock, because drivers make system calls
 		if d := drivers[all[i].Port]; d != nil {
 			all[i].Driver, all[i].Up = d.Counters(), d.Up()
 		}
