@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"cnpgen":     {"internal", "p4src", "packet", "units"},
 	"controller": {"api", "cnpgen", "headroom", "hosts", "internal", "p4src", "preview", "tables", "units"},
 	"emulation":  {"api", "clock", "controller", "examples", "hosts", "int", "internal", "p4src", "packet", "plotting", "preview", "sim", "softswitch", "units"},
-	"examples":   {},
+	"examples":   {"api"},
 	"headroom":   {"tables", "units"},
 	"hosts":      {"api", "clock", "int", "internal", "packet", "units"},
 	"int":        {"units"},
