@@ -1078,6 +1078,7 @@ type PFCWatchdogStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Switch        *PFCWatchdogSwitch     `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
 	Classes       []*PFCWatchdogClass    `protobuf:"bytes,2,rep,name=classes,proto3" json:"classes,omitempty"`
+	Roots         []*PFCStormRoot        `protobuf:"bytes,3,rep,name=roots,proto3" json:"roots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1122,6 +1123,13 @@ func (x *PFCWatchdogStatus) GetSwitch() *PFCWatchdogSwitch {
 func (x *PFCWatchdogStatus) GetClasses() []*PFCWatchdogClass {
 	if x != nil {
 		return x.Classes
+	}
+	return nil
+}
+
+func (x *PFCWatchdogStatus) GetRoots() []*PFCStormRoot {
+	if x != nil {
+		return x.Roots
 	}
 	return nil
 }
@@ -1286,6 +1294,76 @@ func (x *PFCWatchdogClass) GetDropped() uint64 {
 	return 0
 }
 
+// PFCStormRoot says where a storm began that is on.
+type PFCStormRoot struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	Class uint32                 `protobuf:"varint,2,opt,name=class,proto3" json:"class,omitempty"`
+	// A host, or SWITCH:PORT of a switch that sends PAUSEs and is in no storm of the class itself.
+	Root          string `protobuf:"bytes,3,opt,name=root,proto3" json:"root,omitempty"`
+	Storm         bool   `protobuf:"varint,4,opt,name=storm,proto3" json:"storm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PFCStormRoot) Reset() {
+	*x = PFCStormRoot{}
+	mi := &file_api_headgate_v1_status_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PFCStormRoot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PFCStormRoot) ProtoMessage() {}
+
+func (x *PFCStormRoot) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_status_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PFCStormRoot.ProtoReflect.Descriptor instead.
+func (*PFCStormRoot) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_status_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *PFCStormRoot) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *PFCStormRoot) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *PFCStormRoot) GetRoot() string {
+	if x != nil {
+		return x.Root
+	}
+	return ""
+}
+
+func (x *PFCStormRoot) GetStorm() bool {
+	if x != nil {
+		return x.Storm
+	}
+	return false
+}
+
 // TelemetryStatus is what the last polls of a switch's egress ports brought back.
 type TelemetryStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1297,7 +1375,7 @@ type TelemetryStatus struct {
 
 func (x *TelemetryStatus) Reset() {
 	*x = TelemetryStatus{}
-	mi := &file_api_headgate_v1_status_proto_msgTypes[15]
+	mi := &file_api_headgate_v1_status_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1387,7 @@ func (x *TelemetryStatus) String() string {
 func (*TelemetryStatus) ProtoMessage() {}
 
 func (x *TelemetryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_status_proto_msgTypes[15]
+	mi := &file_api_headgate_v1_status_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1400,7 @@ func (x *TelemetryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetryStatus.ProtoReflect.Descriptor instead.
 func (*TelemetryStatus) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_status_proto_rawDescGZIP(), []int{15}
+	return file_api_headgate_v1_status_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TelemetryStatus) GetPorts() []*TelemetryPort {
@@ -1354,7 +1432,7 @@ type TelemetryPort struct {
 
 func (x *TelemetryPort) Reset() {
 	*x = TelemetryPort{}
-	mi := &file_api_headgate_v1_status_proto_msgTypes[16]
+	mi := &file_api_headgate_v1_status_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1366,7 +1444,7 @@ func (x *TelemetryPort) String() string {
 func (*TelemetryPort) ProtoMessage() {}
 
 func (x *TelemetryPort) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_status_proto_msgTypes[16]
+	mi := &file_api_headgate_v1_status_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1379,7 +1457,7 @@ func (x *TelemetryPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetryPort.ProtoReflect.Descriptor instead.
 func (*TelemetryPort) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_status_proto_rawDescGZIP(), []int{16}
+	return file_api_headgate_v1_status_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TelemetryPort) GetPort() uint32 {
@@ -1443,7 +1521,7 @@ type TelemetryQueue struct {
 
 func (x *TelemetryQueue) Reset() {
 	*x = TelemetryQueue{}
-	mi := &file_api_headgate_v1_status_proto_msgTypes[17]
+	mi := &file_api_headgate_v1_status_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1533,7 @@ func (x *TelemetryQueue) String() string {
 func (*TelemetryQueue) ProtoMessage() {}
 
 func (x *TelemetryQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_status_proto_msgTypes[17]
+	mi := &file_api_headgate_v1_status_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1546,7 @@ func (x *TelemetryQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetryQueue.ProtoReflect.Descriptor instead.
 func (*TelemetryQueue) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_status_proto_rawDescGZIP(), []int{17}
+	return file_api_headgate_v1_status_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TelemetryQueue) GetPort() uint32 {
@@ -1637,25 +1715,31 @@ const file_api_headgate_v1_status_proto_rawDesc = "" +
 	"\raverage_bytes\x18\x03 \x01(\x04Bg\xc2\xf5\x18c\x12\aAVERAGE\x1a\x18pacc_queue_average_bytes\">The filtered queue, which is held against the burst threshold.R\faverageBytes\x12]\n" +
 	"\x03all\x18\x04 \x01(\x01BK\xc2\xf5\x18G\x12\x03ALL\x1a\bpacc_all\"6Congestion notifications that the last tick asked for.R\x03all\x12p\n" +
 	"\agranted\x18\x05 \x01(\x04BV\xc2\xf5\x18R\x12\aGRANTED\x1a\x11pacc_granted_cnps\"2Congestion notifications that were given to flows.(\x01R\agranted\x12i\n" +
-	"\bfiltered\x18\x06 \x01(\x04BM\xc2\xf5\x18I\x12\bFILTERED\x1a\x13pacc_filtered_ticks\"&Ticks that the burst filter held back.(\x01R\bfiltered\"\x94\x01\n" +
+	"\bfiltered\x18\x06 \x01(\x04BM\xc2\xf5\x18I\x12\bFILTERED\x1a\x13pacc_filtered_ticks\"&Ticks that the burst filter held back.(\x01R\bfiltered\"\xc5\x01\n" +
 	"\x11PFCWatchdogStatus\x12F\n" +
 	"\x06switch\x18\x01 \x01(\v2\x1e.headgate.v1.PFCWatchdogSwitchB\x0e\xc2\xf5\x18\n" +
 	"2\bswitchesR\x06switch\x127\n" +
-	"\aclasses\x18\x02 \x03(\v2\x1d.headgate.v1.PFCWatchdogClassR\aclasses\"\xbb\x02\n" +
+	"\aclasses\x18\x02 \x03(\v2\x1d.headgate.v1.PFCWatchdogClassR\aclasses\x12/\n" +
+	"\x05roots\x18\x03 \x03(\v2\x19.headgate.v1.PFCStormRootR\x05roots\"\xbb\x02\n" +
 	"\x11PFCWatchdogSwitch\x122\n" +
 	"\fdetection_ns\x18\x01 \x01(\x04B\x0f\xc2\xf5\x18\v\x12\tDETECTIONR\vdetectionNs\x128\n" +
 	"\x0erestoration_ns\x18\x02 \x01(\x04B\x11\xc2\xf5\x18\r\x12\vRESTORATIONR\rrestorationNs\x12$\n" +
 	"\x06action\x18\x03 \x01(\tB\f\xc2\xf5\x18\b\x12\x06ACTIONR\x06action\x12\x91\x01\n" +
-	"\x04read\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampBa\xc2\xf5\x18]\x12\x04READ\x1a&pfc_storms_last_read_timestamp_seconds\"-When the storms of the switch were read last.R\x04read\"\xf3\x03\n" +
+	"\x04read\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampBa\xc2\xf5\x18]\x12\x04READ\x1a&pfc_storms_last_read_timestamp_seconds\"-When the storms of the switch were read last.R\x04read\"\xfd\x03\n" +
 	"\x10PFCWatchdogClass\x12\x1a\n" +
 	"\x04port\x18\x01 \x01(\rB\x06\xc2\xf5\x18\x02\b\x01R\x04port\x12\x1a\n" +
 	"\x04peer\x18\x02 \x01(\tB\x06\xc2\xf5\x18\x02\b\x01R\x04peer\x12\x1c\n" +
-	"\x05class\x18\x03 \x01(\rB\x06\xc2\xf5\x18\x02\b\x01R\x05class\x12\x80\x01\n" +
-	"\x05storm\x18\x04 \x01(\bBj\xc2\xf5\x18f\x12\x05STORM\x1a\tpfc_storm\"R1 while the peer of the port pauses the class for longer than the watchdog allows.R\x05storm\x12=\n" +
+	"\x05class\x18\x03 \x01(\rB\x06\xc2\xf5\x18\x02\b\x01R\x05class\x12\x8a\x01\n" +
+	"\x05storm\x18\x04 \x01(\bBt\xc2\xf5\x18p\x12\x05STORM\x1a\tpfc_storm\"\\1 while the peer of the port pauses the class for more of the time than the watchdog allows.R\x05storm\x12=\n" +
 	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampB\v\xc2\xf5\x18\a\x12\x05SINCER\x05since\x12F\n" +
 	"\x06storms\x18\x06 \x01(\x04B.\xc2\xf5\x18*\x12\x06STORMS\x1a\n" +
 	"pfc_storms\"\x12Times that it did.(\x01R\x06storms\x12\x7f\n" +
-	"\adropped\x18\a \x01(\x04Be\xc2\xf5\x18a\x12\aDROPPED\x1a\x19pfc_storm_dropped_packets\"9Packets of the class that the watchdog dropped in storms.(\x01R\adropped\"x\n" +
+	"\adropped\x18\a \x01(\x04Be\xc2\xf5\x18a\x12\aDROPPED\x1a\x19pfc_storm_dropped_packets\"9Packets of the class that the watchdog dropped in storms.(\x01R\adropped\"\xdd\x01\n" +
+	"\fPFCStormRoot\x12\x1a\n" +
+	"\x04port\x18\x01 \x01(\rB\x06\xc2\xf5\x18\x02\b\x01R\x04port\x12\x1c\n" +
+	"\x05class\x18\x02 \x01(\rB\x06\xc2\xf5\x18\x02\b\x01R\x05class\x12\x1a\n" +
+	"\x04root\x18\x03 \x01(\tB\x06\xc2\xf5\x18\x02\b\x01R\x04root\x12w\n" +
+	"\x05storm\x18\x04 \x01(\bBa\xc2\xf5\x18]\x12\x05STORM\x1a\x0epfc_storm_root\"D1 while a storm is on that began at the host or switch port in root.R\x05storm\"x\n" +
 	"\x0fTelemetryStatus\x120\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1a.headgate.v1.TelemetryPortR\x05ports\x123\n" +
 	"\x06queues\x18\x02 \x03(\v2\x1b.headgate.v1.TelemetryQueueR\x06queues\"\xd5\x05\n" +
@@ -1687,7 +1771,7 @@ func file_api_headgate_v1_status_proto_rawDescGZIP() []byte {
 	return file_api_headgate_v1_status_proto_rawDescData
 }
 
-var file_api_headgate_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_api_headgate_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_api_headgate_v1_status_proto_goTypes = []any{
 	(*Shown)(nil),                     // 0: headgate.v1.Shown
 	(*FeatureStatus)(nil),             // 1: headgate.v1.FeatureStatus
@@ -1704,41 +1788,43 @@ var file_api_headgate_v1_status_proto_goTypes = []any{
 	(*PFCWatchdogStatus)(nil),         // 12: headgate.v1.PFCWatchdogStatus
 	(*PFCWatchdogSwitch)(nil),         // 13: headgate.v1.PFCWatchdogSwitch
 	(*PFCWatchdogClass)(nil),          // 14: headgate.v1.PFCWatchdogClass
-	(*TelemetryStatus)(nil),           // 15: headgate.v1.TelemetryStatus
-	(*TelemetryPort)(nil),             // 16: headgate.v1.TelemetryPort
-	(*TelemetryQueue)(nil),            // 17: headgate.v1.TelemetryQueue
-	(*timestamppb.Timestamp)(nil),     // 18: google.protobuf.Timestamp
-	(*descriptorpb.FieldOptions)(nil), // 19: google.protobuf.FieldOptions
+	(*PFCStormRoot)(nil),              // 15: headgate.v1.PFCStormRoot
+	(*TelemetryStatus)(nil),           // 16: headgate.v1.TelemetryStatus
+	(*TelemetryPort)(nil),             // 17: headgate.v1.TelemetryPort
+	(*TelemetryQueue)(nil),            // 18: headgate.v1.TelemetryQueue
+	(*timestamppb.Timestamp)(nil),     // 19: google.protobuf.Timestamp
+	(*descriptorpb.FieldOptions)(nil), // 20: google.protobuf.FieldOptions
 }
 var file_api_headgate_v1_status_proto_depIdxs = []int32{
 	2,  // 0: headgate.v1.FeatureStatus.buffer:type_name -> headgate.v1.BufferStatus
 	12, // 1: headgate.v1.FeatureStatus.pfcwatchdog:type_name -> headgate.v1.PFCWatchdogStatus
 	9,  // 2: headgate.v1.FeatureStatus.pacc:type_name -> headgate.v1.PACCStatus
-	15, // 3: headgate.v1.FeatureStatus.telemetry:type_name -> headgate.v1.TelemetryStatus
+	16, // 3: headgate.v1.FeatureStatus.telemetry:type_name -> headgate.v1.TelemetryStatus
 	3,  // 4: headgate.v1.BufferStatus.switch:type_name -> headgate.v1.BufferSwitch
 	4,  // 5: headgate.v1.BufferStatus.pools:type_name -> headgate.v1.BufferPool
 	5,  // 6: headgate.v1.BufferStatus.ports:type_name -> headgate.v1.BufferPort
 	6,  // 7: headgate.v1.BufferStatus.classes:type_name -> headgate.v1.BufferClass
 	7,  // 8: headgate.v1.BufferStatus.watchdog:type_name -> headgate.v1.BufferAlarmCount
 	8,  // 9: headgate.v1.BufferStatus.alarms:type_name -> headgate.v1.BufferAlarm
-	18, // 10: headgate.v1.BufferSwitch.polled:type_name -> google.protobuf.Timestamp
-	18, // 11: headgate.v1.BufferAlarm.since:type_name -> google.protobuf.Timestamp
+	19, // 10: headgate.v1.BufferSwitch.polled:type_name -> google.protobuf.Timestamp
+	19, // 11: headgate.v1.BufferAlarm.since:type_name -> google.protobuf.Timestamp
 	10, // 12: headgate.v1.PACCStatus.loop:type_name -> headgate.v1.PACCLoop
 	11, // 13: headgate.v1.PACCStatus.ports:type_name -> headgate.v1.PACCPort
 	13, // 14: headgate.v1.PFCWatchdogStatus.switch:type_name -> headgate.v1.PFCWatchdogSwitch
 	14, // 15: headgate.v1.PFCWatchdogStatus.classes:type_name -> headgate.v1.PFCWatchdogClass
-	18, // 16: headgate.v1.PFCWatchdogSwitch.read:type_name -> google.protobuf.Timestamp
-	18, // 17: headgate.v1.PFCWatchdogClass.since:type_name -> google.protobuf.Timestamp
-	16, // 18: headgate.v1.TelemetryStatus.ports:type_name -> headgate.v1.TelemetryPort
-	17, // 19: headgate.v1.TelemetryStatus.queues:type_name -> headgate.v1.TelemetryQueue
-	18, // 20: headgate.v1.TelemetryPort.polled:type_name -> google.protobuf.Timestamp
-	19, // 21: headgate.v1.shown:extendee -> google.protobuf.FieldOptions
-	0,  // 22: headgate.v1.shown:type_name -> headgate.v1.Shown
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	22, // [22:23] is the sub-list for extension type_name
-	21, // [21:22] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	15, // 16: headgate.v1.PFCWatchdogStatus.roots:type_name -> headgate.v1.PFCStormRoot
+	19, // 17: headgate.v1.PFCWatchdogSwitch.read:type_name -> google.protobuf.Timestamp
+	19, // 18: headgate.v1.PFCWatchdogClass.since:type_name -> google.protobuf.Timestamp
+	17, // 19: headgate.v1.TelemetryStatus.ports:type_name -> headgate.v1.TelemetryPort
+	18, // 20: headgate.v1.TelemetryStatus.queues:type_name -> headgate.v1.TelemetryQueue
+	19, // 21: headgate.v1.TelemetryPort.polled:type_name -> google.protobuf.Timestamp
+	20, // 22: headgate.v1.shown:extendee -> google.protobuf.FieldOptions
+	0,  // 23: headgate.v1.shown:type_name -> headgate.v1.Shown
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	23, // [23:24] is the sub-list for extension type_name
+	22, // [22:23] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_status_proto_init() }
@@ -1755,7 +1841,7 @@ func file_api_headgate_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_headgate_v1_status_proto_rawDesc), len(file_api_headgate_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -120,9 +120,9 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 
 // Attach implements feature.Feature.
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
-	l := &loop{feat: f, sw: sw, peers: map[uint32]string{}}
+	l := &loop{feat: f, sw: sw, peers: map[uint32]string{}, between: map[uint32]bool{}}
 	for _, p := range env.Graph.Ports(sw.Name()) {
-		l.peers[p.Number] = p.Peer
+		l.peers[p.Number], l.between[p.Number] = p.Peer, p.PeerPort != 0
 	}
 	settings, err := Of(env.Switch).settings()
 	if err != nil || settings.Detection == 0 || env.By(watchCapability) == view.ByNothing {
@@ -130,7 +130,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		f.forget(sw.Name())
 		return nil
 	}
-	f.set(sw.Name(), settings)
+	f.set(sw.Name(), settings, env.Graph)
 	l.every = max(minPoll, min(Of(env.Switch).DetectionTime/2, maxPoll))
 	return l
 }
@@ -141,9 +141,10 @@ const minPoll, maxPoll = 100 * time.Millisecond, time.Second
 // loop reads the storms of one switch.
 type loop struct {
 	*feat
-	sw    feature.Switch
-	peers map[uint32]string // by port
-	every time.Duration
+	sw      feature.Switch
+	peers   map[uint32]string // by port
+	between map[uint32]bool   // ports that lead to switches
+	every   time.Duration
 }
 
 // Interval implements feature.Loop.
@@ -191,12 +192,20 @@ func (l *loop) update(now time.Time, storms []pfcwd.Storm) (events []view.Event)
 	s.seen = now
 	last := s.classes
 	s.classes = make(map[class]seen, len(storms))
+	begins := func(n *seen) {
+		n.told = true
+		events = append(events, l.began(now, *n, s))
+	}
 	for _, x := range storms {
 		key := class{x.Port, x.Class}
 		was := last[key]
 		delete(last, key)
 		n := seen{Storm: x, peer: l.peers[x.Port], since: was.since}
 		began := x.Count != was.Count && !first || x.On && !was.On
+		if !was.told && was.On {
+			begins(&was)
+		}
+		n.told = was.told
 		if was.On && (!x.On || x.Count != was.Count) {
 			if x.Count == was.Count {
 				was.Storm = x
@@ -204,8 +213,11 @@ func (l *loop) update(now time.Time, storms []pfcwd.Storm) (events []view.Event)
 			events = append(events, l.over(now, was))
 		}
 		if began {
-			n.since = now
-			events = append(events, l.began(now, n, s.settings))
+			// The event of a storm between switches waits a tick, by which the storms that may have led to it are read.
+			n.since, n.told = now, false
+			if !x.On || !l.between[x.Port] {
+				begins(&n)
+			}
 			if !x.On {
 				events = append(events, l.over(now, n))
 			}
@@ -214,17 +226,25 @@ func (l *loop) update(now time.Time, storms []pfcwd.Storm) (events []view.Event)
 	}
 	for _, was := range last {
 		if was.On {
+			if !was.told {
+				begins(&was)
+			}
 			events = append(events, l.over(now, was))
 		}
 	}
 	return events
 }
 
-func (l *loop) began(now time.Time, n seen, s pfcwd.Settings) view.Event {
+func (l *loop) began(now time.Time, n seen, s *state) view.Event {
 	what := map[pfcwd.Action]string{
 		pfcwd.Drop: "what leaves for it is dropped", pfcwd.Forward: "its pauses are ignored", pfcwd.Alert: "the class stays paused",
-	}[s.Action]
-	return l.event(now, view.Error, StormAlarm, n, fmt.Sprintf("paused by its peer for %v %% of %v; %s until no PAUSE has come for %v", 100*s.Share, s.Detection, what, s.Restoration))
+	}[s.settings.Action]
+	root := "the storms lead in a circle"
+	if at := l.root(s.graph, l.sw.Name(), class{n.Port, n.Class}); at != "" {
+		root = "it began at " + at
+	}
+	return l.event(now, view.Error, StormAlarm, n, fmt.Sprintf("paused by its peer for %v %% of %v; %s until no PAUSE has come for %v; %s",
+		100*s.settings.Share, s.settings.Detection, what, s.settings.Restoration, root))
 }
 
 func (l *loop) over(now time.Time, n seen) view.Event {

@@ -138,7 +138,7 @@ func TestStorms(t *testing.T) {
 		}
 	}
 	const (
-		begins = "pfc.received_storm port 1 (h1) class 3: paused by its peer for 98 % of 200ms; what leaves for it is dropped until no PAUSE has come for 400ms"
+		begins = "pfc.received_storm port 1 (h1) class 3: paused by its peer for 98 % of 200ms; what leaves for it is dropped until no PAUSE has come for 400ms; it began at h1"
 		old    = "pfc.received_storm_over port 1 (h1) class 3: over; 3 storms so far, which dropped 7 frames"
 	)
 	other := pfcwd.Storm{Port: 2, Class: 0, Count: 9}

@@ -8,6 +8,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/pfcwd"
 )
@@ -16,6 +17,7 @@ import (
 // the feature's mu guards it.
 type state struct {
 	settings pfcwd.Settings
+	graph    *topology.Graph
 	seen     time.Time // last reading; zero before the first
 	classes  map[class]seen
 }
@@ -31,16 +33,17 @@ type seen struct {
 	pfcwd.Storm
 	peer  string
 	since time.Time // when the last storm was seen to begin
+	told  bool      // the event of its begin is out
 }
 
 // set notes what a switch has; its storms stay.
-func (f *feat) set(sw string, s pfcwd.Settings) {
+func (f *feat) set(sw string, s pfcwd.Settings, g *topology.Graph) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.switches[sw] == nil {
 		f.switches[sw] = &state{}
 	}
-	f.switches[sw].settings = s
+	f.switches[sw].settings, f.switches[sw].graph = s, g
 }
 
 func (f *feat) forget(sw string) {
@@ -68,6 +71,9 @@ func (f *feat) Status(sw string, out *pb.FeatureStatus) {
 		out.Pfcwatchdog.Classes = append(out.Pfcwatchdog.Classes, &pb.PFCWatchdogClass{
 			Port: n.Port, Peer: n.peer, Class: uint32(n.Class), Storm: n.On, Since: view.Stamp(n.since), Storms: n.Count, Dropped: n.Dropped,
 		})
+		if root := f.root(s.graph, sw, class{n.Port, n.Class}); n.On && root != "" {
+			out.Pfcwatchdog.Roots = append(out.Pfcwatchdog.Roots, &pb.PFCStormRoot{Port: n.Port, Class: uint32(n.Class), Root: root, Storm: true})
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 const everyRow = `{
 	"buffer": {"switch": {"threshold_bytes": 1, "polled": "2026-01-01T00:00:00Z"}, "pools": [{}], "ports": [{}],
 		"classes": [{"paused": true, "paused_ns": 1, "lossless_drops": 1}], "watchdog": [{}], "alarms": [{}]},
-	"pfcwatchdog": {"switch": {"read": "2026-01-01T00:00:00Z"}, "classes": [{}]},
+	"pfcwatchdog": {"switch": {"read": "2026-01-01T00:00:00Z"}, "classes": [{}], "roots": [{}]},
 	"pacc": {"loop": {}, "ports": [{}]},
 	"telemetry": {"ports": [{"polled": "2026-01-01T00:00:00Z"}], "queues": [{}]}
 }`
