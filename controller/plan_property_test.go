@@ -180,6 +180,10 @@ func (r *editRig) edit() {
 		return s
 	}
 	switches, links := r.file["switches"].([]any), r.file["links"].([]any)
+	if len(links) == 0 { // an edit took the last one
+		r.link("s1:1", "s2:1")
+		return
+	}
 	sw, li := switches[r.rnd.IntN(len(switches))].(object), links[r.rnd.IntN(len(links))].(object)
 	own := func(of object, key string, v object) { // a section of its own, or none
 		if of[key] != nil && r.rnd.IntN(2) == 0 {
