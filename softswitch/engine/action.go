@@ -16,11 +16,11 @@ type action struct {
 	name   string
 	params []actionParam
 	words  int  // length of all parameters together, in words
-	loops  bool // whether the action jumps backwards
-	// rewrites is set when the action writes most of a header. The deparser then writes the
-	// whole packet from its fields.
+	loops  bool // the action jumps backwards
+	// rewrites is set if the action writes most of a header. The deparser then writes the whole
+	// packet from its fields.
 	rewrites bool
-	lock     int // register whose lock is held while it runs, −1 for none
+	lock     int // register whose lock the action holds, −1 for none
 }
 
 // actionParam is a parameter and the index of its first word among the words of all parameters.
@@ -68,7 +68,7 @@ func (c *compiler) buildAction(j *bmv2json.Action) *action {
 	return a
 }
 
-// maxJumps bounds the jumps backwards of one run of an action; the last one ends it.
+// maxJumps bounds the backward jumps in one run of an action. The last one ends the action.
 const maxJumps = 1 << 16
 
 // primitives compiles a list of primitive calls.
@@ -91,8 +91,8 @@ func (c *compiler) primitives(js []bmv2json.Primitive) []emit {
 	return list
 }
 
-// jump goes from primitive i of n to another one unless the condition holds. Beyond the last
-// primitive the action ends.
+// jump emits a jump from primitive i of n to another one, unless the condition holds. A jump
+// beyond the last primitive ends the action.
 func (c *compiler) jump(i, n int, unless, to *expr.Node) emit {
 	if to.Kind != expr.Const {
 		c.Fail("the target of a jump must be a constant")
@@ -124,8 +124,8 @@ func (c *compiler) arity(j *bmv2json.Primitive, n int) {
 	}
 }
 
-// arg compiles argument i to an expression of the given type. It converts a condition to a number
-// where data is wanted.
+// arg compiles argument i to an expression of type t. If t is data it converts a condition to a
+// number.
 func (c *compiler) arg(j *bmv2json.Primitive, i int, t expr.Type) (n *expr.Node) {
 	c.In("parameters", i, func() {
 		n = c.expression(&j.Parameters[i])
@@ -139,8 +139,8 @@ func (c *compiler) arg(j *bmv2json.Primitive, i int, t expr.Type) (n *expr.Node)
 
 func (c *compiler) dataArg(j *bmv2json.Primitive, i int) *expr.Node { return c.arg(j, i, expr.Data) }
 
-// target is like arg, for an operand that is only written: the field or header does not count as
-// read.
+// target does what arg does, for an operand that is only written: its field or header does not
+// count as read.
 func (c *compiler) target(j *bmv2json.Primitive, i int, t expr.Type) (n *expr.Node) {
 	switch j.Parameters[i].Type {
 	case "field", "header":
@@ -161,7 +161,7 @@ func (c *compiler) headerArg(j *bmv2json.Primitive, i int) *expr.Node {
 	return h
 }
 
-// nameArg reads a parameter of one type whose value is a name.
+// nameArg reads parameter i, whose value must be a name of the given type.
 func (c *compiler) nameArg(j *bmv2json.Primitive, i int, typ string) (name string) {
 	c.In("parameters", i, func() {
 		if j.Parameters[i].Type != typ {
@@ -172,7 +172,8 @@ func (c *compiler) nameArg(j *bmv2json.Primitive, i int, typ string) (name strin
 	return name
 }
 
-// assign writes a number to a field or a register's cell, masked (or saturated) to its width.
+// assign writes a number to a field or a register's cell. It masks or saturates the number to the
+// width.
 func (c *compiler) assign(dst, src *expr.Node) emit {
 	switch {
 	case dst.Kind == expr.Cell:
@@ -223,21 +224,22 @@ func (c *compiler) assignVL(dst, src phv.Ref) emit {
 	})
 }
 
-// callOf is a statement that calls a function.
+// callOf returns a statement that calls a function.
 func callOf(f func(p *Packet)) emit { return func(a *assembler) { a.call(f) } }
 
 // boundAction is an action with its arguments.
 type boundAction struct {
-	act  *action // nil does nothing
+	act  *action // nil for no action
 	args []uint64
 }
 
 // The functions below record which fields a program reads and writes. A program never names most
 // fields of its headers. Extraction leaves those fields in the frame and loads only the others,
-// because a packet that leaves with the headers it came with needs no copy of them. loadRest
-// loads them before a header is written from its fields and before its place is forgotten.
+// because a packet that leaves with its own headers needs no copy of them. loadRest loads the
+// fields left in the frame before a header is written from its fields and before its place is
+// forgotten.
 
-// uses notes that the program reads a field.
+// uses records that the program reads a field.
 func (c *compiler) uses(r phv.Ref) {
 	if !c.writing {
 		for k := range r.F.Words {
@@ -246,7 +248,7 @@ func (c *compiler) uses(r phv.Ref) {
 	}
 }
 
-// unread runs compile without counting the fields that it names as read.
+// unread runs compile. Fields that compile names do not count as read.
 func (c *compiler) unread(compile func()) {
 	outer := c.writing
 	c.writing = true
@@ -254,21 +256,21 @@ func (c *compiler) unread(compile func()) {
 	c.writing = outer
 }
 
-// usesHeader notes that the program reads or assigns a whole header.
+// usesHeader records that the program reads or assigns a whole header.
 func (c *compiler) usesHeader(h *phv.Header) {
 	for i := range h.Type.Fields {
 		c.uses(phv.Ref{H: h, F: &h.Type.Fields[i]})
 	}
 }
 
-// writes notes that the program writes a field, so that the deparser must.
+// writes records that the program writes a field, so that the deparser must write it too.
 func (c *compiler) writes(r phv.Ref) {
 	for k := range r.F.Words {
 		c.written[r.Word()+k] = true
 	}
 }
 
-// writesAll notes that the program writes whole headers.
+// writesAll records that the program writes whole headers.
 func (c *compiler) writesAll(hs []*phv.Header) {
 	for _, h := range hs {
 		for i := range h.Type.Fields {
@@ -277,7 +279,7 @@ func (c *compiler) writesAll(hs []*phv.Header) {
 	}
 }
 
-// writesType notes that the program writes headers of a type that are chosen at run time.
+// writesType records that the program writes headers of type t that are chosen at run time.
 func (c *compiler) writesType(t *phv.Type) {
 	for _, h := range c.layout.List {
 		if h.Type == t {
@@ -286,7 +288,7 @@ func (c *compiler) writesType(t *phv.Type) {
 	}
 }
 
-// writesHeader notes that the program writes a header.
+// writesHeader records that the program writes a header.
 func (c *compiler) writesHeader(h *expr.Node) {
 	if h.Kind == expr.Fixed {
 		c.writesAll([]*phv.Header{h.Header})
@@ -301,8 +303,8 @@ const manyFields = 5
 
 // rewritesHeader reports whether the action being compiled writes most fields of a header, as an
 // action that turns a packet into a reply does. Such an action begins with forgetPlaces, so its
-// packets are written from all their fields. The fields that only it writes need no store when
-// other packets leave.
+// packets are written from all their fields. Other packets then need no store of the fields that
+// only this action writes.
 func (c *compiler) rewritesHeader() bool {
 	anew := slices.ContainsFunc(c.layout.List, func(h *phv.Header) bool {
 		if h.Metadata || c.chosen[h] {

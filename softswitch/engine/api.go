@@ -2,8 +2,11 @@
 // simple_switch's semantics. It has no clock, goroutines or ports: a caller passes in packets and
 // the time, and receives packets through an Out.
 //
-// A Program is compiled once from JSON and immutable. An Instance is one running switch:
-// the program's tables, counters, meters, registers, groups and sessions.
+// A Program is compiled once from JSON and is immutable. An Instance is one running switch: the
+// program's tables, counters, meters, registers, groups and sessions.
+//
+// Start reading at Load and New, and then at Worker.Ingress and Worker.Egress, which take a packet
+// through the program.
 package engine
 
 import (
@@ -15,7 +18,7 @@ import (
 	"github.com/headgate/headgate/softswitch/stages"
 )
 
-// Errors of the control methods, to be tested with errors.Is.
+// Errors of the control methods; test for them with errors.Is.
 var (
 	ErrNotFound  = errors.New("not found")
 	ErrExists    = errors.New("already exists")
@@ -38,7 +41,8 @@ type Out interface {
 	// Digest receives one learning message. The bytes are valid until it returns.
 	// Fields are in declaration order, each padded to whole bytes, in big-endian order.
 	Digest(name string, fields [][]byte)
-	// Dropped hears that a packet ended, and the port that it came in by, or, in Egress, was about to leave by.
+	// Dropped learns that a packet ended. port is the one that the packet arrived on, or in Egress
+	// the one that it was about to leave by.
 	Dropped(port uint32, why Drop)
 }
 
@@ -65,8 +69,8 @@ type ActionCall struct {
 	Args [][]byte
 }
 
-// Target is what an entry, or a default entry, does: exactly one of the three for tables
-// with an action profile, Call otherwise.
+// Target is what an entry or a default entry does. In a table with an action profile exactly one
+// of the three is set, in all others Call is.
 type Target struct {
 	Call   *ActionCall
 	Member *MemberID
@@ -79,14 +83,15 @@ type (
 	GroupID  uint32
 )
 
-// Handle names an entry of a table for as long as it exists. Its upper half counts the insertions.
+// Handle names an entry of a table for as long as the entry exists. Its upper half counts the
+// insertions.
 type Handle uint64
 
-// DefaultEntry stands for the default entry of a table where a method reads or writes a direct counter
-// or a direct meter.
+// DefaultEntry names a table's default entry in methods that read or write a direct counter or
+// meter.
 const DefaultEntry = ^Handle(0)
 
-// Slot is a small number that no other entry of the table has while this one exists.
+// Slot returns a small number that no other entry of the table has while this one exists.
 func (h Handle) Slot() int { return int(uint32(h)) }
 
 // Counter is a packet and byte count.
@@ -124,7 +129,7 @@ type TableInfo struct {
 	IdleTimeout  bool
 	ConstEntries bool
 	ConstDefault bool
-	Default      *ActionCall // nil when the program names none
+	Default      *ActionCall // nil if the program names none
 	Entries      []ConstEntry
 }
 
@@ -155,14 +160,14 @@ type ParamInfo = bmv2json.Param
 type Options struct {
 	// DropPort is the port that means drop, 511 when zero.
 	DropPort uint32
-	// Queues is the number of priority queues of a port; packets for a queue beyond it
-	// are dropped, as BMv2 does. 1 when zero.
+	// Queues is the number of priority queues of a port; 1 when zero. Packets for a queue beyond
+	// it are dropped, as in BMv2.
 	Queues int
 	// Seed feeds random(); equal seeds give equal runs.
 	Seed uint64
 	// Log receives the program's log_msg and failed assertions; nil discards them.
 	Log *slog.Logger
-	// Tracer logs the way of packets, and Times adds up how long stages take; nil for none.
+	// Tracer logs the path of packets and Times adds up the time of each stage; nil for none.
 	Tracer *Tracer
 	Times  *stages.Times
 }

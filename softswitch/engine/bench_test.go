@@ -32,7 +32,7 @@ func (s *sink) Dropped(_ uint32, why Drop) {
 	s.drops[why]++
 }
 
-// pass takes a frame all the way.
+// pass takes a frame through ingress and egress.
 func (s *sink) pass(in *Instance, port uint32, frame []byte, now units.Time) {
 	in.Ingress(in.Receive(port, frame, now), now, s)
 	for len(s.queue)+len(s.again) > 0 {

@@ -34,8 +34,9 @@ func mustLoad(t testing.TB, name string) *engine.Program {
 	return prog
 }
 
-// entries are what a program needs beside its own entries, as statements of STF, from which BMv2 gets
-// its commands. Value sets are left out: simple_switch_CLI pads their values to the wrong width.
+// entries holds the entries that a program needs beside its own, as STF statements, from which
+// BMv2's commands are made. It has no value sets, because simple_switch_CLI pads their values to
+// the wrong width.
 var entries = map[string]string{
 	"flow": replicas,
 	"left": replicas,
@@ -65,7 +66,8 @@ mc_node_associate 1 0
 mc_node_associate 1 1
 `
 
-// groupCommands are what addGroup does, for BMv2: STF has no statement for action profiles.
+// groupCommands are BMv2's commands for what addGroup does, because STF has no statement for
+// action profiles.
 var groupCommands = []string{
 	"act_prof_create_member I.sel I.port 1", "act_prof_create_member I.sel I.port 2", "act_prof_create_member I.sel I.port 3",
 	"act_prof_create_group I.sel", "act_prof_add_member_to_group I.sel 0 0", "act_prof_add_member_to_group I.sel 1 0",
@@ -88,8 +90,8 @@ func addGroup(t testing.TB, in *engine.Instance) {
 	}
 }
 
-// configured returns a switch that runs a program with its entries, and the commands that give them
-// to BMv2.
+// configured returns a switch that runs a program with its entries, and BMv2's commands for the
+// same entries.
 func configured(t testing.TB, name string) (r *stf.Runner, commands []string) {
 	t.Helper()
 	prog := mustLoad(t, name)
@@ -123,7 +125,7 @@ func send(t testing.TB, r *stf.Runner, port int, frame []byte) {
 	}
 }
 
-// pick draws one of vs, or else a random byte.
+// pick returns one of vs or a random byte.
 func pick(r *rand.Rand, vs ...byte) byte {
 	if r.IntN(8) == 0 {
 		return byte(r.Uint32())
@@ -139,7 +141,7 @@ func random(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// setSum puts the Internet checksum of b into the two bytes at an even offset.
+// setSum writes the Internet checksum of b into its two bytes at an even offset.
 func setSum(b []byte, at int) {
 	b[at], b[at+1] = 0, 0
 	sum := uint32(0)
@@ -152,7 +154,7 @@ func setSum(b []byte, at int) {
 	b[at], b[at+1] = byte(^sum>>8), byte(^sum)
 }
 
-// frames draws packets that reach the branches of each program.
+// frames makes random packets that reach the branches of each program.
 var frames = map[string]func(r *rand.Rand) []byte{
 	"arith": func(r *rand.Rand) []byte {
 		f := random(r, 76+r.IntN(8))
@@ -192,7 +194,7 @@ var frames = map[string]func(r *rand.Rand) []byte{
 	"left": func(r *rand.Rand) []byte {
 		way, rest, arg := byte(r.IntN(10)), pick(r, 0, 1, 2, 3, 4, 5), pick(r, 0, 1, 8, 9, 16, 24, 64, 72, 100)
 		f := []byte{byte(r.IntN(38)), way, rest, arg, pick(r, 0, 0xe1, 0x07, 0x1f), pick(r, 0, 0x11)}
-		// Headers have 46, 20, 14 and 6 bytes; way says what is in front of the last three.
+		// Headers have 46, 20, 14 and 6 bytes; way selects the header in front of the last three.
 		ip := append([]byte{0x45}, random(r, 19)...)
 		if setSum(ip, 10); r.IntN(8) == 0 {
 			ip[10]++
@@ -249,7 +251,7 @@ var frames = map[string]func(r *rand.Rand) []byte{
 	"sums": func(r *rand.Rand) []byte { return random(r, 1+r.IntN(27)) },
 	"loops": func(r *rand.Rand) []byte {
 		f := []byte{byte(r.IntN(7)), byte(r.IntN(9))}
-		if r.IntN(16) == 0 { // few, for they take simple_switch long
+		if r.IntN(16) == 0 { // few, because simple_switch takes long for them
 			f = append([]byte{200, 100}, random(r, 6)...)
 		}
 		return append(f, random(r, r.IntN(9))...)
@@ -268,12 +270,12 @@ var frames = map[string]func(r *rand.Rand) []byte{
 		if f[0] == 9 && r.IntN(2) == 0 {
 			f[10], f[11] = 0, 0
 		}
-		return append(f, random(r, 4+r.IntN(30))...) // fields of invalid headers are not defined
+		return append(f, random(r, 4+r.IntN(30))...) // long enough, because fields of invalid headers are undefined
 	},
 }
 
-// onBMv2 sends frames to a port of BMv2 and returns those that leave, per port, as stf.Runner does. It waits for n of
-// them, and for others as long as BMv2 is not silent.
+// onBMv2 sends frames to a port of BMv2 and returns the frames that leave per port, as stf.Runner
+// does. It waits for n frames, and then for more until BMv2 has been silent for a while.
 func onBMv2(t *testing.T, name string, commands []string, port int, input [][]byte, n int) map[int][]string {
 	t.Helper()
 	program, err := os.ReadFile("testdata/" + name + ".json")
@@ -297,7 +299,7 @@ func onBMv2(t *testing.T, name string, commands []string, port int, input [][]by
 	for {
 		silence := 200 * time.Millisecond
 		if n > 0 {
-			silence = time.Minute // on a busy machine BMv2 is silent, too, before it has sent all
+			silence = time.Minute // on a busy machine BMv2 is silent before it has sent all
 		}
 		f, ok := sw.Receive(target.Any, silence)
 		if !ok {
@@ -329,12 +331,12 @@ func TestAgainstBMv2(t *testing.T) {
 			for _, frames := range ours.Sent() {
 				sent += len(frames)
 			}
-			// On a busy machine a queue of 64 packets loses some.
+			// On a busy machine a queue of 64 packets drops some.
 			theirs := onBMv2(t, name, append([]string{"set_queue_depth 4096"}, commands...), port, input, sent)
 			total := 0
 			for port := range 8 {
 				got, want := ours.Sent()[port], theirs[port]
-				if entries[name] == replicas { // the order of packets that come back depends on threads
+				if entries[name] == replicas { // the order of recirculated packets depends on threads
 					slices.Sort(got)
 					slices.Sort(want)
 				}

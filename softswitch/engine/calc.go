@@ -16,11 +16,11 @@ type calculation struct {
 	input      []calcInput
 	payload    bool
 	hash       hash.Func
-	robin      int // index of its round-robin state in the instance, −1 when it has none
+	robin      int // index of its round-robin state in the instance, −1 for none
 	consistent bool
 	csum       bool // the algorithm is the Internet checksum
 	ipv4       bool // of the old checksum type ipv4
-	bytes      int  // length at most, if all inputs are fields of one to eight bytes; else 0
+	bytes      int  // largest length in bytes if all inputs are fields of one to eight bytes; else 0
 }
 
 // calcInput is one part of the input: a field, or a constant.
@@ -111,7 +111,7 @@ func (k *calculation) gather(p *Packet) []byte {
 	} else {
 		k.gatherBits(p)
 	}
-	if k.payload { // which BMv2 appends on a byte boundary
+	if k.payload { // BMv2 appends the payload on a byte boundary
 		w.B = append(w.B, p.payload()...)
 	}
 	return w.B
@@ -132,8 +132,8 @@ func (k *calculation) gatherBits(p *Packet) {
 	}
 }
 
-// gatherBytes writes eight bytes for each field, of which those of the next field overwrite what
-// does not count.
+// gatherBytes writes eight bytes for each field. The next field overwrites the bytes beyond the
+// field's width.
 func (k *calculation) gatherBytes(p *Packet) {
 	b, n := slices.Grow(p.input.B, k.bytes+8)[:k.bytes+8], 0
 	for i := range k.input {
@@ -145,7 +145,7 @@ func (k *calculation) gatherBytes(p *Packet) {
 	p.input.B = b[:n]
 }
 
-// selector compiles the hash of an action selector. Its inputs may lack their type in the JSON.
+// selector compiles the hash of an action selector. The JSON may leave out the type of its inputs.
 func (c *compiler) selector(j *bmv2json.Selector) (k *calculation) {
 	c.In("selector", -1, func() {
 		input := slices.Clone(j.Input)

@@ -16,13 +16,13 @@ type checksum struct {
 	target phv.Ref
 	calc   *calculation
 	cond   predicate
-	set    uint32       // code that updates the target
-	whole  bool         // the checksum is csum16 over its header without the target field
-	intact bool         // whole, and only extraction writes the header in the parser
-	late   bool         // computed from the header's bytes, after the deparser has written them
+	set    uint32       // code that writes the target
+	whole  bool         // it is csum16 over its own header without the target field
+	intact bool         // it is whole, and the parser writes the header only by extraction
+	late   bool         // computed from the header's bytes after the deparser has written them
 	reads  map[int]bool // words that cond reads
-	at     uint         // of a whole one: the target's offset in the header, bytes
-	size   uint         // the header's
+	at     uint         // if whole: the target's offset in the header, bytes
+	size   uint         // if whole: the header's length, bytes
 }
 
 func (c *compiler) buildChecksums(j *bmv2json.Program) {
@@ -70,8 +70,8 @@ func (c *compiler) checksum(j *bmv2json.Checksum) *checksum {
 	return k
 }
 
-// ipv4Checksum returns the calculation that the old checksum type ipv4 stands for. It covers all
-// fields of the header; the checksum field counts as 0.
+// ipv4Checksum returns the calculation of the old checksum type ipv4. It covers all fields of the
+// header, and counts the checksum field as 0.
 func ipv4Checksum(t phv.Ref) *calculation {
 	k := &calculation{hash: hash.Internet, robin: -1, csum: true, ipv4: true}
 	k.addHeader(t.H)
@@ -90,7 +90,8 @@ func (k *checksum) update(p *Packet) {
 	}
 }
 
-// verify reports whether the checksum is right. A checksum whose condition does not hold is right.
+// verify reports whether the checksum is right. It returns true if the checksum's condition does
+// not hold.
 func (k *checksum) verify(p *Packet) bool {
 	if !p.IsValid(k.target.H) || !k.cond.holds(p) {
 		return true
@@ -112,7 +113,7 @@ func (k *checksum) wholeHeader() bool {
 		return false
 	}
 	ins := slices.DeleteFunc(slices.Clone(k.calc.input), func(in calcInput) bool {
-		return k.calc.ipv4 && in.konst != nil // the zero in place of the target
+		return k.calc.ipv4 && in.konst != nil // the zero stands for the target
 	})
 	fields := new(calculation)
 	fields.addHeader(t.H)
@@ -120,8 +121,8 @@ func (k *checksum) wholeHeader() bool {
 	return slices.EqualFunc(ins, rest, func(a, b calcInput) bool { return a.ref == b.ref })
 }
 
-// finishChecksums decides which checksums are computed from bytes and which from fields. It runs
-// when everything else is compiled.
+// finishChecksums decides for each checksum whether it is computed from bytes or from fields. It
+// runs when everything else is compiled.
 func (c *compiler) finishChecksums() {
 	for _, k := range c.parser.checksums {
 		k.intact = k.whole
@@ -137,9 +138,9 @@ func (c *compiler) finishChecksums() {
 	for _, k := range all {
 		k.late = k.whole && c.deparser.prims == nil
 	}
-	// Late checksums are updated after all others. The result is the same only if no other
-	// checksum reads the target of a late one, and if no checksum that the program updates
-	// after a late one changes a field that the late one reads.
+	// Late checksums are updated after all others. That gives the same result only if no other
+	// checksum reads the target of a late one, and if no checksum that the program updates after a
+	// late one changes a field that the late one reads.
 	early := map[*checksum]bool{}
 	for n := -1; n < len(early); {
 		n = len(early)
@@ -173,7 +174,7 @@ func (c *compiler) finishChecksums() {
 	}
 }
 
-// bytesAt returns the n bytes of a header where it was last extracted, or nil when that place is not
+// bytesAt returns the n bytes of a header where it was last extracted, or nil if the place is not
 // known.
 func (p *Packet) bytesAt(h *phv.Header, n uint) []byte {
 	for i := p.nPlaced - 1; i >= 0; i-- {
@@ -184,7 +185,7 @@ func (p *Packet) bytesAt(h *phv.Header, n uint) []byte {
 	return nil
 }
 
-// updateBytes is like update, but computes the checksum from the header's bytes.
+// updateBytes does what update does, from the header's bytes.
 func (k *checksum) updateBytes(p *Packet) {
 	if !k.cond.holds(p) {
 		return
@@ -195,10 +196,11 @@ func (k *checksum) updateBytes(p *Packet) {
 	}
 }
 
-// sumBytes returns the checksum of a header's bytes without the target field, and that field.
+// sumBytes returns the checksum of a header's bytes without the target field, and the target
+// field's value.
 func (k *checksum) sumBytes(b []byte) (sum, have uint64) {
 	have = uint64(binary.BigEndian.Uint16(b[k.at : k.at+2]))
-	// hash.Sum adds 32-bit words, but for a last one of 16 bits.
+	// hash.Sum adds 32-bit words, and a last one of 16 bits.
 	sum = hash.Sum(0, b)
 	if k.at%4 == 0 && k.at+2 < k.size {
 		sum -= have << 16

@@ -1,9 +1,9 @@
 package engine
 
 // The loader lowers the pipelines to a list of instructions. Conditions, tables and actions then
-// run in one loop over a flat array. Operands are words of the packet header vector, where the
-// temporaries follow the fields. A program that is linked in runs as Go instead, see Native. A change
-// of an instruction must be made in nativeWriter too.
+// run in one loop over a flat array. Operands are words of the packet header vector; temporaries
+// follow its fields. A program that is linked in runs as Go instead, see Native. Whoever changes
+// an instruction must change nativeWriter too.
 
 type opcode uint8
 
@@ -22,7 +22,7 @@ const (
 	opDiv   // d = (a / b) & mask, 0 where b is 0
 	opMod
 
-	opAdd // d = (a + b) & mask, and so on; the second row has k in place of b
+	opAdd // d = (a + b) & mask, and likewise below; the second row has k in place of b
 	opSub
 	opMul
 	opAnd
@@ -31,7 +31,7 @@ const (
 	opShl
 	opShr
 	opMin
-	opSubNat // 0 where b > a
+	opSubNat // 0 if b > a
 	opAddK
 	opSubK
 	opMulK
@@ -43,7 +43,7 @@ const (
 	opMinK
 	opSubNatK
 
-	opJumpEQ // to d if a == b, and so on, unsigned; the second row has k in place of b
+	opJumpEQ // to d if a == b, and likewise below, unsigned; the second row has k in place of b
 	opJumpNE
 	opJumpLT
 	opJumpGE
@@ -54,7 +54,7 @@ const (
 
 	opLock     // lock register a
 	opUnlock   // unlock register a
-	opRegRead  // d = register a at index b & mask; d is unchanged beyond the end
+	opRegRead  // d = register a at index b & mask; beyond the end d is unchanged
 	opRegWrite // register a at index b = d & mask
 	opCount    // counter a at index b
 )
@@ -72,23 +72,23 @@ type instr struct {
 	k, mask uint64
 }
 
-// code is the lowered pipelines of a program.
+// code holds the lowered pipelines of a program.
 type code struct {
 	list    []instr
 	ops     []func(p *Packet)
 	args    [][]uint64
-	base    uint32 // word of the first temporary
+	base    uint32 // index of the first temporary's word
 	temps   int    // number of words for temporaries
 	ingress uint32
 	egress  uint32
 
-	fragments []uint32 // first instructions of the code that runs outside of the pipelines
+	fragments []uint32 // first instructions of code that runs outside of the pipelines
 
-	native    Native    // the zero value where the program is interpreted
+	native    Native    // zero if the program is interpreted
 	parserOps []parseOp // by parseStep.number
 }
 
-// exec runs code from instruction pc to its end, or to exit, and returns its result.
+// exec runs code from instruction pc to its end or to exit, and returns its result.
 func (p *Packet) exec(pc uint32) uint64 {
 	if run := p.in.prog.code.native.Exec; run != nil {
 		return run(p, pc)
@@ -96,7 +96,7 @@ func (p *Packet) exec(pc uint32) uint64 {
 	return p.Interpret(pc)
 }
 
-// pipeline runs a pipeline, whose code begins at pc and whose first node is first.
+// pipeline runs a pipeline. Its code begins at pc and its first node is first.
 func (p *Packet) pipeline(name string, pc uint32, first *node) {
 	if p.traced() {
 		p.follow(name, first)
@@ -105,12 +105,12 @@ func (p *Packet) pipeline(name string, pc uint32, first *node) {
 	}
 }
 
-// Interpret is exec without a Native.
+// Interpret does what exec does, without a Native.
 func (p *Packet) Interpret(pc uint32) uint64 {
 	in := p.in
 	c := &in.prog.code
 	list, w := c.list, p.W
-	ret := uint32(0) // where an action of a table returns to
+	ret := uint32(0) // where a table's action returns to
 	p.exit = false
 	for {
 		i := &list[pc]

@@ -8,19 +8,20 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// label is a position in the code, and the jumps to it that were emitted before it was known.
+// label is a position in the code. It keeps the jumps that were emitted before the position was
+// known.
 type label struct {
 	pc     uint32
 	placed bool
 	refs   []int
 }
 
-// assembler lowers expressions and statements to instructions. It computes numbers modulo 2^64
-// where that gives the same result, and emits an opCall of the evaluator elsewhere.
+// assembler lowers expressions and statements to instructions. It computes numbers modulo 2^64 if
+// that gives the same result. Otherwise it emits an opCall of the evaluator.
 type assembler struct {
 	*code
 	reference bool     // the evaluator computes everything
-	bits      []uint64 // by word: the bits that can be set in it; all bits of words beyond
+	bits      []uint64 // by word: the bits that can be set in it; words beyond the list may have all
 	temp      uint32   // temporaries in use
 	args      []uint64 // arguments of the action being lowered, if they are constant
 	labels    []label  // one for each statement of the action being lowered
@@ -54,7 +55,7 @@ func (a *assembler) call(f func(p *Packet)) {
 	a.ops = append(a.ops, f)
 }
 
-// newTemps reserves n words for temporaries. Setting temp back frees them.
+// newTemps reserves n words for temporaries. Resetting temp frees them.
 func (a *assembler) newTemps(n int) uint32 {
 	t := a.base + a.temp
 	a.temp += uint32(n)
@@ -62,7 +63,7 @@ func (a *assembler) newTemps(n int) uint32 {
 	return t
 }
 
-// constant reports the value of a number that is known when it is lowered.
+// constant returns a number's value if the value is known at compile time.
 func (a *assembler) constant(n *expr.Node) (uint64, bool) {
 	switch {
 	case n.Kind == expr.Const:
@@ -73,7 +74,7 @@ func (a *assembler) constant(n *expr.Node) (uint64, bool) {
 	return 0, false
 }
 
-// index returns a word with an index. An index that does not fit becomes the highest word.
+// index returns the word that holds an index. An index that does not fit becomes the highest word.
 func (a *assembler) index(n *expr.Node) uint32 {
 	if n.Range.Fits() && !a.reference {
 		return a.operand(n, allBits)
@@ -83,7 +84,7 @@ func (a *assembler) index(n *expr.Node) uint32 {
 	return t
 }
 
-// operand returns a word with the number. Only the bits in need are defined.
+// operand returns the word that holds the number. Only the bits in need are defined.
 func (a *assembler) operand(n *expr.Node, need uint64) uint32 {
 	if inner, mask := a.peel(n); a.possible(inner)&need&^mask == 0 {
 		n = inner // the masks change nothing
@@ -119,7 +120,7 @@ func (a *assembler) store(n *expr.Node, d uint32, bits int) {
 	}
 }
 
-// byWords reports whether each word of a number can be computed on its own, up to some bits.
+// byWords reports whether each word of a number can be computed on its own, for the lowest bits.
 func byWords(n *expr.Node, bits int) bool {
 	switch n.Kind {
 	case expr.Const, expr.Param:
@@ -222,14 +223,15 @@ func raw(op expr.Operator, l *expr.Node, k uint64) *expr.Node {
 	return &expr.Node{Type: expr.Data, Kind: expr.Op, Op: op, L: l, R: word(k), Range: expr.Range{Bits: 64}}
 }
 
-// unsigned is a signed number of width bits, in two's complement, plus half of their range.
+// unsigned maps a signed number of width bits, in two's complement, to an unsigned one by adding
+// half of the range.
 func unsigned(n *expr.Node, width int) (m *expr.Node, half uint64) {
 	half = 1 << (width - 1)
 	return raw(expr.BitXor, raw(expr.BitAnd, n, 2*half-1), half), half
 }
 
-// ordered adds 2^bits to a number. Signed numbers in a Range of so many bits then compare like
-// unsigned words.
+// ordered adds 2^bits to a number, so that signed numbers with a Range of that many bits compare
+// like unsigned words.
 func ordered(n *expr.Node, bits int) *expr.Node {
 	switch {
 	case n.Range.Bits != bits || bits > 62:
@@ -247,11 +249,11 @@ var opcodes = map[expr.Operator]opcode{
 	expr.ShiftLeft: opShl, expr.ShiftRight: opShr, expr.Min: opMin, expr.SubNatural: opSubNat, expr.Div: opDiv, expr.Mod: opMod,
 }
 
-// inWords returns an operation as one on words modulo 2^64, nil where there is none.
+// inWords returns an operation as one on words modulo 2^64, or nil if there is none.
 func inWords(n *expr.Node) *expr.Node {
 	l, r := n.L.Range, n.R.Range
 	switch n.Op {
-	case expr.ShiftLeft: // any distance beyond 64 gives 0
+	case expr.ShiftLeft: // a distance beyond 64 gives 0
 		if !r.FitsUnsigned() {
 			return nil
 		}
@@ -302,7 +304,7 @@ func (a *assembler) operation(n *expr.Node, d uint32, mask uint64) {
 	}
 	k, ok := a.constant(r)
 	ok = ok && op >= opAdd          // division has no form with a constant
-	left, right := allBits, allBits // bits of l and r that matter
+	left, right := allBits, allBits // bits of l and r that affect the result
 	switch {
 	case op == opAnd || op == opOr || op == opXor:
 		left, right = mask, mask
@@ -387,7 +389,7 @@ func (a *assembler) possible(n *expr.Node) uint64 {
 
 var jumps = [...]opcode{expr.EQ: opJumpEQ, expr.NE: opJumpNE, expr.LT: opJumpLT, expr.GE: opJumpGE}
 
-// branch jumps to a label if the condition is as wanted.
+// branch jumps to a label if the condition equals want.
 func (a *assembler) branch(n *expr.Node, want bool, to *label) {
 	mark := a.temp
 	defer func() { a.temp = mark }()
@@ -403,7 +405,7 @@ func (a *assembler) branch(n *expr.Node, want bool, to *label) {
 	case expr.Not:
 		a.branch(n.L, !want, to)
 	case expr.And, expr.Or:
-		if want != (n.Kind == expr.And) { // one side is enough
+		if want != (n.Kind == expr.And) { // either side decides
 			a.branch(n.L, want, to)
 			a.branch(n.R, want, to)
 			return
@@ -419,7 +421,7 @@ func (a *assembler) branch(n *expr.Node, want bool, to *label) {
 	}
 }
 
-// test is branch for conditions that only the evaluator computes.
+// test is branch for conditions that only the evaluator can compute.
 func (a *assembler) test(n *expr.Node, want bool, to *label) {
 	t := a.newTemps(1)
 	a.call(func(p *Packet) {

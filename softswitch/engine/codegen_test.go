@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// trace is an Out that keeps what leaves, and queues the rest.
+// trace is an Out that records the frames sent and queues the other packets.
 type trace struct {
 	sink
 	frames [][]byte
@@ -33,7 +33,7 @@ func (t *trace) run(in *Instance, port uint32, frame []byte, now units.Time) {
 	}
 }
 
-// TestShortcuts compares programs with themselves as references, on random packets.
+// TestShortcuts compares programs with their reference compilations, on random packets.
 func TestShortcuts(t *testing.T) {
 	load := map[string]func() *Program{
 		"headgate":    func() *Program { return loadOwn(t) },
@@ -54,13 +54,13 @@ func TestShortcuts(t *testing.T) {
 			for i := range 4000 {
 				frame := make([]byte, r.IntN(120))
 				for k := range frame {
-					frame[k] = byte(r.Uint32() >> r.IntN(9)) // small numbers are met more often
+					frame[k] = byte(r.Uint32() >> r.IntN(9)) // small numbers match more often
 				}
 				if len(frame) > 34 && i%2 == 0 {
 					copy(frame[12:], ipv4Frame(0x0a000001, len(frame))[12:24])
 				}
 				if len(frame) > 1 && i%3 == 0 {
-					frame[0] = byte(i / 3 % 40) // what the test programs select by
+					frame[0] = byte(i / 3 % 40) // the byte by which the test programs select
 				}
 				var x, y trace
 				x.run(a, 1, frame, units.Time(i)*units.Microsecond)

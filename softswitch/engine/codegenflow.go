@@ -20,7 +20,7 @@ func (c *compiler) lower() {
 // emit lowers one statement.
 type emit func(a *assembler)
 
-// fragment lowers statements that exec runs outside of the pipelines. It returns their first
+// fragment lowers statements that exec runs outside of the pipelines, and returns the first
 // instruction.
 func (c *compiler) fragment(list ...emit) uint32 {
 	pc := uint32(len(c.asm.list))
@@ -38,8 +38,8 @@ func (a *assembler) statements(list []emit) {
 	}
 }
 
-// located is a number that is used outside of the pipelines. Running the code at pc puts it in
-// word; if pc is 0 it is there already.
+// located is a number that is used outside of the pipelines. The code at pc puts it into word. If
+// pc is 0 the number is there already.
 type located struct{ pc, word uint32 }
 
 func (v located) get(p *Packet) uint64 {
@@ -60,8 +60,8 @@ func (c *compiler) locate(n *expr.Node) (v located) {
 
 // predicate is a condition that is used outside of the pipelines. The zero value always holds.
 type predicate struct {
-	pc    uint32  // its code, whose result is not 0 if the condition holds
-	tests []instr // its jumps, opJumpEQK and opJumpNEK, of which none is taken if it holds; nil where it has other code
+	pc    uint32  // its code, whose result is non-zero if the condition holds
+	tests []instr // its jumps, opJumpEQK and opJumpNEK; the condition holds if none is taken; nil if it has other code
 }
 
 // predicate lowers a condition.
@@ -92,7 +92,7 @@ func (k *predicate) holds(p *Packet) bool {
 	return true
 }
 
-// body emits an action's statements under the lock of its registers.
+// body emits an action's statements, with the action's register lock held.
 func (a *assembler) body(act *action) {
 	a.exits = false
 	if act.rewrites {
@@ -117,7 +117,7 @@ func (a *assembler) body(act *action) {
 	}
 }
 
-// node emits a node and all nodes that follow it, unless it is emitted already. It returns the
+// node emits a node and all nodes that follow it, unless it was emitted before, and returns the
 // node's first instruction. A pipeline has no cycles.
 func (a *assembler) node(n *node) uint32 {
 	if n == nil {
@@ -146,7 +146,7 @@ func (a *assembler) node(n *node) uint32 {
 }
 
 // step emits one node. It returns the node to emit next, so that the code falls through to it, and
-// the other nodes that are still to be emitted.
+// the other nodes that must still be emitted.
 func (a *assembler) step(n *node) (next *node, others []*node) {
 	switch {
 	case n.call != nil:

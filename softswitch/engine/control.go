@@ -12,8 +12,8 @@ func errorf(kind error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), kind)
 }
 
-// onUsage runs f on the direct counter and meter of an entry, or of DefaultEntry, while its table does
-// not change. has says whether the table has what f uses.
+// onUsage runs f on the direct counter and meter of an entry, or of DefaultEntry, while its table
+// does not change. has reports whether the table has the resource that f uses.
 func (in *Instance) onUsage(name string, h Handle, what string, has func(*tableSpec) bool, f func(u *usage)) error {
 	in.locks[0].RLock()
 	defer in.locks[0].RUnlock()
@@ -39,8 +39,8 @@ func (in *Instance) onUsage(name string, h Handle, what string, has func(*tableS
 func hasCounter(t *tableSpec) bool { return t.counters }
 func hasMeter(t *tableSpec) bool   { return t.meter != nil }
 
-// EntryCounter reads the direct counter of an entry. That of DefaultEntry counts the packets that miss
-// the table; BMv2 does not count them.
+// EntryCounter reads the direct counter of an entry. The counter of DefaultEntry counts the
+// packets that miss the table; BMv2 does not count them.
 func (in *Instance) EntryCounter(name string, h Handle) (v Counter, err error) {
 	err = in.onUsage(name, h, "direct counter", hasCounter, func(u *usage) { v = u.count.read() })
 	return v, err
@@ -75,7 +75,7 @@ func checkRate(m MeterRate) error {
 	return nil
 }
 
-// Expired lists the entries of a table that no packet hit for their time to live.
+// Expired lists the entries of a table that no packet has hit for their time to live.
 func (in *Instance) Expired(name string, now units.Time) []Handle {
 	in.advanceClock(now)
 	in.locks[0].RLock()
@@ -93,7 +93,8 @@ func (in *Instance) Expired(name string, now units.Time) []Handle {
 	return list
 }
 
-// SinceHit is the time since a packet hit the entry of a table with idle timeouts, or since it was added.
+// SinceHit returns the time since a packet last hit the entry, or since the entry was added. The
+// table must have idle timeouts.
 func (in *Instance) SinceHit(name string, h Handle, now units.Time) (d units.Time, err error) {
 	has := func(t *tableSpec) bool { return t.timeout }
 	err = in.onUsage(name, h, "idle timeouts", has, func(u *usage) { d = max(0, now-units.Time(u.lastHit.Load())) })

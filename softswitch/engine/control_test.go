@@ -29,7 +29,7 @@ func (h ctl) frame() []byte {
 	return append(f, 0)
 }
 
-// result sends a packet and returns the byte that the action wrote.
+// result sends a packet and returns the byte that its action wrote.
 func (h ctl) result(in *Instance, now units.Time) byte {
 	s := &sink{}
 	s.pass(in, 3, h.frame(), now)
@@ -38,8 +38,8 @@ func (h ctl) result(in *Instance, now units.Time) byte {
 
 func mark(v byte) Target { return Target{Call: &ActionCall{"I.mark", [][]byte{{v}}}} }
 
-// model is an entry of the reference implementation: a mask and a value per field, or a
-// range, scanned in order of rank.
+// model is an entry of the reference implementation. It has a mask and a value, or a range, for
+// each field; entries are scanned in order of rank.
 type model struct {
 	match    func(h ctl) bool
 	rank     int // higher wins
@@ -108,7 +108,7 @@ func TestTablesAgainstScan(t *testing.T) {
 	}
 }
 
-// Few values, so that entries overlap and packets hit.
+// Few values, so that entries overlap and packets match.
 func drawHeader(t *rapid.T) ctl {
 	return ctl{
 		a: rapid.SampledFrom([]byte{0, 1, 2, 3, 0x80, 0xff}).Draw(t, "a"),
@@ -285,7 +285,7 @@ func TestCountersAndTimeouts(t *testing.T) {
 	if v, _ := in.ReadRegister("I.regs", 2); !slices.Equal(v, []byte{1, 0, 0, 0, 1, 0}) {
 		t.Errorf("register %x, want 010000000100", v)
 	}
-	ctl{op: 8, a: 200}.result(in, 0) // beyond every array: nothing happens
+	ctl{op: 8, a: 200}.result(in, 0) // an index beyond every array does nothing
 	if _, err := in.ReadCounter("I.counters", 8); !errors.Is(err, ErrInvalid) {
 		t.Errorf("reading beyond a counter: %v", err)
 	}
@@ -336,7 +336,7 @@ func TestValueSets(t *testing.T) {
 	}
 	pairs := [][]Match{
 		{{Value: []byte{1}}, {Value: []byte{0, 2}}},
-		{{Value: []byte{3, 0, 4}}}, // both fields in one value
+		{{Value: []byte{3, 0, 4}}}, // one value for both fields
 		{{Any: true}, {Value: []byte{1, 0}, Mask: []byte{2, 0}, Range: true}},
 	}
 	if err := in.SetValueSet("P.pairs", pairs); err != nil {
@@ -406,8 +406,8 @@ func TestControlErrors(t *testing.T) {
 	}
 }
 
-// TestConcurrentControl changes tables while several goroutines send packets; the race
-// detector watches.
+// TestConcurrentControl changes tables while several goroutines send packets, for the race
+// detector.
 func TestConcurrentControl(t *testing.T) {
 	in := New(loadFile(t, "control"), Options{})
 	const n = 200
@@ -443,7 +443,8 @@ func TestConcurrentControl(t *testing.T) {
 	}
 }
 
-// A handle names no other entry, though its slot is used again, and Find finds the one that is there.
+// A handle never names another entry, even when the entry's slot is used again. Find returns the
+// entry that is there.
 func TestHandles(t *testing.T) {
 	const table = "I.exact_"
 	in := New(loadFile(t, "control"), Options{})

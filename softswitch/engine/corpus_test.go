@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write testdata/*.stf anew from what the
 func TestCorpus(t *testing.T) {
 	if *update {
 		for name, draw := range frames {
-			if name != "control" { // what it needs, STF cannot say
+			if name != "control" { // STF cannot express its entries
 				record(t, name, draw)
 			}
 		}
@@ -46,7 +46,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// record writes a test of random packets and what comes of them.
+// record writes a test of random packets and their results.
 func record(t *testing.T, name string, draw func(r *rand.Rand) []byte) {
 	t.Helper()
 	var b bytes.Buffer

@@ -8,8 +8,8 @@ import (
 // deparser is the compiled deparser.
 //
 // Most packets leave with the headers they came with. The bytes of these headers are still in
-// front of the payload, so only the fields that the program writes are stored there. All headers
-// of any other packet are written from their fields.
+// front of the payload, so only the fields that the program writes are stored there. All other
+// packets are written from their fields.
 type deparser struct {
 	checksums []*checksum // updated in the fields, before the headers are written
 	late      []*checksum // updated in the bytes of their headers
@@ -21,9 +21,9 @@ type deparser struct {
 // emission is one header that the deparser writes, in the order of the wire.
 type emission struct {
 	h     *phv.Header
-	valid int // this and the next are copies of attributes of h, for speed
+	valid int // valid and plain are copies of h's attributes, for speed
 	index uint32
-	plain bool // the header has a fixed length, so patches can write it in place
+	plain bool // the header has a fixed length, so patches can be written in place
 }
 
 func (c *compiler) buildDeparser(j *bmv2json.Program) {
@@ -57,15 +57,15 @@ func (c *compiler) oneDeparser(j *bmv2json.Deparser) {
 	c.deparser.prims = func(p *Packet) { p.exec(pc) }
 }
 
-// finishDeparser computes the patches of each header. It runs when it is known which fields the
-// program writes.
+// finishDeparser computes the patches of each header. It runs when the fields that the program
+// writes are known.
 func (c *compiler) finishDeparser() {
 	c.deparser.patches = make([][]phv.Store, len(c.layout.List))
 	seen := map[*phv.Header]bool{}
 	for i := range c.deparser.order {
 		e := &c.deparser.order[i]
 		if seen[e.h] || c.reference {
-			continue // written twice, which p4c never does
+			continue // a header is written twice, which p4c never does
 		}
 		seen[e.h] = true
 		if e.plain = !e.h.Metadata && !e.h.Type.Slow; !e.plain {
@@ -81,7 +81,7 @@ func (c *compiler) finishDeparser() {
 }
 
 // finishHeaders decides which fields extraction loads and which it leaves in the frame. It runs
-// last, when it is known which fields the program reads.
+// last, when the fields that the program reads are known.
 func (c *compiler) finishHeaders() {
 	c.unloaded = make([][]phv.Load, len(c.layout.List))
 	for _, s := range c.extracts {
@@ -118,7 +118,7 @@ func (p *Packet) loadRest() {
 	}
 }
 
-// deparse puts the valid headers in front of the payload.
+// deparse writes the valid headers in front of the payload.
 func (p *Packet) deparse() {
 	d := p.in.prog.deparser
 	for _, k := range d.checksums {
@@ -166,7 +166,7 @@ func (d *deparser) inPlace(p *Packet) bool {
 	return n == p.nPlaced
 }
 
-// rewrite writes all valid headers.
+// rewrite writes all valid headers from their fields.
 func (d *deparser) rewrite(p *Packet) {
 	size := 0
 	for i := range d.order {

@@ -1,12 +1,13 @@
 package engine
 
-// Drop is why a packet ended in the engine.
+// Drop is the reason for which a packet ended in the engine.
 type Drop uint8
 
-// The reasons. Of a packet that was cloned, resubmitted or recirculated, only the copies go on, which is no drop.
+// The reasons. A packet of which only clones, resubmitted or recirculated copies go on is not a
+// drop.
 const (
 	DropIngress   Drop = iota // egress_spec was the drop port at the end of ingress
-	DropEgress                // the same at the end of egress
+	DropEgress                // egress_spec was the drop port at the end of egress
 	DropAssertion             // an assert or assume failed
 	DropQueue                 // the priority names a queue that the port does not have
 	DropGroup                 // the multicast group, or the clone session, has no replica
@@ -17,7 +18,8 @@ func (d Drop) String() string {
 	return [...]string{"ingress", "egress", "assertion", "no-queue", "no-replica"}[d]
 }
 
-// end ends a packet that came in on a port, or that was about to leave by it.
+// end reports to out that a packet ended, and frees it. port is the one that the packet arrived
+// on, or in egress the one that it was about to leave by.
 func (t *Worker) end(p *Packet, port uint32, why Drop, out Out) {
 	out.Dropped(port, why)
 	t.put(p)

@@ -16,28 +16,28 @@ import (
 type table struct {
 	spec    *tableSpec
 	look    match.Index
-	entries slots.List[entry] // by slot of their handles; one without a handle is free
-	usages  slots.List[usage] // of the entries, in a table that has them
+	entries slots.List[entry] // by slot of their handles; a free slot's entry has no handle
+	usages  slots.List[usage] // of the entries, if the table has them
 	free    []int             // slots without an entry
-	order   uint64            // of the latest entry
+	order   uint64            // order of the latest entry
 	used    bool              // the table has entries
-	miss    step              // without an entry: the default action
-	deflt   *boundAction      // which is the one that miss leads to; nil for none
-	none    step              // with an empty group: no action
-	missUse usage             // of the default entry: its direct counter and meter
+	miss    step              // the step if no entry matches: the default action
+	deflt   *boundAction      // the default action; nil for none
+	none    step              // the step if the entry's group is empty: no action
+	missUse usage             // the default entry's direct counter and meter
 	consts  []Handle
-	probe   match.Entry      // memory of Find
-	few     [fewWords]uint64 // memory of an update
+	probe   match.Entry      // scratch memory of Find
+	few     [fewWords]uint64 // scratch memory of an update
 }
 
-// step says where the code goes on after a lookup: at pc with an action, and behind the action, or
-// without one, at ret.
+// step says where the code continues after a lookup. An action's code is at pc, and the code after
+// the action is at ret. Without an action both are equal.
 type step struct {
 	args    []uint64
 	pc, ret uint32
 }
 
-// step returns the step to an action, nil for none, and then to a node.
+// newStep returns the step that runs action b, if not nil, and continues at node next.
 func newStep(b *boundAction, next *node) step {
 	s := step{}
 	if next != nil {
@@ -52,24 +52,25 @@ func newStep(b *boundAction, next *node) step {
 
 // boundTarget is what an entry does: a bound action, or a member or group of a profile.
 type boundTarget struct {
-	act    boundAction // without an action where there is a member or a group
+	act    boundAction // empty if member or group is set
 	member *member
 	group  *group
 }
 
-// entry is one entry of a table. Its Order is its handle, so that of entries with equal priority the
+// entry is one entry of a table. Its Order is its handle, so among entries with equal priority the
 // one with the lower handle wins.
 type entry struct {
 	match.Entry
-	act    *action // with the arguments in step; nil where there is a member or a group
+	act    *action // its arguments are in step; nil if member or group is set
 	step   step
-	few    [fewWords]uint64 // memory of the arguments when they are few
+	few    [fewWords]uint64 // memory of the arguments if they fit
 	member *member
 	group  *group
 	*usage // nil in a table without counters, meter and idle timeouts
 }
 
-// usage is what packets leave at an entry.
+// usage is an entry's state that packets change: its direct counter and meter, and the time of its
+// last hit.
 type usage struct {
 	ttl     units.Time
 	lastHit atomic.Int64 // units.Time
@@ -88,7 +89,7 @@ func newTable(t *tableSpec) *table {
 	return x
 }
 
-// Match looks the packet up and returns where the code goes on.
+// Match looks the packet up and returns the step with which the code continues.
 func (t *table) Match(p *Packet) *step {
 	if !t.used {
 		return t.Missed(p)
@@ -110,7 +111,7 @@ func (t *table) Match(p *Packet) *step {
 	return t.Lookup(p, key)
 }
 
-// Lookup is Match with the packed key.
+// Lookup does what Match does, with the packed key.
 func (t *table) Lookup(p *Packet, key []uint64) *step {
 	if found := t.look.Find(key, &p.found); found != nil {
 		return t.hit(p, found.Owner.(*entry))
@@ -118,9 +119,9 @@ func (t *table) Lookup(p *Packet, key []uint64) *step {
 	return t.Missed(p)
 }
 
-// Missed counts and meters a packet that no entry matches under the default entry (P4Runtime 9.1: it has
-// direct resources as every other entry), and returns where the code goes on. Without a configuration
-// the meter leaves the packet's colour as it is, as BMv2 does.
+// Missed counts and meters a packet that no entry matches under the default entry (P4Runtime 9.1:
+// the default entry has direct resources like any other), and returns the next step. A meter
+// without configuration leaves the packet's colour unchanged, as in BMv2.
 func (t *table) Missed(p *Packet) *step {
 	if t.spec.counters {
 		t.missUse.count.Add(p.Bytes)
@@ -131,7 +132,7 @@ func (t *table) Missed(p *Packet) *step {
 	return &t.miss
 }
 
-// hit counts a packet under its entry, and returns where the code goes on.
+// hit counts a packet under its entry and returns the next step.
 func (t *table) hit(p *Packet, e *entry) *step {
 	s := t.spec
 	if s.counters {
@@ -172,7 +173,7 @@ func (s *tableSpec) after(a *action) *node {
 	return s.nexts[a]
 }
 
-// pick is hit for an entry that points to a member or a group.
+// pick does what hit does, for an entry that points to a member or a group.
 func (t *table) pick(e *entry, p *Packet) *step {
 	m := e.member
 	if e.group != nil {
@@ -187,7 +188,7 @@ func (t *table) pick(e *entry, p *Packet) *step {
 	return &m.steps[t.spec.user]
 }
 
-// newEntry checks and packs a key. The entry has a slot of its own, until it is dropped.
+// newEntry checks and packs a key. The entry occupies a slot until it is dropped.
 func (t *table) newEntry(key []Match, priority int) (*entry, error) {
 	e := t.blank()
 	if err := t.spec.key.Fill(&e.Entry, key, priority); err != nil {
@@ -223,7 +224,7 @@ func (t *table) blank() *entry {
 	return e
 }
 
-// drop frees the slot of an entry that is not in the index. Its memory stays for the next entry.
+// drop frees the slot of an entry that is not in the index. The next entry reuses its memory.
 func (t *table) drop(e *entry) {
 	t.setTarget(e, boundTarget{})
 	t.free = append(t.free, e.handle().Slot())
@@ -231,7 +232,7 @@ func (t *table) drop(e *entry) {
 	t.used = len(t.free) < t.entries.Len()
 }
 
-// insert adds an entry whose target is set, or drops it.
+// insert adds an entry whose target is set. If that fails it drops the entry.
 func (t *table) insert(e *entry) (Handle, error) {
 	if t.look.Same(&e.Entry) != nil {
 		t.drop(e)
@@ -266,7 +267,7 @@ func (t *table) insertConst(c *ConstEntry) (Handle, error) {
 }
 
 // AddEntry adds an entry. Priority counts only for keys with a ternary, range or optional field:
-// the higher priority wins, and of equal priorities the older entry. An entry with ttl 0 never
+// the higher priority wins, and among equal priorities the older entry. An entry with ttl 0 never
 // expires.
 func (in *Instance) AddEntry(name string, key []Match, priority int, target Target, ttl time.Duration) (Handle, error) {
 	var h Handle
@@ -285,9 +286,10 @@ func (in *Instance) AddEntry(name string, key []Match, priority int, target Targ
 	return h, err
 }
 
-// Find returns the handle of the entry with a key and, where there are priorities, a priority.
+// Find returns the handle of the entry with the given key, and the given priority if the key has
+// priorities.
 func (in *Instance) Find(name string, key []Match, priority int) (h Handle, ok bool, err error) {
-	in.locks[0].Lock() // for probe
+	in.locks[0].Lock() // guards probe
 	defer in.locks[0].Unlock()
 	t, err := in.table(name)
 	if err != nil {
@@ -318,7 +320,7 @@ func (in *Instance) onMutable(name string, f func(*table) error) error {
 	return f(t)
 }
 
-// ModifyEntry replaces what an entry does, and its time to live.
+// ModifyEntry replaces an entry's target and its time to live.
 func (in *Instance) ModifyEntry(name string, h Handle, target Target, ttl time.Duration) error {
 	return in.onMutable(name, func(t *table) error {
 		e, err := t.entry(h)
@@ -329,7 +331,7 @@ func (in *Instance) ModifyEntry(name string, h Handle, target Target, ttl time.D
 	})
 }
 
-// setEntry makes an entry do what a target says.
+// setEntry gives an entry a target and a time to live.
 func (in *Instance) setEntry(t *table, e *entry, target Target, ttl time.Duration) error {
 	t.few = [fewWords]uint64{}
 	to, err := in.resolve(t, target, t.few[:])
@@ -357,8 +359,8 @@ func (in *Instance) DeleteEntry(name string, h Handle) error {
 	})
 }
 
-// SetDefault sets the default entry of a table without an action profile; nil resets it
-// to the program's.
+// SetDefault sets the default entry of a table without an action profile. A nil target restores
+// the program's default.
 func (in *Instance) SetDefault(name string, target *Target) error {
 	in.lock()
 	defer in.unlock()
@@ -384,7 +386,8 @@ func (in *Instance) SetDefault(name string, target *Target) error {
 	return nil
 }
 
-// ConstEntries returns the entries that the program declares, in its order.
+// ConstEntries returns the handles of the entries that the program declares, in the program's
+// order.
 func (in *Instance) ConstEntries(name string) []Handle {
 	in.lock()
 	defer in.unlock()
@@ -412,8 +415,8 @@ func (t *table) entry(h Handle) (*entry, error) {
 	return nil, fmt.Errorf("table %q: entry %d: %w", t.spec.name, h, ErrNotFound)
 }
 
-// setTarget sets what an entry does and updates the use counts of members and groups. It copies few
-// arguments.
+// setTarget sets an entry's target and updates the use counts of members and groups. It copies
+// arguments that fit into the entry.
 func (t *table) setTarget(e *entry, to boundTarget) {
 	if to.member != nil {
 		to.member.uses++
@@ -437,7 +440,8 @@ func (t *table) setTarget(e *entry, to boundTarget) {
 	e.step = newStep(&to.act, t.spec.after(e.act))
 }
 
-// resolve checks a target against the table and binds it, few arguments in the memory that is given.
+// resolve checks a target against the table and binds it. It stores arguments in few if they fit
+// there.
 func (in *Instance) resolve(t *table, target Target, few []uint64) (r boundTarget, err error) {
 	s := t.spec
 	given := 0

@@ -65,7 +65,7 @@ func (c *compiler) expression(j *bmv2json.Value) *expr.Node {
 		s := c.stackNamed(name)
 		last := expr.NewElement(s, expr.NewNext(s, 1))
 		if _, ok := s.Type.Field(field); !ok && field == "last" {
-			return last // p4c writes the whole header so; BMv2 reads it as a field and aborts
+			return last // p4c writes a whole header like this; BMv2 reads it as a field and aborts
 		}
 		return c.member(last, c.fieldIndex(s.Type, field))
 	}
@@ -73,8 +73,9 @@ func (c *compiler) expression(j *bmv2json.Value) *expr.Node {
 	return nil
 }
 
-// computedField is [operator, field], which p4c writes for isValid() of a header that is chosen
-// at run time; BMv2 does not load such programs. It reads fields even where it is assigned to.
+// computedField compiles [operator, field]. p4c writes that for isValid() of a header that is
+// chosen at run time; BMv2 does not load such programs. The operator's fields count as read even
+// in an assignment's target.
 func (c *compiler) computedField(v []json.RawMessage) *expr.Node {
 	var x bmv2json.Expr
 	c.Decode(v[0], &x)
@@ -97,10 +98,10 @@ func (c *compiler) fieldIndex(t *phv.Type, name string) int {
 	return i
 }
 
-// member is field i of a header.
+// member returns field i of a header.
 func (c *compiler) member(h *expr.Node, i int) *expr.Node {
 	t := h.HType
-	if i == len(t.Fields) { // the hidden field
+	if i == len(t.Fields) { // the hidden field that holds the validity
 		return expr.NewNumber(expr.NewIsValid(h))
 	}
 	if i < 0 || i > len(t.Fields) {
@@ -113,8 +114,8 @@ func (c *compiler) member(h *expr.Node, i int) *expr.Node {
 	return expr.NewMember(h, f)
 }
 
-// param is parameter i of the action being compiled. In the length expression of a header type
-// it is field i of the header.
+// param returns parameter i of the action being compiled. In the length expression of a header
+// type it returns field i of the header.
 func (c *compiler) param(i int) *expr.Node {
 	if h := c.locals; h != nil && i >= 0 && i < len(h.Type.Fields) {
 		f := &h.Type.Fields[i]
@@ -224,7 +225,7 @@ func (c *compiler) operator(x *bmv2json.Expr) *expr.Node {
 	return expr.NewOp(op, l, r)
 }
 
-// choose is cond ? l : r.
+// choose returns cond ? l : r.
 func (c *compiler) choose(cond, l, r *expr.Node) *expr.Node {
 	if l.Type != r.Type {
 		c.Fail("the two results of ? are of types %v and %v", l.Type, r.Type)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad feeds arbitrary text to the loader; what loads must also process packets, the
-// same way with and without shortcuts.
+// FuzzLoad feeds arbitrary text to the loader. A program that loads must process packets, with the
+// same results with and without optimisations.
 func FuzzLoad(f *testing.F) {
 	doc, err := os.ReadFile("testdata/dynvalid.json")
 	if err != nil {
@@ -145,7 +145,7 @@ func (p *Program) stateBytes() (n int) {
 	return n
 }
 
-// fuzzPass takes a frame through, but gives up on packets that keep coming back.
+// fuzzPass takes a frame through the switch. It gives up on packets that keep coming back.
 func (in *Instance) fuzzPass(frame []byte) {
 	s := &sink{}
 	in.Ingress(in.Receive(1, frame, 0), 0, s)
@@ -161,15 +161,15 @@ func (in *Instance) fuzzPass(frame []byte) {
 	}
 }
 
-// replicating gives an instance the multicast group and the clone sessions of the programs
-// flow and left.
+// replicating gives an instance the multicast group and clone sessions that the programs flow and
+// left use.
 func replicating(in *Instance) *Instance {
 	err := in.SetMulticastGroup(1, []Replica{{Port: 1}, {Port: 2}})
 	for _, id := range []uint16{5, 6} {
 		err = errors.Join(err, in.SetCloneSession(id, CloneSession{Replicas: []Replica{{Port: 3}}, Truncate: 20}))
 	}
 	if err != nil {
-		panic(err) // numbers that every instance takes
+		panic(err) // every instance accepts these numbers
 	}
 	return in
 }

@@ -11,17 +11,18 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// mostLocks bounds the number of reader locks; see Instance.
+// mostLocks bounds the number of reader locks, see Instance.
 const mostLocks = 16
 
-// lock is a reader lock with a cache line of its own.
+// lock is a reader lock on a cache line of its own.
 type lock struct {
 	sync.RWMutex
 	_ [40]byte
 }
 
-// newLocks returns a lock for each half of each core: packets on different cores do not meet, and a
-// control method has no more to acquire than that takes.
+// newLocks returns up to mostLocks reader locks: one for ingress and one for egress on each core,
+// rounded up to a power of two. So packets on different cores do not contend, and a control method
+// acquires no more locks than needed.
 func newLocks() []lock {
 	n := uint32(2)
 	for n < mostLocks && int(n) < 2*runtime.GOMAXPROCS(0) {
@@ -48,7 +49,7 @@ type Instance struct {
 	latest atomic.Int64 // latest time seen, units.Time
 	seed   atomic.Uint64
 
-	observed bool     // some packets are
+	observed bool     // a Tracer or Times observes packets
 	wanted   []wanted // the tracer's fields
 
 	tables    []*table
@@ -86,7 +87,7 @@ func New(prog *Program, o Options) *Instance {
 	for _, t := range prog.tables.list {
 		in.tables = append(in.tables, newTable(t))
 		for i := range t.entries {
-			// The loader has added the same entries to the same kind of table.
+			// This cannot fail: the loader has added the same entries to a table of the same kind.
 			if _, err := in.tables[t.index].insertConst(&t.entries[i]); err != nil {
 				panic(err)
 			}
@@ -127,16 +128,16 @@ func (in *Instance) unlock() {
 	}
 }
 
-// reader returns the reader lock for packets that came in on a port. half is 0 in ingress and 1 in
-// egress: the two may run on different cores, so they use different locks.
+// reader returns the reader lock for packets that arrived on a port. half is 0 in ingress and 1 in
+// egress. The two use different locks because they may run on different cores.
 func (in *Instance) reader(half, port uint32) *sync.RWMutex {
 	return &in.locks[half+2*port%uint32(len(in.locks))].RWMutex
 }
 
-// clock returns the latest time that a caller passed in.
+// clock returns the latest time that a caller has passed in.
 func (in *Instance) clock() units.Time { return units.Time(in.latest.Load()) }
 
-// advanceClock records the latest time; the age of new entries counts from it.
+// advanceClock records the latest time, from which the age of new entries counts.
 func (in *Instance) advanceClock(now units.Time) {
 	if old := in.latest.Load(); int64(now) > old {
 		in.latest.CompareAndSwap(old, int64(now))
@@ -149,5 +150,5 @@ func (in *Instance) log(msg string) {
 	}
 }
 
-// cell returns the words of a register's cell, nil beyond its end.
+// cell returns the words of a register's cell, or nil beyond the register's end.
 func (in *Instance) cell(register int, i uint64) []uint64 { return in.registers[register].at(i) }

@@ -1,4 +1,4 @@
 package engine_test
 
-// Our own program as Go, which tests of the engine run.
+// Headgate's own program as Go, for the engine's tests.
 import _ "github.com/headgate/headgate/softswitch/native/headgate"

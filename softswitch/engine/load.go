@@ -27,7 +27,7 @@ type Program struct {
 	unloaded  [][]phv.Load // by header: the fields that extraction leaves in the frame, see loadRest
 	actions   []*action    // in order of declaration
 	actionID  map[int]*action
-	actionBy  map[string]*action // the first of each name
+	actionBy  map[string]*action // by name, the first action of that name
 	tables    catalogue[*tableSpec]
 	profiles  catalogue[*profileSpec]
 	calcs     catalogue[*calculation]
@@ -35,22 +35,22 @@ type Program struct {
 	meters    catalogue[*meterSpec]
 	registers catalogue[*registerSpec]
 	vsets     catalogue[*vsetSpec]
-	robins    int // calculations with state
+	robins    int // number of round-robin calculations
 	lists     map[int][]phv.Ref
 	learns    map[int]*learnList
 	errorBy   map[string]uint32
 }
 
-// Programs in use, by the SHA-256 of their JSON, and those being compiled: the switches of a
-// process share one.
+// The programs in use and those being compiled, by the SHA-256 of their JSON. The switches of a
+// process share them.
 var (
 	inUse     sync.Map // string to weak.Pointer[Program]
 	compiling singleflight.Group
 )
 
-// Load parses, checks and compiles BMv2 JSON, versions 2.0 to 2.24. The error names the
-// place in the JSON, the value and what is allowed. What is in use already is not compiled again. The
-// program keeps doc, which must not be changed.
+// Load parses, checks and compiles BMv2 JSON, versions 2.0 to 2.24. The error names the place in
+// the JSON, the value and what is allowed. If a program of the same JSON is in use, Load returns
+// that one. The program keeps doc, which must not be changed.
 func Load(doc []byte) (*Program, error) {
 	sum := sha256.Sum256(doc)
 	key := string(sum[:])
@@ -85,7 +85,7 @@ type loadError struct{ error }
 
 func (e loadError) Unwrap() error { return ErrInvalid }
 
-// compiler holds what is known while a program is compiled.
+// compiler holds the state of a compilation.
 type compiler struct {
 	*Program
 	bmv2json.Reader
@@ -107,9 +107,9 @@ type compiler struct {
 	stateBytes   int64
 }
 
-// compile compiles a program. With reference set it compiles without optimisations, so that tests
-// can compare: the evaluator computes all expressions, headers are read and written
-// as a whole, and checksums are of fields.
+// compile compiles a program. With reference set it compiles without optimisations, for tests to
+// compare with: the evaluator computes all expressions, headers are read and written as a whole,
+// and checksums are computed from fields.
 func compile(j *bmv2json.Program, reference bool) (prog *Program, err error) {
 	c := &compiler{Program: &Program{source: j}, reference: reference, used: map[int]bool{}, written: map[int]bool{}}
 	defer func() {
@@ -157,7 +157,7 @@ func compile(j *bmv2json.Program, reference bool) (prog *Program, err error) {
 
 func (c *compiler) checkVersion(v []int) {
 	if len(v) == 0 {
-		return // old programs have no version, and BMv2 accepts them
+		return // old programs have no version; BMv2 accepts them
 	}
 	if len(v) != 2 || v[0] != 2 || v[1] < 0 || v[1] > 24 {
 		c.Fail("version %v is not supported, allowed are 2.0 to 2.24", v)
@@ -209,7 +209,7 @@ func (c *compiler) buildLists(j *bmv2json.Program) {
 		c.In("field_lists", i, func() {
 			c.lists[l.ID] = c.fieldsOf(l)
 			for _, r := range c.lists[l.ID] {
-				c.writes(r) // in a clone
+				c.writes(r) // a clone's metadata is written
 			}
 		})
 	}
@@ -262,7 +262,7 @@ func (k *catalogue[S]) get(name string) (s S, ok bool) {
 	return s, ok
 }
 
-// named finds an object for the compiler.
+// named finds an object by name. It fails the compilation if there is none.
 func (k *catalogue[S]) named(c *compiler, name string) S {
 	s, ok := k.get(name)
 	if !ok {
@@ -271,7 +271,7 @@ func (k *catalogue[S]) named(c *compiler, name string) S {
 	return s
 }
 
-// find finds an object for a control method.
+// find finds an object by name for a control method.
 func (k *catalogue[S]) find(name string) (S, error) {
 	s, ok := k.get(name)
 	if !ok {

@@ -100,10 +100,10 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestLoadShares: switches that run the same JSON share one program, which goes with the last of
-// them.
+// TestLoadShares: switches that run the same JSON share one program, which is freed with the last
+// of them.
 func TestLoadShares(t *testing.T) {
-	doc := append(slices.Clone(p4src.JSON()), "   "...) // no other test's
+	doc := append(slices.Clone(p4src.JSON()), "   "...) // no other test loads this text
 	first, err := Load(doc)
 	if err != nil {
 		t.Fatal(err)

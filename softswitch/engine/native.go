@@ -5,20 +5,20 @@ import (
 	"encoding/hex"
 )
 
-// Native is a program in Go, as WriteNative writes it. It runs instead of the program's instructions
-// and uses the tables, registers and operations of the instance.
+// Native is a program as the Go code that WriteNative writes. It runs instead of the program's
+// instructions, and uses the instance's tables, registers and operations.
 type Native struct {
-	// Exec runs code from instruction pc to its end, or to exit, and returns its result.
+	// Exec runs code from instruction pc to its end or to exit, and returns its result.
 	Exec func(p *Packet, pc uint32) uint64
-	// Parse runs the parser's states; nil where the parser is interpreted.
+	// Parse runs the parser; nil if the parser is interpreted.
 	Parse func(p *Packet)
 }
 
-// natives are the programs that are linked in, by the SHA-256 of their JSON.
+// natives holds the linked-in programs by the SHA-256 of their JSON.
 var natives = map[string]Native{}
 
-// Register links a program in. program is the SHA-256 of its JSON in hexadecimal. Call it while
-// packages are initialised: it takes no lock.
+// Register links a program in. program is the SHA-256 of its JSON in hexadecimal. Call it only
+// from package initialisation, because it takes no lock.
 func Register(program string, n Native) bool {
 	natives[program] = n
 	return true
@@ -48,7 +48,7 @@ func (m *Machine) Args(i int) []uint64 { return m.prog.code.args[i] }
 // RegisterLock returns the lock of register i.
 func (m *Machine) RegisterLock(i int) *shortLock { return m.registers[i].mu }
 
-// Cells returns the cells of register i, of one word each.
+// Cells returns the cells of register i, which have one word each.
 func (m *Machine) Cells(i int) []uint64 { return m.registers[i].cells }
 
 // Counters returns the cells of counter array i.
@@ -60,20 +60,20 @@ func (m *Machine) Table(i int) *table { return m.tables[i] }
 // Used reports whether the table has entries.
 func (t *table) Used() bool { return t.used }
 
-// Next returns the arguments of the step's action, where its code begins, and where the code goes on
-// behind it.
+// Next returns the arguments of the step's action, where its code begins, and where the code
+// continues after it.
 func (s *step) Next() (args []uint64, pc, ret uint32) { return s.args, s.pc, s.ret }
 
-// Key returns the packet's memory for the key of a table.
+// Key returns the packet's memory for a table's key.
 func (p *Packet) Key() *[4]uint64 { return &p.key }
 
-// Begin clears the exit of earlier code.
+// Begin clears the exit that earlier code set.
 func (p *Packet) Begin() { p.exit = false }
 
 // Exited reports whether an action called exit.
 func (p *Packet) Exited() bool { return p.exit }
 
-// Rest returns what no header was parsed from yet, and the slack behind it.
+// Rest returns the bytes from which no header was parsed yet, and the slack behind them.
 func (p *Packet) Rest() []byte { return p.buf[p.head:] }
 
 // Left returns the number of bytes that the parser may still read.
@@ -88,14 +88,15 @@ func (p *Packet) Timeout() { p.parserError = p.in.prog.parser.codes.timeout }
 // HasPlace reports whether the packet can remember where one more header was extracted.
 func (p *Packet) HasPlace() bool { return uint(p.nPlaced) < uint(len(p.placed)) }
 
-// Place remembers that header h was extracted here. The packet must have a place for it.
+// Place records that header h was extracted at the parser's position. The packet must have a place
+// for it.
 func (p *Packet) Place(h uint32) {
 	n := p.nPlaced
 	p.placed[n] = placement{h, uint32(p.head)}
 	p.nPlaced = n + 1
 }
 
-// ExtractUnplaced extracts header h when the packet has no place for it.
+// ExtractUnplaced extracts header h if the packet has no place for it.
 func (p *Packet) ExtractUnplaced(h int) { p.extractUnplaced(p.in.prog.layout.List[h]) }
 
 // Advance moves the parser on by n bytes.

@@ -12,15 +12,15 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// interpreted returns a program that is interpreted.
+// interpreted returns a program that runs in the interpreter.
 func interpreted(prog *Program) *Program {
 	without := *prog
 	without.code.native = Native{}
 	return &without
 }
 
-// TestNativeIsCurrent fails when our own program or the writer changed without the Go that is linked
-// in.
+// TestNativeIsCurrent fails if Headgate's own program or WriteNative changed and the linked-in Go
+// code did not.
 func TestNativeIsCurrent(t *testing.T) {
 	prog := loadOwn(t)
 	want, err := prog.WriteNative("headgate")
@@ -43,14 +43,15 @@ func TestNativeIsCurrent(t *testing.T) {
 	}
 }
 
-// twins are two switches with the same entries, which run our own program as Go and interpret it.
+// twins are two switches with the same entries that run Headgate's own program, one as Go and one
+// in the interpreter.
 type twins struct{ native, long *Instance }
 
 func newTwins(tb testing.TB, native, long *Program) twins {
 	return twins{replicating(fillOwn(tb, native)), replicating(fillOwn(tb, long))}
 }
 
-// pass compares what becomes of a packet.
+// pass sends a packet through both switches and compares the results.
 func (w twins) pass(t *testing.T, port uint32, frame []byte, now units.Time) {
 	t.Helper()
 	var x, y trace
@@ -70,7 +71,7 @@ func (w twins) compareRegisters(t *testing.T) {
 	}
 }
 
-// ownPort returns a port of ownPipeline, or the one to the CPU.
+// ownPort returns a port of ownPipeline, or its CPU port.
 func ownPort(n byte) uint32 {
 	if n%8 == 0 {
 		return ids.CPUPort
@@ -78,8 +79,8 @@ func ownPort(n byte) uint32 {
 	return uint32(n % 8)
 }
 
-// TestNative compares the Go with the interpreter, on packets that hit entries and
-// on others that are close to them, while entries come and defaults change at random.
+// TestNative compares the Go code with the interpreter, on packets that hit entries and on packets
+// that nearly do, while entries are added and defaults change at random.
 func TestNative(t *testing.T) {
 	frames, native, long := append(ownFrames(), tcpFrames()...), loadOwn(t), interpreted(loadOwn(t))
 	for seed := range uint64(4) {
@@ -101,10 +102,11 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// reconfigure adds entries to tables, or sets their defaults. Both switches must answer alike.
+// reconfigure adds entries to tables or sets their defaults. Both switches must give the same
+// answer.
 func (w twins) reconfigure(t *testing.T, r *rand.Rand, tables uint64) {
 	t.Helper()
-	small := func(bits int) []byte { // small numbers are met more often
+	small := func(bits int) []byte { // small numbers match more often
 		return be(r.Uint64()>>r.IntN(64)&phv.LastMask(min(bits, 64)), min((bits+7)/8, 8))
 	}
 	infos := w.native.prog.Tables()
@@ -142,8 +144,8 @@ func (w twins) reconfigure(t *testing.T, r *rand.Rand, tables uint64) {
 	}
 }
 
-// FuzzNative compares the Go with the interpreter on three packets. Every three bytes
-// of edits replace a byte of one of them.
+// FuzzNative compares the Go code with the interpreter on three packets. Every three bytes of
+// edits replace a byte of one of them.
 func FuzzNative(f *testing.F) {
 	frames := append(tcpFrames()[10:11], ownFrames()...)
 	native, long := loadOwn(f), interpreted(loadOwn(f))

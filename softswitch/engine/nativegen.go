@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// WriteNative returns the program as the Go source of a package that registers it: its list of
-// instructions and its parser, with all operands, masks and constants in place, and the keys of its
-// tables.
+// WriteNative returns the program as the Go source of a package that registers it. The source
+// holds the program's instructions, its parser and the keys of its tables, with all operands,
+// masks and constants in place.
 func (prog *Program) WriteNative(pkg string) ([]byte, error) {
 	n := len(prog.code.list)
 	t := &nativeWriter{prog: prog, reached: make([]bool, n), target: make([]bool, n), entries: make([]uint16, n)}
@@ -43,15 +43,15 @@ import (
 type nativeWriter struct {
 	prog    *Program
 	b       bytes.Buffer
-	reached []bool   // by instruction: it can be run
-	target  []bool   // by instruction: another one jumps to it
-	entries []uint16 // by instruction: its number among those that exec dispatches to by pc, 0 for others
+	reached []bool   // by instruction: whether it can be reached
+	target  []bool   // by instruction: whether another instruction jumps to it
+	entries []uint16 // by instruction: its number in the dispatch of exec by pc, 0 for none
 }
 
 func (t *nativeWriter) out(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }
 
-// findEntries numbers the instructions at which code begins, or goes on after a table, and follows
-// the code from them.
+// findEntries numbers the instructions at which exec can begin: the starts of code and the places
+// where code continues after a table. It marks the code that each reaches.
 func (t *nativeWriter) findEntries() []uint32 {
 	c := &t.prog.code
 	at := map[uint32]bool{0: true, c.ingress: true, c.egress: true}
@@ -76,7 +76,7 @@ func (t *nativeWriter) findEntries() []uint32 {
 	return list
 }
 
-// reach follows the code from an instruction on.
+// reach marks the code that instruction pc reaches.
 func (t *nativeWriter) reach(pc uint32) {
 	for todo := []uint32{pc}; len(todo) > 0; {
 		pc, todo = todo[len(todo)-1], todo[:len(todo)-1]
@@ -118,7 +118,7 @@ func (t *nativeWriter) exec(entries []uint32) {
 	t.out("}\n")
 }
 
-// operators are those of Go, for opcodes with two words.
+// operators maps opcodes with two operands to Go's operators.
 var operators = map[opcode]string{
 	opAdd: "+", opSub: "-", opMul: "*", opAnd: "&", opOr: "|", opXor: "^", opShl: "<<", opShr: ">>", opDiv: "/", opMod: "%",
 	opJumpEQ: "==", opJumpNE: "!=", opJumpLT: "<", opJumpGE: ">=",
@@ -126,7 +126,7 @@ var operators = map[opcode]string{
 
 func word64(i uint32) string { return fmt.Sprintf("w[%d]", i) }
 
-// masked returns an expression under a mask.
+// under returns expression e under a mask.
 func under(e string, mask uint64) string {
 	if mask == allBits {
 		return e

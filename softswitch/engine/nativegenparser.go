@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// parse writes the parser, unless a state holds a lock, or chooses the next one by a wide key or by
-// a value set; it then returns false.
+// parse writes the parser and returns true. It writes nothing and returns false if a state holds a
+// lock, or chooses the next state by a wide key or a value set.
 func (t *nativeWriter) parse() bool {
 	var list []*parseState
 	number := map[*parseState]int{}
@@ -100,7 +100,7 @@ func (t *nativeWriter) parseStep(o *parseStep) {
 	t.out("w[%d] = 1\np.Advance(%d)", o.valid, o.bytes)
 }
 
-// straight reports whether code runs from an instruction to its end without a jump or a call.
+// straight reports whether the code at pc runs to its end without a jump or a call.
 func (t *nativeWriter) straight(pc uint32) bool {
 	for ; ; pc++ {
 		switch op := t.prog.code.list[pc].op; {

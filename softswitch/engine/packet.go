@@ -14,9 +14,9 @@ type Packet struct {
 	EgressPort  uint32
 	Queue       uint8
 	Bytes       int        // frame length as it arrived
-	EnqTime     units.Time // set by the traffic manager
+	EnqTime     units.Time // when it was enqueued; set by the traffic manager
 	DeqTime     units.Time
-	EnqDepth    uint32 // packets
+	EnqDepth    uint32 // packets in the queue before it
 	DeqDepth    uint32
 
 	in *Instance
@@ -24,14 +24,14 @@ type Packet struct {
 
 	buf   []byte // headroom, frame, slack
 	start int    // first byte of the frame as it entered ingress
-	head  int    // first byte that no header was parsed from
+	head  int    // first byte from which no header was parsed
 	end   int    // behind the last byte
-	trunc int    // the leaving frame is truncated to so many bytes
+	trunc int    // length to which the leaving frame is truncated
 	base  int    // first byte that the parser saw
 	size  int    // packet_length: grows and shrinks with add_header and remove_header
 
-	// The extracted headers, if they follow one another without gaps from base on. Otherwise
-	// nPlaced is −1.
+	// The places of the extracted headers, if these follow one another without gaps from base on.
+	// Otherwise nPlaced is −1.
 	placed  [16]placement
 	nPlaced int
 
@@ -43,13 +43,13 @@ type Packet struct {
 	resubmit     uint32
 	recirculate  uint32
 	exit         bool
-	failed       bool // an assertion failed: the packet is dropped
+	failed       bool // an assertion failed, so the packet is dropped
 	checksumBad  bool
 	parserError  uint32
 
-	watch *watch // nil: nobody watches the packet
+	watch *watch // nil if the packet is neither logged nor timed
 
-	eval  expr.Evaluator // computes over this packet's vector
+	eval  expr.Evaluator // evaluates expressions over this packet's vector
 	wide  []uint64       // scratch for long keys of tables and transitions
 	key   [4]uint64      // scratch for short keys of tables
 	input phv.Writer     // scratch for the input of hashes and checksums, and for transition keys
@@ -58,9 +58,9 @@ type Packet struct {
 
 type vector = phv.Vector
 
-// placement is where a header was extracted.
+// placement records where a header was extracted.
 type placement struct {
-	header uint32 // its index; in the deparser, its place in the order
+	header uint32 // the header's index; in the deparser, its place in the order
 	at     uint32
 }
 
@@ -73,7 +73,7 @@ const (
 	noTrunc  = int(^uint(0) >> 1)
 )
 
-// Free gives the packet back to its instance's pool; it must not be used afterwards.
+// Free returns the packet to its instance's pool. The packet must not be used afterwards.
 func (p *Packet) Free() {
 	if p == nil || p.in == nil {
 		return
@@ -82,15 +82,15 @@ func (p *Packet) Free() {
 	p.in.pool.Put(p)
 }
 
-// get returns a packet with an empty header vector from the pool.
+// get returns a packet from the pool, with an empty header vector.
 func (in *Instance) get() *Packet {
 	p := in.pool.Get().(*Packet)
 	p.reset()
 	return p
 }
 
-// empty clears the header vector. It runs when a packet is finished, not when the next one begins,
-// because the vector is then still in the cache, and ingress has more work to do than egress.
+// empty clears the header vector. It runs when a packet is finished, because the vector is then
+// still in the cache, and because egress has less work to do than ingress.
 func (p *Packet) empty() { clear(p.W[:p.in.prog.layout.Words]) }
 
 func (p *Packet) reset() {
@@ -102,7 +102,7 @@ func (p *Packet) reset() {
 	p.watch = nil
 }
 
-// clearRequests clears the requests of actions: clones, digests, resubmissions and the like.
+// clearRequests clears what actions have requested: clones, digests, resubmissions and the like.
 func (p *Packet) clearRequests() {
 	p.cloneSession, p.cloneList, p.learnList, p.resubmit, p.recirculate = 0, 0, 0, 0, 0
 }
@@ -128,7 +128,8 @@ func (p *Packet) place(h *phv.Header) {
 	p.forgetPlaces()
 }
 
-// prepend makes room for n bytes in front of the payload and returns where they start.
+// prepend makes room for n bytes in front of the payload and returns the offset at which they
+// start.
 func (p *Packet) prepend(n int) int {
 	if p.head >= n {
 		return p.head - n
@@ -174,7 +175,7 @@ func (q *Packet) origin(p *Packet) {
 // frame returns the packet as it entered ingress.
 func (p *Packet) frame() []byte { return p.buf[p.start:p.end] }
 
-// payload returns the bytes that the parser did not extract, truncated if an action asked for that.
+// payload returns the bytes that the parser did not extract, truncated if an action asked for it.
 func (p *Packet) payload() []byte {
 	return p.buf[p.head : p.head+min(p.end-p.head, p.trunc)]
 }

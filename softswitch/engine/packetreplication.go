@@ -13,7 +13,7 @@ func (in *Instance) SetMulticastGroup(id uint16, r []Replica) error {
 	}
 	r = slices.Clone(r)
 	in.lock()
-	in.groups[id] = r // packets keep the slice they found
+	in.groups[id] = r // packets in progress keep the old slice
 	in.unlock()
 	return nil
 }

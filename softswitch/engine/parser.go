@@ -7,15 +7,15 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// parser is the compiled parser: a graph of states. A parser that makes no progress ends
-// with the error ParserTimeout, where BMv2 would spin for ever.
+// parser is the compiled parser, a graph of states. A parser that makes no progress ends with the
+// error ParserTimeout; in BMv2 it would run for ever.
 type parser struct {
 	start     *parseState
 	checksums []*checksum
 	codes     parserCodes
 }
 
-// parserCodes are the program's values of the core library's errors.
+// parserCodes holds the values that the program gives to the core library's errors.
 type parserCodes struct {
 	noError, tooShort, outOfBounds, headerTooShort, timeout, invalidArgument uint32
 }
@@ -23,34 +23,34 @@ type parserCodes struct {
 // parseOp is one operation of a state. It returns false after setting p.parserError.
 type parseOp func(p *Packet) bool
 
-// parseStep is an operation, or an extraction that run does in line: that of a header of fixed
-// length which belongs to no stack or union.
+// parseStep is an operation of a state. If h is set, it is the extraction of a fixed-length header
+// outside of stacks and unions, which run performs in line.
 type parseStep struct {
 	op           parseOp
-	what         string      // that the step extracts, for the log; empty for steps that extract nothing
-	number       int         // of op among the program's
+	what         string      // what the step extracts, for the log; empty if it extracts nothing
+	number       int         // index of op among the program's operations
 	pc           uint32      // code that cannot fail, 0 for none
 	h            *phv.Header // nil when the step is not an extraction
 	bytes, valid int
-	loads        []phv.Load // used while the places of headers are known
+	loads        []phv.Load // the fields to load while the places of headers are known
 }
 
 type parseState struct {
 	name    string
 	steps   []parseStep
-	lock    int  // register whose lock is held during the state, −1 for none
+	lock    int  // register whose lock the state holds, −1 for none
 	narrow  bool // the key consists of plain fields and has at most 64 bits
 	key     []keyPart
-	keyBits int // of the byte-padded key
+	keyBits int // width of the byte-padded key
 	cases   []parseCase
-	next    *parseState // default
+	next    *parseState // the default next state
 }
 
 // keyPart is one element of a transition key, padded to whole bytes.
 type keyPart struct {
 	bits int
 	load func(p *Packet, dst []uint64) bool
-	word int // word of a field of at most 64 bits of a fixed header, else −1
+	word int // word of a field of at most 64 bits in a header at a fixed place, else −1
 }
 
 type parseCase struct {
@@ -60,7 +60,7 @@ type parseCase struct {
 	next        *parseState
 }
 
-// MaxParserStates is how many states a parser visits before it ends with ParserTimeout.
+// MaxParserStates is the number of states after which a parser ends with ParserTimeout.
 const MaxParserStates = 4096
 
 func (c *compiler) buildParser(j *bmv2json.Program) {
@@ -131,7 +131,7 @@ func (c *compiler) buildParseState(s *parseState, j *bmv2json.ParseState, named 
 	}
 }
 
-// padded is the next multiple of 8.
+// padded rounds bits up to a multiple of 8.
 func padded(bits int) int { return (bits + 7) &^ 7 }
 
 func (c *compiler) transition(s *parseState, j *bmv2json.Transition, next *parseState) {
@@ -150,7 +150,7 @@ func (c *compiler) transition(s *parseState, j *bmv2json.Transition, next *parse
 		return
 	case "hexstr":
 		if len(s.key) == 0 {
-			return // BMv2 goes to the default state when there is nothing to compare
+			return // without a key, BMv2 goes to the default state
 		}
 		k.value = c.keyBytes(c.Str(j.Value), n)
 	case "parse_vset":
@@ -203,7 +203,8 @@ func (p *Packet) parseFail(code uint32) bool {
 	return false
 }
 
-// parse runs the parser over the packet: headers become valid, p.head moves behind them.
+// parse runs the parser over the packet. It makes the extracted headers valid and moves p.head
+// behind them.
 func (p *Packet) parse() {
 	ps := p.in.prog.parser
 	p.parserError, p.checksumBad = ps.codes.noError, false
@@ -227,7 +228,7 @@ func (p *Packet) parse() {
 	}
 }
 
-// states visits states, the first of which is s.
+// states runs states from s on.
 func (p *Packet) states(s *parseState) {
 	ps := p.in.prog.parser
 	for n := 0; s != nil; n++ {
@@ -250,7 +251,7 @@ func (p *Packet) states(s *parseState) {
 	}
 }
 
-// run executes a state and finds the next one.
+// run executes a state and returns the next one.
 func (s *parseState) run(p *Packet) (*parseState, bool) {
 	for i := range s.steps {
 		o := &s.steps[i]
@@ -300,7 +301,7 @@ func (s *parseState) run(p *Packet) (*parseState, bool) {
 	return s.next, true
 }
 
-// narrowKey is the key of a state whose key is narrow.
+// narrowKey returns the transition key of a state whose key is narrow.
 func (s *parseState) narrowKey(p *Packet) uint64 {
 	v := p.W[s.key[0].word]
 	for i := 1; i < len(s.key); i++ {
@@ -310,13 +311,13 @@ func (s *parseState) narrowKey(p *Packet) uint64 {
 	return v
 }
 
-// extractUnplaced extracts a header when there are more than Packet has places for.
+// extractUnplaced extracts a header for which the Packet has no place left.
 func (p *Packet) extractUnplaced(h *phv.Header) {
 	p.forgetPlaces()
 	p.Extract(h, p.buf[p.head:], 0)
 }
 
-// runWide matches keys that are not narrow.
+// runWide chooses the next state by a key that is not narrow.
 func (s *parseState) runWide(p *Packet) (*parseState, bool) {
 	w := &p.input
 	w.Reset()

@@ -70,7 +70,7 @@ func (c *compiler) parserOps(s *parseState, js []bmv2json.ParserOp) {
 	flush()
 }
 
-// advance skips bits; BMv2 skips whole bytes only.
+// advance skips bits. BMv2 skips only whole bytes.
 func advance(bits located) parseOp {
 	return func(p *Packet) bool {
 		n := bits.get(p)
@@ -90,7 +90,7 @@ func (c *compiler) verifyOp(j *bmv2json.ParserOp) parseOp {
 	ok := c.predicate(c.operand(j.Parameters[0], expr.Bool))
 	var number int64
 	var code located
-	if json.Unmarshal(j.Parameters[1], &number) == nil { // as in programs before 2.13
+	if json.Unmarshal(j.Parameters[1], &number) == nil { // programs before version 2.13
 		code = c.locate(expr.NewInt(number))
 	} else {
 		code = c.locate(c.operand(j.Parameters[1], expr.Data))
@@ -146,7 +146,8 @@ func (c *compiler) lookahead(raw json.RawMessage) (off, bits int) {
 	return v[0], v[1]
 }
 
-// peek reads bits beyond the parser's position. Reading beyond the packet is PacketTooShort.
+// peek reads bits ahead of the parser's position. Reading beyond the packet is the error
+// PacketTooShort.
 func (p *Packet) peek(dst []uint64, off, bits int) bool {
 	if off+bits > 8*(p.dataEnd()-p.head) {
 		return p.parseFail(p.in.prog.parser.codes.tooShort)
@@ -225,7 +226,7 @@ func (c *compiler) extractOp(j *bmv2json.ParserOp) parseStep {
 	}}
 }
 
-// extracted is what an extraction extracts, in the words of BMv2's log.
+// extracted names what an extraction extracts, in the words of BMv2's log.
 func extracted(op string, v *bmv2json.Value) string {
 	name := strings.Trim(string(v.Value), `[]"`)
 	switch {
@@ -263,8 +264,8 @@ func extractFixed(h *phv.Header) parseOp {
 	}
 }
 
-// extractVL extracts a header with a variable-length field. The field's length in bits may depend
-// on the fields before it, so these are read first.
+// extractVL extracts a header with a variable-length field. It reads the fields before it first,
+// because the field's length in bits may depend on them.
 func extractVL(h *phv.Header, length located, maxBytes int) parseOp {
 	t := h.Type
 	fixed := t.Bits / 8
@@ -335,7 +336,7 @@ func (c *compiler) keyPart(j *bmv2json.Value) keyPart {
 	default:
 		c.Fail("unknown type %q in a transition key, allowed are field, stack_field, union_stack_field and lookahead", j.Type)
 	}
-	// It is of the element that was extracted last.
+	// The field is in the element that was extracted last.
 	f := &typ.Fields[c.fieldIndex(typ, field)]
 	if f.Variable {
 		c.Fail("variable-length field %q in a transition key", field)

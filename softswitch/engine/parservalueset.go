@@ -15,7 +15,8 @@ type vsetSpec struct {
 	widths []int
 }
 
-// vsetMember is one member of a value set, over the byte-padded transition key.
+// vsetMember is one member of a value set. Its value and mask cover the byte-padded transition
+// key.
 type vsetMember struct {
 	value, mask []byte
 	ranges      []vsetRange
@@ -109,7 +110,7 @@ func (s *vsetSpec) member(ms []Match) (v vsetMember, err error) {
 	return v, nil
 }
 
-// split cuts a number into parts of certain widths, the most significant first.
+// split cuts a number into parts of the given widths, the most significant first.
 func split(z *big.Int, bits int, widths []int) []Match {
 	ms := make([]Match, len(widths))
 	for i, w := range widths {
@@ -122,7 +123,7 @@ func split(z *big.Int, bits int, widths []int) []Match {
 }
 
 // contains reports whether the byte-padded transition key is in the set. mask is the mask of the
-// case. It does not apply to ranges.
+// parser's case and does not apply to ranges.
 func (s *vsetSpec) contains(p *Packet, key, mask []byte) bool {
 	for i := range p.in.vsets[s.index] {
 		if p.in.vsets[s.index][i].matches(key, mask) {
@@ -133,7 +134,7 @@ func (s *vsetSpec) contains(p *Packet, key, mask []byte) bool {
 }
 
 func (v *vsetMember) matches(key, mask []byte) bool {
-	if len(v.mask) != len(key) { // the set belongs to a key with other widths
+	if len(v.mask) != len(key) { // the set serves a key with other widths
 		return false
 	}
 	for i := range key {

@@ -9,10 +9,10 @@ import (
 type node struct {
 	label label // first instruction of the lowered node
 	name  string
-	text  string // of the condition, in P4
+	text  string // the condition in P4
 	table *tableSpec
 	cond  *expr.Node
-	lock  int // register whose lock is held for the condition, −1 for none
+	lock  int // register whose lock the condition holds, −1 for none
 	yes   *node
 	no    *node
 	call  *boundAction
@@ -62,8 +62,8 @@ func (c *compiler) buildPipelines(j *bmv2json.Program) {
 	c.checkAcyclic(c.egress, state)
 }
 
-// shortcut turns a table without a key whose default action is fixed, as p4c makes them
-// of action calls, into the call of that action.
+// shortcut turns a table without a key whose default action is fixed into a call of that action.
+// p4c makes such tables of action calls.
 func (n *node) shortcut() {
 	t := n.table
 	if len(t.key.Fields) > 0 || !t.fixedDef || t.deflt == nil || t.counters || t.profile != nil || t.size > 0 && t.fixed {
@@ -125,8 +125,8 @@ func (c *compiler) wirePipeline(jp *bmv2json.Pipeline) {
 	}
 }
 
-// condition compiles the condition of a pipeline. A missing condition is false, and a number is
-// true unless it is 0.
+// condition compiles the condition of a pipeline. A missing condition is false. A number is true
+// unless it is 0.
 func (c *compiler) condition(j *bmv2json.Value) *expr.Node {
 	switch n := c.expression(j); n.Type {
 	case expr.Nothing:
@@ -161,7 +161,7 @@ func (c *compiler) checkAcyclic(n *node, state map[*node]int) {
 	state[n] = 2
 }
 
-// followers are the nodes that a node may lead to; some are nil.
+// followers returns the nodes that may follow a node; some are nil.
 func (n *node) followers() []*node {
 	next := []*node{n.yes, n.no, n.next}
 	if n.table != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// ownPipeline runs Headgate's own program, filled like tests/bench/bmv2 does: classes,
-// routes to groups of four next hops, limits and marking curves of every queue.
+// ownPipeline returns an instance of Headgate's own program with the entries of tests/bench/bmv2:
+// classes, routes to groups of four next hops, and limits and marking curves for every queue.
 func ownPipeline(tb testing.TB) *Instance {
 	tb.Helper()
 	return fillOwn(tb, loadOwn(tb))
 }
 
-// own is Headgate's own program, compiled once for all tests, which do not change it.
+// own is Headgate's own program, compiled once. Tests must not change it.
 var own = sync.OnceValues(func() (*Program, error) { return Load(p4src.JSON()) })
 
 func loadOwn(tb testing.TB) *Program {
@@ -79,7 +79,7 @@ func fillOwn(tb testing.TB, prog *Program) *Instance {
 	return in
 }
 
-// ownFrames are packets to the routes of ownPipeline; three of four have a maxQD shim.
+// ownFrames returns packets to the routes of ownPipeline. Three of four have a maxQD shim.
 func ownFrames() [][]byte {
 	frames := make([][]byte, 256)
 	for i := range frames {
@@ -99,7 +99,8 @@ func ownFrames() [][]byte {
 	return frames
 }
 
-// tcpFrames are ownFrames with TCP: data offsets from 5 to 15, and the maxQD option where Linux has it.
+// tcpFrames returns ownFrames with TCP headers: data offsets from 5 to 15, and the maxQD option
+// where Linux puts it.
 func tcpFrames() [][]byte {
 	frames := ownFrames()[:44]
 	for i, f := range frames {
@@ -140,8 +141,8 @@ func l3Frames(n int) [][]byte {
 	return frames
 }
 
-// turns passes frames in batches, as softswitch does: all through ingress, then all
-// through egress.
+// turns passes frames in batches as softswitch does: the whole batch through ingress, then through
+// egress.
 type turns struct {
 	sink
 	turn Worker
@@ -161,7 +162,7 @@ func (s *turns) pass(in *Instance, port uint32, frames [][]byte, now units.Time)
 	s.turn.End()
 }
 
-// programs are both programs of the comparison with BMv2, with their packets.
+// programs returns the two programs that are compared with BMv2, and their packets.
 func programs(tb testing.TB) map[string]func() (*Instance, [][]byte) {
 	return map[string]func() (*Instance, [][]byte){
 		"headgate": func() (*Instance, [][]byte) { return ownPipeline(tb), ownFrames() },
@@ -173,7 +174,7 @@ func programs(tb testing.TB) map[string]func() (*Instance, [][]byte) {
 	}
 }
 
-// TestNoAllocations: packets take no memory once the first have gone by.
+// TestNoAllocations: after the first packets, processing a packet allocates no memory.
 func TestNoAllocations(t *testing.T) {
 	for name, start := range programs(t) {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +192,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkOwnPipeline is what tests/bench/bmv2 does with the program, but for files.
+// BenchmarkOwnPipeline processes the packets of tests/bench/bmv2 without its files.
 func BenchmarkOwnPipeline(b *testing.B) {
 	in, frames := ownPipeline(b), ownFrames()
 	s := &sink{}
@@ -205,9 +206,9 @@ func BenchmarkOwnPipeline(b *testing.B) {
 	}
 }
 
-// BenchmarkPorts has several goroutines take packets of a port each through one instance.
-// With a core for each, packets per second grow with their number: they share no lock and
-// write no counter in common. Packets of our own program share registers per port.
+// BenchmarkPorts runs several goroutines, each with the packets of one port, on one instance. With
+// a core for each goroutine, packets per second grow with their number, because they share no lock
+// and no written counter. Packets of Headgate's own program share registers per port.
 func BenchmarkPorts(b *testing.B) {
 	for _, name := range []string{"l3", "headgate"} {
 		for _, ports := range []int{1, 2, 4} {

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// arities are the numbers of parameters of BMv2's core primitives and those of simple_switch.
+// arities holds the number of parameters of BMv2's core primitives and of simple_switch's.
 var arities = map[string]int{
 	"assign": 2, "modify_field": 2, "assign_VL": 2, "assign_header": 2, "copy_header": 2, "assign_union": 2,
 	"assign_header_stack": 2, "assign_union_stack": 2, "push": 2, "pop": 2, "assert": 1, "assume": 1, "exit": 0, "log_msg": 2,
@@ -140,7 +140,7 @@ func (c *compiler) computed(dst *expr.Node, compute func(a *assembler, t int, sk
 	}
 }
 
-// withWord calls f with the lowest word of a number.
+// withWord returns a statement that calls f with the lowest word of a number.
 func withWord(n *expr.Node, f func(p *Packet, v uint64)) emit {
 	return func(a *assembler) {
 		w := a.operand(n, allBits)
@@ -148,7 +148,8 @@ func withWord(n *expr.Node, f func(p *Packet, v uint64)) emit {
 	}
 }
 
-// withHeader calls f with the header that an expression designates, if there is one.
+// withHeader returns a statement that calls f with the header that an expression designates, if
+// there is one.
 func withHeader(n *expr.Node, f func(p *Packet, h *phv.Header)) emit {
 	if h := n.Header; h != nil {
 		return callOf(func(p *Packet) { f(p, h) })
@@ -190,7 +191,7 @@ func (p *Packet) removeHeader(h *phv.Header) {
 	}
 }
 
-// writesUnion notes that the program writes members of unions.
+// writesUnion records that the program writes members of unions.
 func (c *compiler) writesUnion(t *bmv2json.HeaderUnionType) {
 	for _, m := range t.Headers {
 		c.writesType(c.layout.Types[m[1]])
@@ -214,7 +215,7 @@ func (c *compiler) stackArg(j *bmv2json.Primitive, i int) (s *phv.Stack) {
 	return s
 }
 
-// assert drops the packet when the condition does not hold; BMv2 aborts the process.
+// assert drops the packet if the condition does not hold; BMv2 aborts the process.
 func (c *compiler) assert(op string, cond *expr.Node) emit {
 	what := fmt.Sprintf("%s failed in %s", op, c.Path())
 	return func(a *assembler) {
@@ -265,7 +266,7 @@ func (c *compiler) logMsg(j *bmv2json.Primitive) emit {
 	})
 }
 
-// randomTo assigns a random number from low to high. When low is above high the target keeps its
+// randomTo assigns a random number from low to high. If low is above high the target keeps its
 // value, as in BMv2.
 func (c *compiler) randomTo(j *bmv2json.Primitive, low, high *expr.Node) emit {
 	return c.computed(c.target(j, 0, expr.Data), func(a *assembler, t int, skip *label) {
@@ -317,7 +318,7 @@ func (c *compiler) markToDrop(n *expr.Node) emit {
 	return c.drop(field("egress_spec"), field("mcast_grp"))
 }
 
-// hashTo assigns base + hash mod size; size 0 counts as 1, as in BMv2.
+// hashTo assigns base + hash mod size. A size of 0 counts as 1, as in BMv2.
 func (c *compiler) hashTo(j *bmv2json.Primitive, base, size *expr.Node) emit {
 	calc := c.calcs.named(c, c.nameArg(j, 2, "calculation"))
 	c.usesInput(calc)
@@ -337,7 +338,7 @@ func (c *compiler) executeMeter(j *bmv2json.Primitive, at *expr.Node) emit {
 	})
 }
 
-// readCell reads a cell; beyond the end of the register the target stays as it is.
+// readCell reads a register's cell. Beyond the register's end the target keeps its value.
 func (c *compiler) readCell(r *registerSpec, at, dst *expr.Node) emit {
 	set := c.assign(dst, expr.NewCell(r.index, r.bits, at))
 	if f := dst.Ref.F; dst.Kind == expr.Field && f.Bits <= 64 && !f.Saturating && r.bits <= 64 {
@@ -353,7 +354,7 @@ func (c *compiler) readCell(r *registerSpec, at, dst *expr.Node) emit {
 	}
 }
 
-// writeCell writes a cell; beyond the end of the register nothing happens.
+// writeCell writes a register's cell. Beyond the register's end it does nothing.
 func (c *compiler) writeCell(r *registerSpec, at, src *expr.Node) emit {
 	return func(a *assembler) {
 		i := a.index(at)

@@ -16,19 +16,19 @@ const (
 	typeResubmitted
 )
 
-// Receive is Worker.Receive; any goroutine may call it.
+// Receive does what Worker.Receive does. Any goroutine may call it.
 func (in *Instance) Receive(port uint32, frame []byte, now units.Time) *Packet {
 	w := in.Worker()
 	return w.Receive(port, frame, now)
 }
 
-// Ingress is Worker.Ingress; any goroutine may call it.
+// Ingress does what Worker.Ingress does. Any goroutine may call it.
 func (in *Instance) Ingress(p *Packet, now units.Time, out Out) {
 	w := in.Worker()
 	w.Ingress(p, now, out)
 }
 
-// Egress is Worker.Egress; any goroutine may call it.
+// Egress does what Worker.Egress does. Any goroutine may call it.
 func (in *Instance) Egress(p *Packet, now units.Time, out Out) {
 	w := in.Worker()
 	w.Egress(p, now, out)
@@ -36,8 +36,8 @@ func (in *Instance) Egress(p *Packet, now units.Time, out Out) {
 
 func micros(t units.Time) uint64 { return uint64(t / units.Microsecond) }
 
-// Ingress runs the parser and the ingress pipeline on a packet and passes the results to out, in
-// simple_switch's order: a clone first, then the digest, then either the resubmitted packet, or its
+// Ingress runs the parser and the ingress pipeline on a packet. It passes the results to out in
+// simple_switch's order: first a clone, then the digest, then the resubmitted packet, or the
 // multicast copies, or the packet itself, or nothing.
 func (t *Worker) Ingress(p *Packet, now units.Time, out Out) {
 	in := t.in
@@ -107,7 +107,8 @@ func (t *Worker) Ingress(p *Packet, now units.Time, out Out) {
 	}
 }
 
-// session returns the clone session that an action asked for, nil for none, and clears the request.
+// session returns the clone session that an action asked for, or nil for none, and clears the
+// request.
 func (in *Instance) session(p *Packet) *CloneSession {
 	if p.cloneSession == 0 {
 		return nil
@@ -202,8 +203,8 @@ func (p *Packet) enqueue(port uint32, out Out) {
 	out.Enqueue(p)
 }
 
-// Egress runs the egress pipeline and the deparser on a packet and passes the results to out: a
-// clone first, then either nothing, the recirculated packet, or the frame.
+// Egress runs the egress pipeline and the deparser on a packet. It passes the results to out:
+// first a clone, then nothing, the recirculated packet, or the frame.
 func (t *Worker) Egress(p *Packet, now units.Time, out Out) {
 	in := t.in
 	s := &in.prog.std
@@ -220,12 +221,12 @@ func (t *Worker) Egress(p *Packet, now units.Time, out Out) {
 		s.qid.set(p, uint64(p.Queue))
 	}
 	s.egressPort.set(p, uint64(p.EgressPort))
-	// Anything but the drop port, as the field is set to it when egress drops.
+	// Any value but the drop port: a drop in egress sets the field to the drop port.
 	s.spec.set(p, uint64(in.opts.DropPort)+1)
 	s.packetLength.set(p, uint64(p.size))
 
 	mu := t.acquire(1, p.IngressPort)
-	if pc := in.prog.code.egress; pc != 0 || p.watch != nil { // not an empty control
+	if pc := in.prog.code.egress; pc != 0 || p.watch != nil { // skips a control that is empty
 		p.pipeline("egress", pc, in.prog.egress)
 	}
 	p.done(stages.Egress)

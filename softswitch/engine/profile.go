@@ -5,7 +5,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// profileSpec declares an action profile; with a selector it has groups.
+// profileSpec declares an action profile. A profile with a selector has groups.
 type profileSpec struct {
 	name     string
 	index    int
@@ -31,7 +31,7 @@ type profile struct {
 
 type member struct {
 	act   boundAction
-	steps []step // by user of the profile
+	steps []step // one per table that uses the profile
 	uses  int    // references from entries and groups
 }
 
@@ -49,11 +49,11 @@ type group struct {
 	uses    int // references from entries
 }
 
-// fewWords is how many words of arguments an entry has room for.
+// fewWords is the number of words of arguments that fit into an entry itself.
 const fewWords = 2
 
-// bind checks an action call against the actions that are allowed. The arguments are in the memory
-// that is given, which is zero, if there are not too many.
+// bind checks an action call against the allowed actions. It stores the arguments in few, which
+// must be zero, if they fit there.
 func bind(allowed map[string]*action, where string, call *ActionCall, few []uint64) (b boundAction, err error) {
 	a := allowed[call.Name]
 	if a == nil {
@@ -153,8 +153,8 @@ func (in *Instance) DeleteMember(name string, id MemberID) error {
 	})
 }
 
-// SetGroup creates or replaces a group; a weight is expressed by repeating a member.
-// The selector's hash modulo the number of members picks one, in the order given.
+// SetGroup creates or replaces a group. A member's weight is the number of times it is in members.
+// The selector's hash modulo len(members) picks one.
 func (in *Instance) SetGroup(name string, id GroupID, members []MemberID) error {
 	return in.onProfile(name, func(p *profile) error {
 		if p.spec.selector == nil {
@@ -177,7 +177,7 @@ func (in *Instance) SetGroup(name string, id GroupID, members []MemberID) error 
 	})
 }
 
-// replace changes the members and keeps their use counts.
+// replace replaces the members and updates their use counts.
 func (g *group) replace(members []*member) {
 	for _, m := range members {
 		m.uses++

@@ -10,10 +10,10 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// widths are those of the fields of random expressions.
+// widths are the widths of the fields in random expressions.
 var widths = []int{1, 7, 8, 16, 31, 32, 33, 48, 63, 64, 65, 127, 128, 130}
 
-// randomFields lays fields out from a word on, two of each width, one of them signed.
+// randomFields lays out fields from a word on, two of each width, one of them signed.
 func randomFields(word int) (fields []*expr.Node, words int) {
 	for _, w := range widths {
 		for _, signed := range []bool{false, w > 1} {
@@ -44,7 +44,7 @@ func randomNumber(r *rand.Rand, fields []*expr.Node, depth int) *expr.Node {
 		return expr.NewOp(op, operand(), expr.NewInt(int64(widths[1+r.IntN(len(widths)-1)])))
 	case expr.ShiftLeft:
 		return expr.NewOp(op, operand(), expr.NewOp(expr.SaturateNatural, operand(), expr.NewInt(7)))
-	case expr.Min, expr.SubNatural: // which are made of numbers that are not negative
+	case expr.Min, expr.SubNatural: // these take only numbers that are not negative
 		l := expr.NewOp(expr.SaturateNatural, operand(), expr.NewInt(60))
 		return expr.NewOp(op, l, expr.NewOp(expr.SaturateNatural, operand(), expr.NewInt(64)))
 	default:
@@ -100,7 +100,7 @@ func TestRandomExpressions(t *testing.T) {
 	}
 }
 
-// text writes an expression with the values of its fields.
+// text returns an expression as text, with its fields' values.
 func text(n *expr.Node, w []uint64) string {
 	switch n.Kind {
 	case expr.Const:

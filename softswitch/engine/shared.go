@@ -1,8 +1,8 @@
 package engine
 
 // SharesRegisters reports whether ingress and egress use the same register, or registers that one
-// action uses together. If they do, each depends on what the other did before, so packets must pass
-// ingress and egress in the order that the program expects.
+// action uses together. Such programs depend on the order of ingress and egress, so packets must
+// pass them in the order of their arrival.
 func (prog *Program) SharesRegisters() bool {
 	ingress := prog.locksFrom(prog.ingress, map[*node]bool{}, map[int]bool{})
 	for lock := range prog.locksFrom(prog.egress, map[*node]bool{}, map[int]bool{}) {
@@ -13,7 +13,7 @@ func (prog *Program) SharesRegisters() bool {
 	return false
 }
 
-// locksFrom adds the registers whose locks are held from a node on.
+// locksFrom adds the registers whose locks code from node n on holds.
 func (prog *Program) locksFrom(n *node, seen map[*node]bool, locks map[int]bool) map[int]bool {
 	if n == nil || seen[n] {
 		return locks

@@ -1,7 +1,7 @@
 package engine
 
-// stdField is a field that the switch itself reads or writes; word is −1 when the program
-// does not have it.
+// stdField is a field that the switch itself reads or writes. word is −1 if the program does not
+// have the field.
 type stdField struct {
 	word int
 	mask uint64
@@ -20,15 +20,15 @@ func (f stdField) get(p *Packet) uint64 {
 	return p.W[f.word]
 }
 
-// standardFields are the intrinsic fields of v1model, found under the names that BMv2
-// uses for them, which p4c maps with field aliases.
+// standardFields are the intrinsic fields of v1model. The names are those that BMv2 uses; p4c maps
+// them with field aliases.
 type standardFields struct {
 	ingressPort, packetLength, instanceType, egressPort, spec stdField
 	parserError, checksumError                                stdField
 	ingressTime, egressTime, mcast, rid, priority             stdField
 	enqTime, enqDepth, deqDelta, deqDepth, qid                stdField
 
-	queueing bool // the program has all of enq and deq
+	queueing bool // the program has all enq and deq fields
 }
 
 func (c *compiler) findStandardFields() {
@@ -66,8 +66,8 @@ func (c *compiler) findStandardFields() {
 	s.queueing = s.enqTime.word >= 0 && s.enqDepth.word >= 0 && s.deqDelta.word >= 0 && s.deqDepth.word >= 0
 }
 
-// finishStandardFields drops the fields that the switch would only write and the program does not
-// use. It runs when everything else is compiled.
+// finishStandardFields drops the fields that only the switch writes and the program never uses. It
+// runs when everything else is compiled.
 func (c *compiler) finishStandardFields() {
 	s := &c.std
 	for _, f := range []*stdField{

@@ -12,13 +12,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Limits that keep a hostile program from exhausting memory; BMv2 has none.
+// Limits that keep a hostile program from exhausting memory. BMv2 has none.
 const (
 	maxArrayCells = 1 << 26
 	maxStateBytes = 4 << 30
 )
 
-// arraySpec declares an array: of counters, of meters or of a register's cells.
+// arraySpec declares an array of counters, meters or register cells.
 type arraySpec struct{ index, size int }
 
 func (s *arraySpec) array() *arraySpec { return s }
@@ -28,7 +28,7 @@ type meterSpec struct {
 	arraySpec
 	bytes  bool
 	rates  int
-	target phv.Ref // of a direct meter's color
+	target phv.Ref // where a direct meter writes the color
 }
 
 // registerSpec declares a register array.
@@ -36,14 +36,14 @@ type registerSpec struct {
 	arraySpec
 	bits  int
 	words int // per cell
-	lock  int // register whose lock it has
+	lock  int // register whose lock it shares
 }
 
 func (c *compiler) buildState(j *bmv2json.Program) {
 	c.counters.kind, c.meters.kind, c.directMeters.kind, c.registers.kind = "counter", "meter", "direct meter", "register"
 	for i, a := range j.CounterArrays {
 		c.In("counter_arrays", i, func() {
-			if !a.Direct { // the table's with_counters declares direct counters
+			if !a.Direct { // direct counters are declared by the table's with_counters
 				c.reserve(a.Name, a.Size, 16)
 				c.counters.add(c, a.Name, &arraySpec{len(c.counters.list), a.Size})
 			}
@@ -97,7 +97,7 @@ func (c *compiler) reserve(name string, size, cell int) {
 	}
 }
 
-// counterCell counts packets and bytes. It is safe for concurrent use.
+// counterCell counts packets and bytes. Any goroutine may use it.
 type counterCell struct{ packets, bytes atomic.Uint64 }
 
 // Add counts one packet of n bytes.
@@ -113,18 +113,18 @@ func (c *counterCell) write(v Counter) {
 	c.bytes.Store(v.Bytes)
 }
 
-// registerArray is the state of a register. mu guards cells. An action holds the locks of all
-// registers it uses while it runs, as in BMv2. Registers that are used together anywhere share one
+// registerArray is the state of a register. mu guards cells. While an action runs it holds the
+// locks of all registers it uses, as in BMv2. Registers that are used together anywhere share one
 // lock, so an action never holds more than one.
 type registerArray struct {
 	spec  *registerSpec
 	mu    *shortLock
 	cells []uint64
-	own   shortLock // the shared lock, in the first of the registers that share it
+	own   shortLock // the lock that mu points to, in the first of the registers that share it
 	_     [64]byte  // the locks of different registers share no cache line
 }
 
-// shortLock is a lock that is held for less time than it takes to wake a goroutine. So Lock spins
+// shortLock is a lock that is held for less time than it takes to wake a goroutine, so Lock spins
 // for a while before it blocks.
 type shortLock struct{ sync.Mutex }
 
@@ -141,7 +141,7 @@ func (l *shortLock) Lock() {
 	l.Mutex.Lock()
 }
 
-// at returns the words of cell i, nil beyond the end.
+// at returns the words of cell i, or nil beyond the end.
 func (r *registerArray) at(i uint64) []uint64 {
 	if i >= uint64(r.spec.size) {
 		return nil
@@ -150,7 +150,7 @@ func (r *registerArray) at(i uint64) []uint64 {
 	return r.cells[i*n : i*n+n]
 }
 
-// register finds a register, whose lock the code being compiled then needs.
+// register finds a register. The code being compiled then needs the register's lock.
 func (c *compiler) register(name string) *registerSpec {
 	r := c.registers.named(c, name)
 	if c.regs == nil {
@@ -160,8 +160,8 @@ func (c *compiler) register(name string) *registerSpec {
 	return r
 }
 
-// locking gives the registers that compile uses a lock in common, and returns one of them,
-// −1 when there are none.
+// locking runs compile and makes the registers that it uses share one lock. It returns one of
+// them, or −1 if there are none.
 func (c *compiler) locking(compile func()) int {
 	outer := c.regs
 	c.regs = nil
@@ -183,8 +183,8 @@ func (c *compiler) locking(compile func()) int {
 	return lock
 }
 
-// meterCell is one meter: two token buckets (RFC 2698), as BMv2 computes them. mu guards
-// the rest.
+// meterCell is one meter with two token buckets (RFC 2698), computed as in BMv2. mu guards the
+// rest.
 type meterCell struct {
 	mu     sync.Mutex
 	rate   MeterRate
@@ -206,7 +206,7 @@ func (m *meterCell) get() MeterRate {
 	return m.rate
 }
 
-// run meters one packet of so many bytes: 0 green, 1 yellow, 2 red.
+// run meters one packet and returns its color: 0 green, 1 yellow, 2 red.
 func (m *meterCell) run(bytes int, s *meterSpec, now units.Time) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,7 +233,7 @@ func (m *meterCell) spend(i int, rate, burst int64, n, micros uint64) bool {
 	if hi < 1e6 {
 		earned, _ = bits.Div64(hi, lo, 1e6)
 	}
-	if earned > m.last[i] { // packets on different cores may come with times out of order
+	if earned > m.last[i] { // times may be out of order between packets on different cores
 		sum, carry := bits.Add64(m.tokens[i], earned-m.last[i], 0)
 		m.tokens[i] = sum | -carry
 		m.last[i] = earned

@@ -13,7 +13,7 @@ type tableSpec struct {
 	name     string
 	index    int
 	key      *match.Key
-	words    int // of the key
+	words    int // length of the key
 	moves    []keyMove
 	actions  map[string]*action
 	names    []string
@@ -21,7 +21,7 @@ type tableSpec struct {
 	hit      *node
 	miss     *node
 	base     *node
-	hitMiss  bool // the next node depends on hit or miss, not on the action
+	hitMiss  bool // the next node depends on hit or miss and not on the action
 	size     int
 	counters bool
 	timeout  bool
@@ -31,7 +31,7 @@ type tableSpec struct {
 	fixed    bool // entries are immutable
 	entries  []ConstEntry
 	deflt    *boundAction // the program's default action, nil for none
-	call     *ActionCall  // deflt, as the control plane sees it
+	call     *ActionCall  // deflt as the control plane sees it
 	fixedDef bool
 }
 
@@ -87,7 +87,7 @@ func (c *compiler) wireTable(j *bmv2json.Table) {
 	if t.profile != nil {
 		c.Fail("table %q has an action profile and cannot have entries", j.Name)
 	}
-	// They are added once here, so that New cannot fail.
+	// Entries are added here once as a test, so that New cannot fail.
 	probe := newTable(t)
 	for i := range *j.Entries {
 		c.In("entries", i, func() {
@@ -100,7 +100,7 @@ func (c *compiler) wireTable(j *bmv2json.Table) {
 	}
 }
 
-// tableKey lays the key out and compiles the moves that build it.
+// tableKey lays out the key and compiles the moves that build it.
 func (c *compiler) tableKey(t *tableSpec, kind MatchKind, js []bmv2json.Key) {
 	var fields []KeyField
 	var refs []phv.Ref
@@ -121,7 +121,7 @@ func (c *compiler) tableKey(t *tableSpec, kind MatchKind, js []bmv2json.Key) {
 	}
 }
 
-// keyField reads a field of a key, and its static mask.
+// keyField reads a field of a key and its static mask.
 func (c *compiler) keyField(j *bmv2json.Key) (f KeyField, r phv.Ref, mask []uint64) {
 	kind, ok := matchKinds[j.MatchType]
 	if !ok {
@@ -178,7 +178,7 @@ func (c *compiler) tableProfile(t *tableSpec, j *bmv2json.Table) {
 		c.Fail("table %q has type %q, allowed are simple, indirect and indirect_ws", j.Name, j.Type)
 	}
 	name := j.Profile
-	if name == "" && j.OldProfile != "" { // programs before 2.1 declare it with the table
+	if name == "" && j.OldProfile != "" { // before version 2.1, the profile was declared with the table
 		name = j.OldProfile
 		if _, ok := c.profiles.get(name); !ok {
 			c.declareProfile(&bmv2json.Profile{Named: bmv2json.Named{Name: name}, Selector: j.Selector})
@@ -237,7 +237,8 @@ func (c *compiler) tableActions(t *tableSpec, j *bmv2json.Table) {
 	}
 }
 
-// actionCall reads the call of an action of the table. BMv2 masks arguments that are too wide.
+// actionCall reads a call of one of the table's actions. It cuts arguments that are too wide, as
+// BMv2 does.
 func (c *compiler) actionCall(t *tableSpec, id int, data []string) ActionCall {
 	a := c.actionByID(id)
 	if t.actions[a.name] != a {
@@ -260,7 +261,7 @@ func (c *compiler) masked(s string, bits int) []byte {
 	return fieldBytes(words, bits)
 }
 
-// fieldBytes is a number as big-endian bytes.
+// fieldBytes returns a number as big-endian bytes.
 func fieldBytes(words []uint64, bits int) []byte {
 	b := make([]byte, padded(bits)/8)
 	phv.WriteField(b, 8*len(b)-bits, words, bits)
@@ -271,7 +272,7 @@ func (c *compiler) constEntry(t *tableSpec, j *bmv2json.Entry) ConstEntry {
 	if len(j.MatchKey) != len(t.key.Fields) {
 		c.Fail("match_key has %d fields, the table has %d", len(j.MatchKey), len(t.key.Fields))
 	}
-	// In BMv2 the lower number wins, in this package the higher one.
+	// In BMv2 the lower number wins; in this package the higher one does.
 	e := ConstEntry{Priority: -j.Priority}
 	for i := range j.MatchKey {
 		c.In("match_key", i, func() { e.Key = append(e.Key, c.constMatch(&j.MatchKey[i], t.key.Fields[i])) })
@@ -316,7 +317,7 @@ func (t *tableSpec) info() TableInfo {
 	return i
 }
 
-// followers are the nodes that a table may lead to; some are nil.
+// followers returns the nodes that may follow a table; some are nil.
 func (t *tableSpec) followers() []*node {
 	list := []*node{t.hit, t.miss, t.base}
 	for _, name := range t.names {
@@ -325,7 +326,7 @@ func (t *tableSpec) followers() []*node {
 	return list
 }
 
-// word packs the key of p, which is one of a single word.
+// word packs the key of p. The key must have a single word.
 func (t *tableSpec) word(p *Packet) (key uint64) {
 	for i := range t.moves {
 		if m := &t.moves[i]; m.valid < 0 || p.W[m.valid] != 0 {

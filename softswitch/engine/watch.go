@@ -12,36 +12,36 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Tracer logs the way of packets through the program, in the words of BMv2's log. One serves several
-// instances. Its fields do not change.
+// Tracer logs the path of packets through the program, in the words of BMv2's log. Several
+// instances may share one. Its fields must not change.
 type Tracer struct {
 	Log       *slog.Logger
-	Port      int          // of the packets' arrival; AnyPort for all
-	Fields    []FieldValue // that a packet must have behind the parser
-	PerSecond int64        // of the packets' clock: how many are logged at most; 0: all
+	Port      int          // port on which the packets arrive; AnyPort for all
+	Fields    []FieldValue // values that a packet must have after the parser
+	PerSecond int64        // packets logged per second of the packets' clock, at most; 0 for all
 
 	second, left, skipped atomic.Int64
 	packets               atomic.Uint64
 }
 
-// AnyPort is the Port of a Tracer that logs packets of all ports.
+// AnyPort makes a Tracer log packets of all ports.
 const AnyPort = -1
 
-// FieldValue is a field of a header or of metadata and its value. A field is named as in the program's
-// JSON (ipv4.dstAddr), with "hdr." in front or without, or by the end of that name (dstAddr). Of several fields that
-// end so, any may have the value.
+// FieldValue is a field of a header or of metadata, and its value. The field's name is that of the
+// program's JSON (ipv4.dstAddr), with or without "hdr." in front, or the end of that name
+// (dstAddr). If several names end so, any of these fields may have the value.
 type FieldValue struct {
 	Name  string
 	Value *big.Int
 }
 
-// wanted is a FieldValue in a program.
+// wanted is a FieldValue with the fields of the program that it names.
 type wanted struct {
 	fields []phv.Ref
 	value  *big.Int
 }
 
-// find finds the fields of a tracer in the instance's program.
+// find looks up the tracer's fields in the instance's program.
 func (in *Instance) find(fields []FieldValue) {
 	for _, f := range fields {
 		w := wanted{value: f.Value}
@@ -61,7 +61,7 @@ func (in *Instance) find(fields []FieldValue) {
 	}
 }
 
-// of reports whether a packet has the value.
+// of reports whether one of the fields has the value in packet p.
 func (w *wanted) of(p *Packet) bool {
 	for _, r := range w.fields {
 		want := make([]uint64, r.F.Words)
@@ -77,7 +77,7 @@ func (w *wanted) of(p *Packet) bool {
 	return false
 }
 
-// admit reports whether a packet's way is logged as far as its port and the rate tell.
+// admit reports whether the port and the rate allow to log a packet.
 func (t *Tracer) admit(port uint32, now units.Time) bool {
 	if t.Port != AnyPort && t.Port != int(port) {
 		return false
@@ -88,7 +88,7 @@ func (t *Tracer) admit(port uint32, now units.Time) bool {
 	if second := int64(now/units.Second) + 1; t.second.Swap(second) != second {
 		t.left.Store(t.PerSecond)
 		if n := t.skipped.Swap(0); n > 0 {
-			t.Log.Info("packets whose way is not logged: --log-level debug logs all", "packets", n, "loggedPerSecond", t.PerSecond)
+			t.Log.Info("packets were not logged; --log-level debug logs all", "packets", n, "loggedPerSecond", t.PerSecond)
 		}
 	}
 	if t.left.Add(-1) >= 0 {
@@ -98,20 +98,21 @@ func (t *Tracer) admit(port uint32, now units.Time) bool {
 	return false
 }
 
-// watch is what is observed of a packet. Most packets have none, which costs them a comparison a stage.
+// watch is the state of observing a packet: logging its path, timing its stages, or both. Most
+// packets have no watch. It costs them one comparison per stage.
 type watch struct {
-	tracer *Tracer // nil: the packet's way is not logged
+	tracer *Tracer // nil: the packet is not logged
 	id     uint64
-	number uint32         // of the copy
-	copies *atomic.Uint32 // of the packet so far
-	waits  bool           // for the fields that the tracer asks for; lines are kept until then
+	number uint32         // number of this copy
+	copies *atomic.Uint32 // copies of the packet so far
+	waits  bool           // the parser has not found the tracer's fields yet; lines holds the log until then
 	lines  []string
 
 	times *stages.Times // nil: the packet is not timed
-	last  int64         // end of the last stage
+	last  int64         // when the last stage ended
 }
 
-// observe begins to observe a packet that arrived.
+// observe starts to observe a packet that has arrived.
 func (p *Packet) observe(now units.Time) {
 	w, o := &watch{}, &p.in.opts
 	if t := o.Tracer; t != nil && t.admit(p.IngressPort, now) {
@@ -125,7 +126,7 @@ func (p *Packet) observe(now units.Time) {
 	}
 }
 
-// copied returns the watch of a copy of the packet. Copies are logged and not timed.
+// copied returns the watch for a copy of the packet. Copies are logged but not timed.
 func (w *watch) copied() *watch {
 	if w == nil || w.tracer == nil {
 		return nil
@@ -135,7 +136,7 @@ func (w *watch) copied() *watch {
 
 func (p *Packet) traced() bool { return p.watch != nil && p.watch.tracer != nil }
 
-// logf logs a line of a packet's way, if the way is logged.
+// logf logs a line of the packet's path, if the packet is logged.
 func (p *Packet) logf(format string, args ...any) {
 	w := p.watch
 	if w == nil || w.tracer == nil {
@@ -149,16 +150,16 @@ func (p *Packet) logf(format string, args ...any) {
 	w.tracer.Log.Debug(line, "packet", fmt.Sprintf("%d.%d", w.id, w.number))
 }
 
-// Note adds a line to the packet's way, if that is logged.
+// Note adds a line to the packet's log, if the packet is logged.
 func (p *Packet) Note(line string) {
 	if p.watch != nil {
 		p.logf("%s", line)
 	}
 }
 
-// done adds a stage that ends to the times.
+// done adds the time of a stage that has ended.
 func (p *Packet) done(s stages.Stage) {
-	if p.watch != nil { // the rest is apart, so that this is inlined
+	if p.watch != nil { // in a function of its own, so that this one is inlined
 		p.watch.done(s)
 	}
 }
@@ -169,8 +170,8 @@ func (w *watch) done(s stages.Stage) {
 	}
 }
 
-// decide logs what was kept of the packet's way, or stops to follow it, once the parser has found the fields that the
-// tracer asks for.
+// decide runs when the parser has ended. It logs the lines held so far if the packet has the
+// values that the tracer asks for. Otherwise it stops logging the packet.
 func (p *Packet) decide() {
 	w := p.watch
 	if !w.waits {

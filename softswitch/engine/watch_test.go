@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// tracing returns a tracer that writes the words of each line, and the packet's number.
+// tracing returns a tracer that writes each line's words and the packet's number.
 func tracing(to *bytes.Buffer) *Tracer {
 	h := slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
@@ -24,7 +24,7 @@ func tracing(to *bytes.Buffer) *Tracer {
 	return &Tracer{Log: slog.New(h), Port: AnyPort}
 }
 
-// TestTrace: the log of a packet has the words that stand in BMv2's sources (1.15.5).
+// TestTrace: the log of a packet uses the words of BMv2's sources (1.15.5).
 func TestTrace(t *testing.T) {
 	var log bytes.Buffer
 	in := New(loadFile(t, "l3"), Options{Tracer: tracing(&log)})
@@ -66,7 +66,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestTraceOfDrops: packets that end say where, and the Out hears why.
+// TestTraceOfDrops: the log says where a packet was dropped, and the Out is told the reason.
 func TestTraceOfDrops(t *testing.T) {
 	var log bytes.Buffer
 	in := New(loadFile(t, "l3"), Options{Tracer: tracing(&log)})
@@ -83,7 +83,8 @@ func TestTraceOfDrops(t *testing.T) {
 	}
 }
 
-// TestTraceFilter: only packets of the port and with the field's value are logged, each from its arrival on.
+// TestTraceFilter: only packets of the port with the field's value are logged, each from its
+// arrival on.
 func TestTraceFilter(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -128,7 +129,7 @@ func TestTraceFilter(t *testing.T) {
 	}
 }
 
-// TestTraceRate: of many packets so many are logged in a second, and the log says how many were not.
+// TestTraceRate: at most PerSecond packets are logged in a second, and the log counts the others.
 func TestTraceRate(t *testing.T) {
 	var log bytes.Buffer
 	tracer := tracing(&log)
@@ -143,8 +144,9 @@ func TestTraceRate(t *testing.T) {
 	}
 }
 
-// TestTracedPacketsAreTreatedAlike compares switches whose packets are logged and timed with others, on random packets:
-// the programs of the tests, and our own, which runs as Go where it is not logged.
+// TestTracedPacketsAreTreatedAlike compares switches that log and time packets with switches that
+// do not, on random packets. It runs the test programs and Headgate's own, which runs as Go unless
+// packets are logged.
 func TestTracedPacketsAreTreatedAlike(t *testing.T) {
 	programs := map[string]*Program{"headgate": loadOwn(t)}
 	for _, name := range []string{"arith", "control", "flow", "headers", "l3", "left", "loops", "match", "state", "sums"} {

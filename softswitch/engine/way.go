@@ -8,11 +8,11 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// This file takes packets whose way is logged through the program: from one state of the parser, and from one node of a
-// pipeline, to the next. It runs the code of each in the interpreter, so that the results are those of
-// all other packets.
+// This file takes packets whose path is logged through the program, one parser state and one
+// pipeline node at a time. It runs the code of each in the interpreter, so that the results are
+// the same as for all other packets.
 
-// parseLogged is the parser.
+// parseLogged runs the parser and logs each state.
 func (p *Packet) parseLogged() {
 	ps := p.in.prog.parser
 	p.logf("Parser 'parser': start")
@@ -56,7 +56,7 @@ func (p *Packet) parseLogged() {
 	p.logf("Parser 'parser': end")
 }
 
-// keyOf returns the transition key of a state that has just run.
+// keyOf returns the transition key of the state that has just run.
 func (s *parseState) keyOf(p *Packet) []byte {
 	if !s.narrow {
 		return p.input.B
@@ -75,7 +75,7 @@ func (prog *Program) errorName(code uint32) string {
 	return fmt.Sprint(code)
 }
 
-// follow runs a pipeline from a node on.
+// follow runs a pipeline from node n on and logs each node.
 func (p *Packet) follow(name string, n *node) {
 	p.logf("Pipeline '%s': start", name)
 	defer p.logf("Pipeline '%s': end", name)
@@ -107,7 +107,7 @@ func (p *Packet) follow(name string, n *node) {
 	}
 }
 
-// test is the condition of a node.
+// test evaluates a node's condition and returns the next node.
 func (p *Packet) test(n *node) *node {
 	if n.lock >= 0 {
 		p.in.registers[n.lock].mu.Lock()
@@ -123,10 +123,10 @@ func (p *Packet) test(n *node) *node {
 	return n.no
 }
 
-// apply looks a packet up in a table. It returns the action and the node behind it.
+// apply looks a packet up in a table. It returns the action and the node that follows it.
 func (p *Packet) apply(n *node) (*boundAction, *node) {
 	spec, t := n.table, p.in.tables[n.table.index]
-	if n.call != nil { // without a key, and with an action that does not change
+	if n.call != nil { // a table without a key whose action never changes
 		p.logf("Table '%s': miss", n.name)
 		p.logf("Action entry is %s", n.call)
 		return n.call, n.next
@@ -150,7 +150,7 @@ func (p *Packet) apply(n *node) (*boundAction, *node) {
 	return act, next
 }
 
-// chosen returns the action that an entry chose, by the step of the choice, and the node behind it.
+// chosen returns the action that the lookup's step runs, and the node that follows it.
 func (e *entry) chosen(s *step, t *tableSpec) (*boundAction, *node) {
 	if e.act != nil {
 		return &boundAction{e.act, s.args}, t.after(e.act)
@@ -167,7 +167,7 @@ func (e *entry) chosen(s *step, t *tableSpec) (*boundAction, *node) {
 	return nil, t.miss // an empty group
 }
 
-// bitsOf returns bits of a packed key.
+// bitsOf returns a field of a packed key.
 func bitsOf(key []uint64, at, bits int) *big.Int {
 	k := new(big.Int)
 	for i := len(key) - 1; i >= 0; i-- {
@@ -177,7 +177,7 @@ func bitsOf(key []uint64, at, bits int) *big.Int {
 	return k.And(k.Rsh(k, uint(at)), mask)
 }
 
-// String is the action and its arguments as BMv2 prints them.
+// String returns the action and its arguments as BMv2 prints them.
 func (b *boundAction) String() string {
 	if b == nil || b.act == nil {
 		return "NULL"
@@ -185,7 +185,7 @@ func (b *boundAction) String() string {
 	var s strings.Builder
 	s.WriteString(b.act.name + " - ")
 	for _, q := range b.act.params {
-		if q.word+phv.Words(q.Bits) > len(b.args) { // an entry whose action does nothing
+		if q.word+phv.Words(q.Bits) > len(b.args) { // the entry's action does nothing, so its arguments were not kept
 			break
 		}
 		fmt.Fprintf(&s, "%x,", bitsOf(b.args[q.word:q.word+phv.Words(q.Bits)], 0, q.Bits))
@@ -193,7 +193,7 @@ func (b *boundAction) String() string {
 	return s.String()
 }
 
-// deparseLogged logs what the deparser is about to do.
+// deparseLogged logs the headers that the deparser is about to write.
 func (p *Packet) deparseLogged() {
 	p.logf("Deparser 'deparser': start")
 	p.deparse()

@@ -6,19 +6,20 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Worker processes packets of an instance. Between Begin and End it holds one reader lock for all of
-// them and reuses the memory of finished packets; at other times each packet acquires a lock.
+// Worker processes packets of an instance. Between Begin and End it holds one reader lock for all
+// of them and reuses the memory of finished packets. At other times each packet acquires a lock of
+// its own.
 //
 // Control methods wait between Begin and End, so the Out must not call them except from Digest.
 // Meanwhile the goroutine must process packets of the instance only through the Worker. The zero
 // value is ready for Begin. One goroutine at a time may use a Worker.
 type Worker struct {
 	in   *Instance
-	mu   *sync.RWMutex // the lock that is held; nil outside of Begin and End
+	mu   *sync.RWMutex // the lock held between Begin and End; else nil
 	free []*Packet
 }
 
-// workerPackets is how many finished packets a Worker keeps for reuse.
+// workerPackets is the number of finished packets that a Worker keeps for reuse.
 const workerPackets = 256
 
 // Worker returns a worker of the instance.
@@ -48,7 +49,7 @@ func (t *Worker) End() {
 // Of reports whether a batch of the instance is in progress. It is false for nil.
 func (t *Worker) Of(in *Instance) bool { return t != nil && t.mu != nil && t.in == in }
 
-// acquire returns the lock that a packet acquired, nil within a batch.
+// acquire acquires a lock for a packet and returns it. It returns nil within a batch.
 func (t *Worker) acquire(half, port uint32) *sync.RWMutex {
 	if t.mu != nil {
 		return nil
@@ -58,8 +59,8 @@ func (t *Worker) acquire(half, port uint32) *sync.RWMutex {
 	return mu
 }
 
-// digest sends a packet's digest without the lock: it may reach someone who calls control methods,
-// which need the lock.
+// digest sends a packet's digest after releasing the lock, because the receiver may call control
+// methods, which need the lock.
 func (t *Worker) digest(p *Packet, out Out) {
 	if t.mu != nil {
 		t.mu.RUnlock()
@@ -68,7 +69,7 @@ func (t *Worker) digest(p *Packet, out Out) {
 	p.digest(out)
 }
 
-// Receive makes a packet of a frame (copied) that arrived on port at now.
+// Receive returns a packet with a copy of a frame that arrived on port at time now.
 func (t *Worker) Receive(port uint32, frame []byte, now units.Time) *Packet {
 	p := t.get()
 	p.IngressPort, p.Bytes, p.size, p.now = port, len(frame), len(frame), now

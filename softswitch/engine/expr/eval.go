@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// Evaluator computes expressions over a packet header vector with integers of any size. It
-// belongs to one packet and allocates no memory once it has grown.
+// Evaluator computes expressions over a packet header vector with integers of any size. It belongs
+// to one packet. It reuses its memory, so it allocates none once it has grown.
 type Evaluator struct {
 	*phv.Vector
 	// Cell returns the words of a register's cell, nil for an index beyond the register's end.
@@ -17,7 +17,7 @@ type Evaluator struct {
 	used  int
 }
 
-// temp returns a number for temporary use. release gives the last n such numbers back.
+// temp returns a number for temporary use. release returns the last n such numbers.
 func (e *Evaluator) temp() *big.Int {
 	if e.used == len(e.temps) {
 		e.temps = append(e.temps, new(big.Int))
@@ -128,7 +128,7 @@ func (e *Evaluator) Bool(n *Node) bool {
 	return d >= 0
 }
 
-// Header returns the header that an expression designates, nil for none.
+// Header returns the header that an expression designates, or nil if there is none.
 func (e *Evaluator) Header(n *Node) *phv.Header {
 	switch n.Kind {
 	case Choose:

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The evaluator computes constants, also when the tree is made.
+// The evaluator computes constants, also while the tree is built.
 func TestOperators(t *testing.T) {
 	for _, tt := range []struct {
 		l    int64

@@ -1,6 +1,7 @@
-// Package expr holds the expressions of a program: one typed tree, and an evaluator that computes
-// it with integers of any size, as BMv2 does. The engine lowers expressions that fit 64-bit words
-// to instructions. The evaluator computes the others, and is the reference for the engine's tests.
+// Package expr holds the expressions of a program as one typed tree. Its evaluator computes them
+// with integers of any size, as BMv2 does. The engine lowers expressions that fit 64-bit words to
+// instructions; the evaluator computes the others, and is the reference for the engine's tests.
+// Start reading at Node.
 package expr
 
 import (
@@ -31,14 +32,14 @@ func (t Type) String() string {
 // Kind is the kind of a node.
 type Kind uint8
 
-// The kinds of nodes. Each comment names the attributes that a node of the kind has.
+// The kinds of nodes. Each comment names the attributes of a node of that kind.
 const (
 	// Data.
 	Const    Kind = iota // K
-	Field                // Word, Width, Signed: a field in a known place (then Ref is set), or a temporary
+	Field                // Word, Width, Signed: a field in a known place (Ref is set), or a temporary
 	Param                // Word, Width: a parameter of the running action
 	Variable             // Ref, which is a variable-length field
-	Member               // Ref.F of header L; 0 when there is no such header
+	Member               // Ref.F of header L; 0 if there is no such header
 	Cell                 // cell L of register Index, Width; 0 beyond its end
 	Op                   // Op of L and R
 	Number               // 1 if Cond holds, else 0
@@ -51,8 +52,8 @@ const (
 	IsValid // header L, or union L
 	Same    // L and R, headers or unions, are valid and equal
 
-	// Headers, unions and stacks: Fixed is known when the program is compiled, the others are
-	// found while the packet is processed.
+	// Headers, unions and stacks. Fixed is known at compile time; the others are found while the
+	// packet is processed.
 	Fixed       // Header, Union or Stack
 	Element     // element L of Stack, none beyond its end
 	UnionMember // header Index of union L
@@ -85,7 +86,7 @@ type Node struct {
 // Relation is the relation that a comparison tests.
 type Relation uint8
 
-// The relations. A relation xor 1 is its negation.
+// The relations. The negation of relation r is r xor 1.
 const (
 	EQ Relation = iota
 	NE
@@ -95,7 +96,7 @@ const (
 	LE
 )
 
-// Mirrored returns the relation that holds of r and l when the receiver holds of l and r.
+// Mirrored returns the relation that holds for r and l whenever the receiver holds for l and r.
 func (r Relation) Mirrored() Relation {
 	if r < LT {
 		return r
@@ -118,7 +119,7 @@ func NewConst(k *big.Int) *Node {
 // NewInt returns a constant.
 func NewInt(k int64) *Node { return NewConst(big.NewInt(k)) }
 
-// NewWord returns the number in the words of the packet header vector from a given one on.
+// NewWord returns the number that the packet header vector holds from a word on.
 func NewWord(word, width int, signed bool) *Node {
 	r := Range{Bits: width}
 	if signed {
@@ -127,7 +128,7 @@ func NewWord(word, width int, signed bool) *Node {
 	return &Node{Type: Data, Kind: Field, Word: word, Width: width, Signed: signed, Range: r}
 }
 
-// NewField is a field of a header instance.
+// NewField returns a field of a header instance.
 func NewField(r phv.Ref) *Node {
 	switch {
 	case r.F.Variable:
@@ -140,12 +141,12 @@ func NewField(r phv.Ref) *Node {
 	return n
 }
 
-// NewParam is an action's parameter.
+// NewParam returns an action's parameter.
 func NewParam(word, width int) *Node {
 	return &Node{Type: Data, Kind: Param, Word: word, Width: width, Range: Range{Bits: width}}
 }
 
-// NewMember is a field of a header.
+// NewMember returns a field of a header.
 func NewMember(h *Node, f *phv.Field) *Node {
 	if h.Kind == Fixed {
 		return NewField(phv.Ref{H: h.Header, F: f})
@@ -157,7 +158,7 @@ func NewMember(h *Node, f *phv.Field) *Node {
 	return &Node{Type: Data, Kind: Member, L: h, Ref: phv.Ref{F: f}, Range: r}
 }
 
-// NewCell is a cell of a register.
+// NewCell returns a cell of a register.
 func NewCell(register, width int, index *Node) *Node {
 	return &Node{Type: Data, Kind: Cell, L: index, Index: register, Width: width, Range: Range{Bits: width}}
 }
@@ -170,7 +171,7 @@ func NewNumber(cond *Node) *Node {
 	return &Node{Type: Data, Kind: Number, Cond: cond, Range: Range{Bits: 1}}
 }
 
-// NewTruth is a constant condition.
+// NewTruth returns a constant condition.
 func NewTruth(b bool) *Node {
 	k := new(big.Int)
 	if b {
@@ -179,7 +180,7 @@ func NewTruth(b bool) *Node {
 	return &Node{Type: Bool, Kind: Const, K: k}
 }
 
-// NewCompare compares two numbers.
+// NewCompare returns the comparison of two numbers.
 func NewCompare(rel Relation, l, r *Node) *Node {
 	n := &Node{Type: Bool, Kind: Compare, Rel: rel, L: l, R: r}
 	if l.Kind == Const && r.Kind == Const {
@@ -188,7 +189,7 @@ func NewCompare(rel Relation, l, r *Node) *Node {
 	return n
 }
 
-// NewLogic is And, Or or Not.
+// NewLogic returns a condition of kind And, Or or Not.
 func NewLogic(k Kind, l, r *Node) *Node { return &Node{Type: Bool, Kind: k, L: l, R: r} }
 
 // NewIsTrue returns the condition that a number is not 0.
@@ -199,7 +200,7 @@ func NewIsTrue(n *Node) *Node {
 	return NewCompare(NE, n, NewInt(0))
 }
 
-// NewIsValid is the validity of a header or a union.
+// NewIsValid returns the validity of a header or a union.
 func NewIsValid(n *Node) *Node {
 	if n.Type == Header && n.Kind == Fixed {
 		return NewIsTrue(NewField(phv.Ref{H: n.Header, F: &n.Header.Validity}))
@@ -207,18 +208,18 @@ func NewIsValid(n *Node) *Node {
 	return &Node{Type: Bool, Kind: IsValid, L: n}
 }
 
-// NewSame is the equality of two headers or unions.
+// NewSame returns the equality of two headers or unions.
 func NewSame(l, r *Node) *Node { return &Node{Type: Bool, Kind: Same, L: l, R: r} }
 
-// NewHeader is a header in a known place.
+// NewHeader returns a header in a known place.
 func NewHeader(h *phv.Header) *Node {
 	return &Node{Type: Header, Kind: Fixed, Header: h, HType: h.Type}
 }
 
-// NewUnion is a union in a known place.
+// NewUnion returns a union in a known place.
 func NewUnion(u *phv.Union) *Node { return &Node{Type: Union, Kind: Fixed, Union: u, UType: u.Type} }
 
-// NewStack is a whole stack.
+// NewStack returns a whole stack.
 func NewStack(s *phv.Stack) *Node {
 	t := Stack
 	if s.Unions != nil {
@@ -227,7 +228,7 @@ func NewStack(s *phv.Stack) *Node {
 	return &Node{Type: t, Kind: Fixed, Stack: s}
 }
 
-// NewElement is an element of a stack.
+// NewElement returns an element of a stack.
 func NewElement(s *phv.Stack, index *Node) *Node {
 	t := Header
 	if s.Unions != nil {
@@ -250,7 +251,7 @@ func NewNext(s *phv.Stack, d int64) *Node {
 	return NewOp(Sub, n, NewInt(d))
 }
 
-// NewUnionMember is a header of a union of headers of type t.
+// NewUnionMember returns header i of a union. The header has type t.
 func NewUnionMember(u *Node, i int, t *phv.Type) *Node {
 	if u.Kind == Fixed {
 		return NewHeader(u.Union.Elems[i])
@@ -258,7 +259,7 @@ func NewUnionMember(u *Node, i int, t *phv.Type) *Node {
 	return &Node{Type: Header, Kind: UnionMember, L: u, Index: i, HType: t}
 }
 
-// NewChoose is one of two numbers or headers.
+// NewChoose returns one of two numbers or headers, chosen by a condition.
 func NewChoose(cond, l, r *Node) *Node {
 	return &Node{Type: l.Type, Kind: Choose, Cond: cond, L: l, R: r, HType: l.HType, Range: l.Range.or(r.Range)}
 }

@@ -5,7 +5,7 @@ import "math/big"
 // Operator is an operator on two numbers.
 type Operator uint8
 
-// The operators. The casts take the width from R, which is a constant.
+// The operators. The casts take the width from R, which must be a constant.
 const (
 	Add Operator = iota
 	Sub
@@ -15,14 +15,14 @@ const (
 	BitXor
 	ShiftLeft
 	ShiftRight // towards minus infinity
-	Div        // towards 0; by 0 it gives 0
+	Div        // towards 0; division by 0 gives 0
 	Mod
-	Wrap            // to the signed number of that width, modulo its power of two
+	Wrap            // to a signed number of that width, modulo 2^width
 	Saturate        // to the nearest signed number of that width
 	SaturateNatural // to the nearest unsigned number of that width
 	// BMv2 does not have the next two. Most saturating operations reduce to them.
 	Min
-	SubNatural // 0 where the difference is negative
+	SubNatural // l − r, or 0 if that is negative
 )
 
 // Operators are the operators of BMv2's JSON.
@@ -31,7 +31,8 @@ var Operators = map[string]Operator{
 	"/": Div, "%": Mod, "two_comp_mod": Wrap, "sat_cast": Saturate, "usat_cast": SaturateNatural,
 }
 
-// maxShift bounds shifts to the left. BMv2 has no bound and allocates memory for any shift.
+// maxShift bounds shifts to the left. BMv2 has no bound and allocates the memory that a shift
+// needs.
 const maxShift = 1 << 16
 
 var one = big.NewInt(1)
@@ -39,25 +40,25 @@ var one = big.NewInt(1)
 // unbounded is the Bits of numbers without a bound.
 const unbounded = 1 << 24
 
-// Range bounds a number: to 0 … 2^Bits−1, or if it may be negative, to −2^Bits … 2^Bits−1.
+// Range bounds a number: 0 … 2^Bits−1, or −2^Bits … 2^Bits−1 if Signed.
 type Range struct {
 	Bits   int
 	Signed bool
 }
 
-// FitsUnsigned reports whether the number is a 64-bit unsigned one.
+// FitsUnsigned reports whether every number in the range is an unsigned 64-bit number.
 func (r Range) FitsUnsigned() bool { return !r.Signed && r.Bits <= 64 }
 
-// FitsSigned reports whether the number is a 64-bit signed one.
+// FitsSigned reports whether every number in the range is a signed 64-bit number.
 func (r Range) FitsSigned() bool { return r.Bits <= 63 }
 
-// Fits reports whether the number fits in one word, signed or unsigned. Different numbers are then
-// different words.
+// Fits reports whether the number fits in one word, signed or unsigned. Different numbers then
+// have different words.
 func (r Range) Fits() bool { return r.FitsUnsigned() || r.FitsSigned() }
 
 func (r Range) or(s Range) Range { return Range{max(r.Bits, s.Bits), r.Signed || s.Signed} }
 
-// rangeOf bounds the result of an operator.
+// rangeOf returns the range of an operator's result.
 func rangeOf(op Operator, l, r *Node) Range {
 	a, b := l.Range, r.Range
 	both := a.or(b)
@@ -119,13 +120,13 @@ func rangeOf(op Operator, l, r *Node) Range {
 	return both
 }
 
-// NewOp is an operation. The width of a cast is a constant from 1 on.
+// NewOp returns an operation. The width of a cast is a constant of at least 1.
 func NewOp(op Operator, l, r *Node) *Node {
 	n := &Node{Type: Data, Kind: Op, Op: op, L: l, R: r, Range: rangeOf(op, l, r)}
 	switch op {
 	case SaturateNatural:
 		if !l.Range.Signed && l.Range.Bits <= n.Range.Bits {
-			return l // the number is in range already
+			return l // the number is in the cast's range already
 		}
 		if l.Kind == Op && l.Op == Sub && !l.L.Range.Signed && !l.R.Range.Signed && l.L.Range.Bits <= n.Range.Bits {
 			return NewOp(SubNatural, l.L, l.R)

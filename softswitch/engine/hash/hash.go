@@ -14,7 +14,7 @@ import (
 // Func maps bytes to a number.
 type Func func(b []byte) uint64
 
-// Named returns BMv2's hash algorithm of that name, nil if there is none.
+// Named returns BMv2's hash algorithm with that name, or nil if there is none.
 func Named(name string) Func {
 	switch name {
 	case "crc32", "crc_32":
@@ -32,8 +32,8 @@ func Named(name string) Func {
 	case "hash_ex":
 		return hashEx
 	case "toeplitz":
-		// Only BMv2's control plane can set the key. It is 0 at first, and with it every
-		// result.
+		// Only BMv2's control plane can set the key. The key is 0 at first, which makes every
+		// result 0.
 		return func([]byte) uint64 { return 0 }
 	}
 	for _, k := range crcCatalogue {
@@ -97,8 +97,8 @@ var crcCatalogue = [...]struct {
 	{"crc_64_jones", 64, 0xad93d23594c935a9, 1<<64 - 1, 0, true},
 }
 
-// newCRC builds a table-driven CRC. The remainder is kept at the top of 64 bits, so that
-// one loop serves all widths; reflection is of the input bytes and of the result.
+// newCRC builds a table-driven CRC. It keeps the remainder at the top of 64 bits, so that one loop
+// serves all widths. reflect applies to the input bytes and to the result.
 func newCRC(width int, poly, init, xorOut uint64, reflect bool) Func {
 	up := uint(64 - width)
 	var table [256]uint64
@@ -128,8 +128,8 @@ func newCRC(width int, poly, init, xorOut uint64, reflect bool) Func {
 	}
 }
 
-// customCRC reads names such as poly_0x104c11db7_init_0xffffffff_not_rev_xout_0x0, where the
-// polynomial's top bit says the width.
+// customCRC reads names such as poly_0x104c11db7_init_0xffffffff_not_rev_xout_0x0. The
+// polynomial's top bit gives the width.
 func customCRC(name string) Func {
 	tokens := strings.Split(name, "_")
 	var width int
@@ -166,8 +166,8 @@ func customCRC(name string) Func {
 // Internet is the Internet checksum (RFC 1071).
 func Internet(b []byte) uint64 { return Fold(Sum(0, b)) }
 
-// Sum adds 16-bit words of b to a sum, which may hold wider ones: Fold gives the same
-// checksum of both (RFC 1071).
+// Sum adds b to sum as 32-bit words, and the rest as 16-bit words. Fold gives the same checksum
+// for both (RFC 1071).
 func Sum(sum uint64, b []byte) uint64 {
 	i := 0
 	for ; i <= len(b)-4; i += 4 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The check values of the CRC catalogue are those of "123456789" (Ross Williams, 1993; for
-// xmodem and others, reveng's catalogue).
+// The expected values are the check values of the CRC catalogue for "123456789" (Ross Williams,
+// 1993; for xmodem and others, reveng's catalogue).
 func TestNamed(t *testing.T) {
 	check := []byte("123456789")
 	for _, tt := range []struct {
@@ -45,7 +45,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestCRC32 compares inputs of all lengths up to those that package crc32 takes.
+// TestCRC32 compares ieee with package crc32 for all lengths up to those that ieee leaves to it.
 func TestCRC32(t *testing.T) {
 	b := make([]byte, longInput+8)
 	for i := range b {
@@ -73,7 +73,7 @@ func TestRobin(t *testing.T) {
 	var r, consistent Robin
 	for i, in := range []struct {
 		text string
-		want uint64 // of the consistent one
+		want uint64 // result of the consistent calculation
 	}{{"a", 0}, {"b", 1}, {"a", 0}, {"c", 2}} {
 		if got := r.Next(false, []byte(in.text)); got != uint64(i) {
 			t.Errorf("call %d: %d", i, got)

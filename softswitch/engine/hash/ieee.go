@@ -5,7 +5,7 @@ import (
 	"hash/crc32"
 )
 
-// slices has, for each byte of eight, what it adds to the CRC-32 of what follows it.
+// slices[k][b] is what byte b contributes to a CRC-32 if k more bytes follow it.
 var slices = func() (t [8][256]uint32) {
 	t[0] = *crc32.IEEETable
 	for i := range t[0] {
@@ -17,11 +17,11 @@ var slices = func() (t [8][256]uint32) {
 	return t
 }()
 
-// longInput is from how many bytes on package crc32 has faster code than ieee.
+// longInput is the input length in bytes from which package crc32 is faster than ieee.
 const longInput = 64
 
-// ieee is crc32.ChecksumIEEE, for inputs as short as an address pair: eight and four bytes at a
-// time (slicing-by-8, Kounavis and Berry, 2005).
+// ieee computes crc32.ChecksumIEEE. It is made for inputs as short as a pair of addresses: it
+// takes eight and four bytes at a time (slicing-by-8, Kounavis and Berry, 2005).
 func ieee(b []byte) uint64 {
 	if len(b) >= longInput {
 		return uint64(crc32.ChecksumIEEE(b))

@@ -7,8 +7,8 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// Index finds the entries of one table. Any number of goroutines may call Find at a time, but
-// nothing else may run during Add and Remove.
+// Index finds the entries of one table. Any number of goroutines may call Find at a time. Add and
+// Remove must run alone.
 type Index interface {
 	// Find returns the entry that a packed key matches, nil for none.
 	Find(key []uint64, s *Scratch) *Entry
@@ -57,7 +57,7 @@ func NewIndex(k *Key) Index {
 	case k.Kind == Exact:
 		return exact{newKeyMap[Entry](k.Words)}
 	}
-	// Prefixes of wide fields are masks, and the longer one has the higher priority.
+	// A prefix of a wide field becomes a mask, and the longer prefix has the higher priority.
 	return &tuples{words: k.Words, byMask: newKeyMap[tuple](k.Words)}
 }
 
@@ -77,7 +77,7 @@ func (x exact) Same(e *Entry) *Entry                 { return x.m.get(e.value(),
 func (x exact) Add(e *Entry)                         { x.m.put(e.value(), e) }
 func (x exact) Remove(e *Entry)                      { x.m.del(e.value()) }
 
-// prefixes has one trie of prefixes per value of the exact fields. The prefix is moved to the
+// prefixes has one trie of prefixes for each value of the exact fields. A prefix is moved to the
 // top of an IPv4 or IPv6 address, whichever is wide enough.
 type prefixes struct {
 	bits, at int
@@ -103,7 +103,7 @@ func newPrefixes(k *Key) *prefixes {
 	return x
 }
 
-// addr is the prefix field of a packed key as an address.
+// addr returns the prefix field of a packed key as an address.
 func (x *prefixes) addr(key []uint64) netip.Addr {
 	var v [2]uint64
 	fetch(v[:(x.bits+63)/64], key, x.at, x.bits)
@@ -128,7 +128,7 @@ func (x *prefixes) prefix(e *Entry) netip.Prefix {
 	return netip.PrefixFrom(x.addr(e.value()), e.priority)
 }
 
-// trie returns the trie for a key's exact fields, nil when there is none.
+// trie returns the trie for a key's exact fields, or nil if there is none.
 func (x *prefixes) trie(key []uint64, s *Scratch) *bart.Table[*Entry] {
 	if x.one != nil {
 		return x.one

@@ -1,5 +1,5 @@
 // Package match finds the entries of tables: by exact keys, longest prefixes, masks with
-// priorities, and ranges.
+// priorities, and ranges. Start reading at NewIndex, which chooses the index for a key.
 package match
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// ErrInvalid says that a key does not fit its table.
+// ErrInvalid reports a key that does not fit its table.
 var ErrInvalid = errors.New("invalid")
 
 // Kind is how one field of a table's key matches.
@@ -33,7 +33,7 @@ type Field struct {
 	Bits int
 }
 
-// Value is one field of an entry's key. Numbers are big-endian, at most the field's width;
+// Value is one field of an entry's key. Numbers are big-endian and at most as wide as the field;
 // shorter ones are zero-padded on the left.
 type Value struct {
 	Value  []byte // exact, LPM, ternary; the low end of a range
@@ -49,7 +49,7 @@ func (f Field) Words(m *Value) (value, mask []uint64, err error) {
 	return f.words(m, make([]uint64, 2*phv.Words(f.Bits)))
 }
 
-// words is Words in the given memory, which is zero.
+// words is Words with its result in both, which must be zero.
 func (f Field) words(m *Value, both []uint64) (value, mask []uint64, err error) {
 	n := len(both) / 2
 	value, mask = both[:n:n], both[n:]
@@ -86,7 +86,7 @@ func (f Field) words(m *Value, both []uint64) (value, mask []uint64, err error) 
 	return value, mask, err
 }
 
-// prefixMask sets the first length of bits bits.
+// prefixMask sets the first length bits of a number of the given width in bits.
 func prefixMask(dst []uint64, bits, length int) {
 	for i := range dst {
 		lo, hi := max(64*i, bits-length), min(64*i+64, bits)
@@ -99,15 +99,15 @@ func prefixMask(dst []uint64, bits, length int) {
 // Key is the key of a table: its fields are packed without gaps, the first one most
 // significant.
 type Key struct {
-	Kind   Kind // Exact, LPM, Ternary or Range: the kind of match of the whole key
+	Kind   Kind // Exact, LPM, Ternary or Range; it applies to the whole key
 	Fields []Field
 	At     []int // lowest bit of each field
 	Bits   int
 	Words  int // at least one
-	lpm    int // index of the LPM field of a key of kind LPM
+	lpm    int // index of the LPM field, if Kind is LPM
 }
 
-// NewKey lays a key out.
+// NewKey lays out a key.
 func NewKey(kind Kind, fields []Field) (*Key, error) {
 	k := &Key{Kind: kind, Fields: fields, At: make([]int, len(fields)), lpm: -1}
 	for i, f := range slices.Backward(fields) {
@@ -134,13 +134,13 @@ func NewKey(kind Kind, fields []Field) (*Key, error) {
 // Order wins.
 type Entry struct {
 	Order    uint64
-	short    [2]uint64 // value and mask of a key of one word
-	*long              // of a wider key, or one with ranges; nil for all others
+	short    [2]uint64 // value and mask, if the key has one word
+	*long              // value, mask and ranges of wider keys and of those with ranges; else nil
 	priority int       // for an LPM entry, the length of its prefix
-	Owner    any       // the table's entry that this is the key of
+	Owner    any       // the table's entry with this key
 }
 
-// long is the words of a key, least significant first, and its ranges.
+// long holds the words of a key, least significant first, and its ranges.
 type long struct {
 	values []uint64 // packed like the key
 	masks  []uint64
@@ -181,8 +181,8 @@ func (s span) equal(o span) bool {
 	return s.at == o.at && slices.Equal(s.lo, o.lo) && slices.Equal(s.hi, o.hi)
 }
 
-// Fill checks and packs the key of an entry. Priority counts for keys of the kinds Ternary and
-// Range: the higher one wins.
+// Fill checks and packs the key of an entry. Priority counts only for keys of the kinds Ternary
+// and Range; the higher one wins.
 func (k *Key) Fill(e *Entry, key []Value, priority int) error {
 	if len(k.Fields) == 0 {
 		return fmt.Errorf("it has no key, hence only a default entry: %w", ErrInvalid)

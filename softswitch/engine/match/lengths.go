@@ -5,16 +5,16 @@ import "slices"
 // fewLengths is the number of prefix lengths up to which hash tables are faster than a trie.
 const fewLengths = 4
 
-// lengths has a hash table for each prefix length, the longest first, for keys of one word. When
-// there are more than fewLengths, it turns into a trie.
+// lengths holds a hash table for each prefix length, the longest first, for keys of one word. With
+// more than fewLengths lengths it turns into a trie.
 type lengths struct {
 	key  *Key
 	list []length
-	trie *prefixes // nil until there are many lengths
+	trie *prefixes // nil until there are more than fewLengths lengths
 }
 
 type length struct {
-	mask uint64 // the same for all entries: that of the prefix and the exact fields
+	mask uint64 // of the prefix and the exact fields, the same for all entries
 	bits int
 	m    wordMap[Entry]
 }
@@ -32,7 +32,7 @@ func (x *lengths) Find(key []uint64, s *Scratch) *Entry {
 	return nil
 }
 
-// at returns the index of a prefix length, or where it would be.
+// at returns the index of a prefix length, or the index at which it would be inserted.
 func (x *lengths) at(bits int) (int, bool) {
 	return slices.BinarySearchFunc(x.list, bits, func(l length, bits int) int { return bits - l.bits })
 }

@@ -11,7 +11,7 @@ import (
 // entry by entry within a bucket. When there are few entries, they are scanned in order instead.
 type tuples struct {
 	words  int
-	list   []*tuple // by falling max
+	list   []*tuple // in falling order of max
 	byMask *keyMap[tuple]
 	few    []*Entry // all entries, best first, while there are at most fewEntries
 	n      int
@@ -24,7 +24,7 @@ type tuple struct {
 	n    int
 }
 
-// bucket has the entries with one masked key, the best first.
+// bucket holds the entries with one masked key, the best first.
 type bucket struct{ entries []*Entry }
 
 const fewEntries = 8
@@ -72,7 +72,7 @@ func (x *tuples) Find(key []uint64, s *Scratch) *Entry {
 	return best
 }
 
-// find returns the tuple and the bucket of an entry, nil where there is none.
+// find returns the tuple and the bucket of an entry, nil for each that does not exist.
 func (x *tuples) find(e *Entry) (*tuple, *bucket) {
 	var buf []byte
 	t := x.byMask.get(e.mask(), &buf)
@@ -141,7 +141,7 @@ func (x *tuples) Remove(e *Entry) {
 	x.scan()
 }
 
-// scan fills few when there are few entries.
+// scan fills few if there are few entries.
 func (x *tuples) scan() {
 	x.few = nil
 	if x.n > fewEntries {

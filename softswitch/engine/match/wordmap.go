@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// wordMap maps words to pointers that are not nil: open addressing with linear probing, at most half full. A lookup,
-// which every packet does, takes less than half of a built-in map's time. Growing takes several
-// times as long, but no packet waits for it. The hash is seeded, because senders of packets can
-// choose the keys by way of a learning controller.
+// wordMap maps words to non-nil pointers by open addressing with linear probing. It is at most
+// half full. A lookup, which every packet does, takes less than half of a built-in map's time.
+// Growing takes several times as long, but no packet waits for it. The hash is seeded, because
+// senders of packets can choose the keys through a learning controller.
 type wordMap[V any] struct {
 	slots []wordSlot[V] // length a power of two, or zero
 	n     int
@@ -21,14 +21,14 @@ type wordSlot[V any] struct {
 	val *V // nil in a free slot
 }
 
-// home returns the first slot to probe for a key. The product is folded, so that all bits of the
+// home returns the first slot to probe for a key. It folds the product, so that all bits of the
 // key count (Yi Wang, wyhash).
 func (m *wordMap[V]) home(k uint64) int {
 	hi, lo := bits.Mul64(k^m.seed, 0x9e3779b97f4a7c15)
 	return int((hi ^ lo) * 0xd6e8feb86659fd93 >> m.shift)
 }
 
-// get returns nil for a key that is not there.
+// get returns the value of a key, or nil if the map does not have the key.
 func (m *wordMap[V]) get(k uint64) *V {
 	if m.n == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (m *wordMap[V]) grow() {
 	old := m.slots
 	size := max(8, 2*len(old))
 	m.slots, m.n = make([]wordSlot[V], size), 0
-	clear(m.slots) // the kernel is asked twice for a new page that is read before it is written
+	clear(m.slots) // writing first saves the kernel's second page fault
 	m.shift = uint8(64 - bits.TrailingZeros(uint(size)))
 	m.seed = rand.Uint64()
 	for i := range old {
@@ -75,7 +75,7 @@ func (m *wordMap[V]) grow() {
 	}
 }
 
-// del removes a key and closes the gap, because a search would end at it.
+// del removes a key and closes the gap, because a search ends at a free slot.
 func (m *wordMap[V]) del(k uint64) {
 	if m.n == 0 {
 		return
@@ -89,7 +89,7 @@ func (m *wordMap[V]) del(k uint64) {
 	}
 	m.n--
 	for j := (i + 1) & mask; m.slots[j].val != nil; j = (j + 1) & mask {
-		// The one at j may move to the gap at i unless its home lies between them.
+		// The value at j may move to the gap at i unless its home lies between them.
 		if home := m.home(m.slots[j].key) & mask; (j-home)&mask >= (j-i)&mask {
 			m.slots[i] = m.slots[j]
 			i = j

@@ -5,10 +5,10 @@ import (
 	"math/big"
 )
 
-// Words returns the number of words of a number of so many bits.
+// Words returns the number of words that hold a number of the given width in bits.
 func Words(bits int) int { return (bits + 63) / 64 }
 
-// LastMask returns the mask of the most significant word of a number of so many bits.
+// LastMask returns the mask of the most significant word of a number of the given width in bits.
 func LastMask(bits int) uint64 {
 	if bits%64 == 0 && bits > 0 {
 		return ^uint64(0)
@@ -41,7 +41,7 @@ func ReadField(dst []uint64, b []byte, off, bits int) {
 	}
 }
 
-// WriteBits writes the n ≤ 64 low bits of v at bit offset off and keeps the bits around.
+// WriteBits writes the n ≤ 64 low bits of v at bit offset off and keeps the bits around them.
 func WriteBits(b []byte, off int, v uint64, n int) {
 	for n > 0 {
 		i, used := off/8, off%8
@@ -66,8 +66,8 @@ func WriteField(b []byte, off int, src []uint64, bits int) {
 	}
 }
 
-// Writer gathers numbers of any width without padding between them. The last byte is padded
-// with zeros.
+// Writer appends numbers of any width without padding between them. It pads the last byte with
+// zeros.
 type Writer struct {
 	B    []byte
 	Bits int
@@ -85,7 +85,8 @@ func (w *Writer) Append(src []uint64, bits int) {
 	}
 }
 
-// append adds a number of n bits, 1 to 64: it writes eight bytes and keeps those that count.
+// append adds a number of n bits, 1 to 64. It writes eight bytes and keeps those that
+// hold bits of the number.
 func (w *Writer) append(v uint64, n int) {
 	used := w.Bits % 8 // bits of the last byte
 	if used+n > 64 {
@@ -119,7 +120,7 @@ func PutWords(dst []uint64, k *big.Int, bits int) {
 		if i < len(words) {
 			w = uint64(words[i])
 		}
-		if dst[i] = w; negative { // −k is ~k + 1, where the carry passes zeros
+		if dst[i] = w; negative { // −k is ~k + 1; the carry passes words that are zero
 			if dst[i] = ^w + carry; w != 0 {
 				carry = 0
 			}
@@ -130,8 +131,8 @@ func PutWords(dst []uint64, k *big.Int, bits int) {
 	}
 }
 
-// PutBytes writes a big-endian number to the words of dst, which are those of a number of so many
-// bits. It reports whether the number fits; bits that do not are left out.
+// PutBytes writes a big-endian number to dst, the words of a number of the given width in bits. It
+// cuts a wider number and returns false.
 func PutBytes(dst []uint64, b []byte, bits int) (fits bool) {
 	clear(dst)
 	fits = true

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Numbers of any width come out of a frame as they went in, at any bit, and leave the bits
-// around them alone.
+// A field of any width at any offset is read back as it was written, and the bits around it stay.
 func TestFieldsRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for bits := range 200 {
@@ -34,7 +33,7 @@ func TestFieldsRoundTrip(t *testing.T) {
 	}
 }
 
-// A Writer gathers numbers as one long number would have them.
+// A Writer's numbers, joined, are one long number.
 func TestWriter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var w Writer

@@ -2,31 +2,31 @@ package phv
 
 import "encoding/binary"
 
-// Slack is the number of bytes that must follow a header that is read, because a load always reads
+// Slack is the number of bytes that must follow a header in memory, because a load always reads
 // eight bytes.
 const Slack = 16
 
-// Load reads one field: the eight bytes at Off, shifted to the right and masked. It serves
-// fields of up to 57 bits, and longer ones that begin on a byte boundary.
+// Load reads one field: it reads the eight bytes at Off, shifts them right and masks them. It
+// serves fields of up to 57 bits, and longer ones that begin on a byte boundary.
 type Load struct {
 	Mask  uint64
-	Word  uint32 // counted from the header's base, or in a list for one header from that of the vector
+	Word  uint32 // counted from the header's base, or from the vector's start in a list for one header
 	Off   uint16
 	Shift uint8
 }
 
-// Store adds one field to a group, whose value is at the top of 64 bits, and writes the
-// group if the field is its last. A group has at most 64 bits and begins and ends on byte
-// boundaries, so it is written at once.
+// Store adds one field to a group. The group's value is at the top of 64 bits. If the field is the
+// group's last, Store writes the group at once: a group has at most 64 bits, and begins and ends
+// on byte boundaries.
 type Store struct {
 	Word  uint32 // as in Load
 	Off   uint16
 	Shift uint8
-	Bytes uint8 // 0: the group goes on; 8 also where later stores overwrite the excess
+	Bytes uint8 // 0: the group continues; 8 also if later stores overwrite the excess
 }
 
-// compile computes the loads and stores of a type. Types of variable length, and types whose fields
-// form no groups, are Slow.
+// compile computes the loads and stores of a type. A type is Slow if it has variable length or its
+// fields form no groups.
 func (t *Type) compile() {
 	list := pieces(t)
 	t.Slow = t.VL >= 0 || t.Bits > 1<<16 || t.Bits%8 != 0
@@ -55,7 +55,7 @@ func (t *Type) compile() {
 // piece is a field of at most 64 bits, or one word of a wider one.
 type piece struct{ word, bit, bits int }
 
-// pieces lists the fields of a header type in the order of the wire.
+// pieces lists a header type's fields in wire order.
 func pieces(t *Type) []piece {
 	var list []piece
 	for i := range t.Fields {
@@ -113,7 +113,7 @@ func (v *Vector) Deparse(h *Header, b []byte) {
 	}
 }
 
-// LoadFields reads fields from b, which has Slack bytes behind the header, into words.
+// LoadFields reads fields from b into words. b must have Slack bytes behind the header.
 func LoadFields(loads []Load, w []uint64, b []byte) {
 	for i := range loads {
 		o := &loads[i]
@@ -122,8 +122,8 @@ func LoadFields(loads []Load, w []uint64, b []byte) {
 	}
 }
 
-// Patches returns the stores of the chosen fields of a header type and of the neighbors that share
-// bytes with them. It also returns the words of all these fields.
+// Patches returns the stores of the chosen fields of a header type, and of the neighbors that
+// share bytes with them. It also returns the words of all these fields.
 func (t *Type) Patches(chosen func(word int) bool) (list []Store, words []int) {
 	all := pieces(t)
 	for i := 0; i < len(all); i++ {

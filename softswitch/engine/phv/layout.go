@@ -1,10 +1,11 @@
-// Package phv holds the headers of a program in a vector of words, the packet header
-// vector, and moves them between it and the bytes of a frame.
+// Package phv holds a program's headers in a vector of words, the packet header vector (PHV), and
+// moves them between the vector and the bytes of a frame. Start reading at Layout, which places
+// the fields, and Vector, which holds their values.
 package phv
 
 import "github.com/headgate/headgate/softswitch/bmv2json"
 
-// maxWords bounds the vector, so that a hostile program does not exhaust memory.
+// maxWords bounds the vector, so that a hostile program cannot exhaust memory.
 const maxWords = 1 << 18
 
 // Field is one field of a header type. Its value takes words of the vector, the least
@@ -17,10 +18,10 @@ type Field struct {
 	Signed     bool
 	Saturating bool
 	Variable   bool
-	Word       int    // first word, counted from the header's base
-	Words      int    // number of words
+	Word       int    // index of its first word, from the header's base
+	Words      int    // number of its words
 	Mask       uint64 // of the last word
-	Bit        int    // offset on the wire, the variable-length field counted as 0
+	Bit        int    // offset on the wire, counting the variable-length field as 0 bits
 }
 
 // Type is a header type.
@@ -28,10 +29,10 @@ type Type struct {
 	Name      string
 	Fields    []Field
 	Words     int
-	Bits      int // on the wire, the variable-length field counted as 0
-	VL        int // index of the variable-length field, −1 without
-	VLMax     int // bytes of room for it
-	MaxBytes  int // bytes of the whole header, 0 when there is no limit
+	Bits      int // length on the wire, counting the variable-length field as 0 bits
+	VL        int // index of the variable-length field, −1 for none
+	VLMax     int // largest length of that field in bytes
+	MaxBytes  int // largest length of the whole header in bytes, 0 for no limit
 	LengthExp *bmv2json.Value
 	Loads     []Load  // of all fields
 	Stores    []Store // of all fields
@@ -101,7 +102,7 @@ func (r Ref) IsValidity() bool { return r.F == &r.H.Validity }
 // Layout assigns words of the vector: first to the fields of metadata, then to those of packet
 // headers, then to validities, then to the counters of stacks.
 type Layout struct {
-	Types       map[string]*Type // by name, like all other maps here
+	Types       map[string]*Type // by name, like the other maps here
 	List        []*Header        // all headers, by index
 	Headers     map[string]*Header
 	Stacks      map[string]*Stack
@@ -140,7 +141,7 @@ func (l *Layout) PossibleBits() []uint64 {
 	return list
 }
 
-// builder makes a Layout. It panics with a bmv2json.Error when the program is wrong.
+// builder makes a Layout. It panics with a bmv2json.Error if the program is wrong.
 type builder struct {
 	*Layout
 	*bmv2json.Reader
@@ -149,7 +150,7 @@ type builder struct {
 	utypes  map[string]*bmv2json.HeaderUnionType
 }
 
-// NewLayout lays out a program's headers. It panics with a bmv2json.Error when they are wrong.
+// NewLayout lays out a program's headers. It panics with a bmv2json.Error if they are wrong.
 func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program) *Layout {
 	b := &builder{&Layout{
 		Types: map[string]*Type{}, Stacks: map[string]*Stack{}, Unions: map[string]*Union{}, UnionStacks: map[string]*Stack{},

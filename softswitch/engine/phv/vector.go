@@ -4,7 +4,7 @@ import "slices"
 
 // Vector is the packet header vector of one packet.
 type Vector struct {
-	W    []uint64 // see Layout; behind it are the temporaries of lowered code
+	W    []uint64 // see Layout; the temporaries of lowered code follow the layout
 	VL   []byte   // bytes of variable-length fields
 	Args []uint64 // parameters of the running action
 }
@@ -41,7 +41,7 @@ func (v *Vector) Invalidate(hs []*Header) {
 	}
 }
 
-// Length is the length of a header on the wire.
+// Length returns the length of a header on the wire, in bytes.
 func (v *Vector) Length(h *Header) int {
 	n := h.Type.Bits
 	if h.Type.VL >= 0 {
@@ -137,7 +137,7 @@ func (v *Vector) Same(a, b *Header) bool {
 	return string(v.Variable(Ref{a, f})) == string(v.Variable(Ref{b, f}))
 }
 
-// ValidMember returns the valid header of a union and its index there, nil when none is valid.
+// ValidMember returns the valid header of a union and its index, or nil if none is valid.
 func (v *Vector) ValidMember(u *Union) (h *Header, at int) {
 	if u != nil {
 		for i, h := range u.Elems {
