@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -113,12 +112,8 @@ func (l *load) port(i int) uint32 { return uint32(2000 + l.round*registers + i) 
 
 // reason is what an error says of a change.
 func reason(err error) string {
-	for _, d := range status.Convert(err).Details() {
-		if i, ok := d.(*errdetails.ErrorInfo); ok {
-			return i.GetReason()
-		}
-	}
-	return ""
+	word, _ := pb.Reason(err)
+	return word
 }
 
 // change asks for a change at any member. Who is patient asks again with the same id until the outcome is known. done is

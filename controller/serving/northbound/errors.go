@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -21,18 +22,10 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// errorDomain is the domain of the google.rpc.ErrorInfo that says whether a change was made:
-// OUTCOME_UNKNOWN or NOT_MADE.
-const errorDomain = "headgate"
-
 // tells reports whether an error says if a change was made.
 func tells(err error) bool {
-	for _, d := range status.Convert(err).Details() {
-		if i, ok := d.(*errdetails.ErrorInfo); ok && i.GetDomain() == errorDomain {
-			return true
-		}
-	}
-	return false
+	reason, _ := pb.Reason(err)
+	return reason == pb.ReasonOutcomeUnknown || reason == pb.ReasonNotMade
 }
 
 // toStatus gives an error of the core its status code. Errors that have one keep it.
@@ -48,7 +41,7 @@ func toStatus(err error) error {
 	var generation *history.GenerationError
 	switch {
 	case errors.Is(err, outcome.ErrUnknown):
-		return detailed(codes.Unavailable, err.Error(), &errdetails.ErrorInfo{Domain: errorDomain, Reason: "OUTCOME_UNKNOWN"})
+		return refused(codes.Unavailable, pb.ReasonOutcomeUnknown, err, nil)
 	case errors.As(err, &kept):
 		code := codes.Internal
 		switch {
@@ -57,7 +50,7 @@ func toStatus(err error) error {
 		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 			code = codes.ResourceExhausted
 		}
-		return detailed(code, err.Error(), &errdetails.ErrorInfo{Domain: errorDomain, Reason: "NOT_MADE"})
+		return refused(code, pb.ReasonNotMade, err, nil)
 	case errors.As(err, &invalid):
 		field := invalid.Field
 		switch field {
@@ -66,17 +59,21 @@ func toStatus(err error) error {
 		}
 		return violations(err.Error(), violation(field, fmt.Sprintf("%s is not allowed: want %s", invalid.Value, invalid.Allowed)))
 	case errors.As(err, &budget):
-		return precondition("BUDGET", budget.Application, err)
+		return precondition("BUDGET", pb.ReasonBudgetExceeded, budget.Application, err)
 	case errors.As(err, &unknown):
-		return precondition("BUDGET", unknown.Application, err)
-	case errors.Is(err, weights.ErrUnknownFlow), errors.Is(err, topology.ErrNoLink):
-		return status.Error(codes.NotFound, clean(err.Error()))
+		return precondition("BUDGET", pb.ReasonApplicationUnknown, unknown.Application, err)
+	case errors.Is(err, weights.ErrUnknownFlow):
+		return refused(codes.NotFound, pb.ReasonFlowNotFound, err, nil)
+	case errors.Is(err, topology.ErrNoLink):
+		return refused(codes.NotFound, pb.ReasonLinkNotFound, err, nil)
 	case errors.Is(err, weights.ErrFull):
-		return status.Error(codes.ResourceExhausted, clean(err.Error()))
+		return refused(codes.ResourceExhausted, pb.ReasonTooManyFlows, err, nil)
 	case errors.As(err, &foreign):
-		return status.Error(codes.PermissionDenied, clean(err.Error()))
-	case errors.As(err, &generation), errors.Is(err, history.ErrConfirmed):
-		return status.Error(codes.FailedPrecondition, clean(err.Error()))
+		return refused(codes.PermissionDenied, pb.ReasonFlowForeign, err, map[string]string{"application": clean(foreign.Owner)})
+	case errors.As(err, &generation):
+		return refused(codes.FailedPrecondition, pb.ReasonGenerationChanged, err, map[string]string{"generation": strconv.FormatUint(generation.Is, 10)})
+	case errors.Is(err, history.ErrConfirmed):
+		return refused(codes.FailedPrecondition, pb.ReasonNothingToConfirm, err, nil)
 	case errors.Is(err, events.ErrClosed):
 		return errStopping
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -116,7 +113,7 @@ func configStatus(file string, err error) error {
 	default:
 		message = fmt.Sprintf("%s (and %d more)", first, n-1)
 	}
-	return detailed(codes.InvalidArgument, message, bad, where)
+	return refused(codes.InvalidArgument, pb.ReasonInvalidField, errors.New(message), nil, bad, where)
 }
 
 func join(parts ...string) string {
@@ -140,22 +137,23 @@ func invalid(field, format string, args ...any) error {
 }
 
 func violations(message string, v ...*errdetails.BadRequest_FieldViolation) error {
-	return detailed(codes.InvalidArgument, message, &errdetails.BadRequest{FieldViolations: v})
+	return refused(codes.InvalidArgument, pb.ReasonInvalidField, errors.New(message), nil, &errdetails.BadRequest{FieldViolations: v})
 }
 
 // precondition is FAILED_PRECONDITION about an application.
-func precondition(kind, application string, err error) error {
-	return detailed(codes.FailedPrecondition, err.Error(), &errdetails.PreconditionFailure{
+func precondition(kind, reason, application string, err error) error {
+	return refused(codes.FailedPrecondition, reason, err, map[string]string{"application": clean(application)}, &errdetails.PreconditionFailure{
 		Violations: []*errdetails.PreconditionFailure_Violation{{
 			Type: kind, Subject: "application/" + clean(application), Description: clean(err.Error()),
 		}},
 	})
 }
 
-func detailed(c codes.Code, message string, details ...protoadapt.MessageV1) error {
-	s := status.New(c, clean(message))
-	with, err := s.WithDetails(details...)
-	if err != nil { // only a code of OK or a detail that cannot be encoded
+// refused is a status with details and a google.rpc.ErrorInfo.
+func refused(c codes.Code, reason string, err error, metadata map[string]string, details ...protoadapt.MessageV1) error {
+	s := status.New(c, clean(err.Error()))
+	with, failed := s.WithDetails(append(details, &errdetails.ErrorInfo{Domain: pb.ReasonDomain, Reason: reason, Metadata: metadata})...)
+	if failed != nil { // only a code of OK or a detail that cannot be encoded
 		return s.Err()
 	}
 	return with.Err()

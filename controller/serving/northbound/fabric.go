@@ -59,7 +59,7 @@ func (s *fabricService) ListSwitches(_ context.Context, r *pb.ListSwitchesReques
 		out.Switches = append(out.Switches, shown)
 	}
 	if r.GetName() != "" && len(out.Switches) == 0 {
-		return nil, status.Errorf(codes.NotFound, "there is no switch %q", clean(r.GetName()))
+		return nil, refused(codes.NotFound, pb.ReasonNodeNotFound, fmt.Errorf("there is no switch %q", clean(r.GetName())), nil)
 	}
 	return out, nil
 }

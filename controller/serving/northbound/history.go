@@ -9,7 +9,6 @@ import (
 	"unicode"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -62,7 +61,7 @@ func (s *fabricService) ListHistory(_ context.Context, r *pb.ListHistoryRequest)
 		if len(list) > 0 {
 			err = fmt.Errorf("the history begins with generation %d and ends with %d", list[0].Generation, list[len(list)-1].Generation)
 		}
-		return nil, status.Errorf(codes.NotFound, "generation %d: %v", r.GetGeneration(), err)
+		return nil, refused(codes.NotFound, pb.ReasonGenerationNotFound, fmt.Errorf("generation %d: %w", r.GetGeneration(), err), nil)
 	}
 	return out, nil
 }

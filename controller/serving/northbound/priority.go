@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -117,13 +116,13 @@ func priorityStatus(err error) error {
 	case errors.As(err, &out):
 		return violations(err.Error(), violation("priority", strings.TrimPrefix(err.Error(), "priority ")))
 	case errors.As(err, &taken):
-		return precondition("PRIORITY", taken.Owner, err)
+		return precondition("PRIORITY", pb.ReasonPriorityTaken, taken.Owner, err)
 	case errors.Is(err, priority.ErrNoPlan):
-		return status.Error(codes.FailedPrecondition, err.Error())
+		return refused(codes.FailedPrecondition, pb.ReasonNoPriorities, err, nil)
 	case errors.Is(err, priority.ErrFull):
-		return status.Error(codes.ResourceExhausted, err.Error())
+		return refused(codes.ResourceExhausted, pb.ReasonPrioritiesUsedUp, err, nil)
 	case errors.Is(err, priority.ErrFree):
-		return status.Error(codes.NotFound, err.Error())
+		return refused(codes.NotFound, pb.ReasonPriorityNotTaken, err, nil)
 	}
 	return toStatus(err)
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -19,8 +19,10 @@ import (
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/state/store"
+	"github.com/headgate/headgate/controller/topology"
 )
 
 // kept is a rig whose weights and priorities are in a store.
@@ -135,7 +137,7 @@ func TestRefusalsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := take(asked(t, "late"), "batch")
-	if status.Code(first) != codes.FailedPrecondition || first.Error() != again.Error() || len(status.Convert(again).Details()) != 1 {
+	if status.Code(first) != codes.FailedPrecondition || first.Error() != again.Error() || len(status.Convert(again).Details()) != 2 {
 		t.Errorf("first %v, then %v", first, again)
 	}
 	if err := take(asked(t, "another"), "batch"); err != nil {
@@ -285,10 +287,20 @@ func TestOutcomes(t *testing.T) {
 		{outcome.Of(outcome.Unknown(context.DeadlineExceeded)), codes.Unavailable, "OUTCOME_UNKNOWN"},
 		{outcome.Of(outcome.ErrNotLeader), codes.Unavailable, "NOT_MADE"},
 		{outcome.Of(errors.New("disk full")), codes.Internal, "NOT_MADE"},
+		{outcome.Of(syscall.ENOSPC), codes.ResourceExhausted, "NOT_MADE"},
+		{&weights.InvalidError{Field: "weight"}, codes.InvalidArgument, "INVALID_FIELD"},
+		{&weights.BudgetError{Application: "web"}, codes.FailedPrecondition, "BUDGET_EXCEEDED"},
+		{&weights.UnknownApplicationError{}, codes.FailedPrecondition, "APPLICATION_UNKNOWN"},
+		{&weights.ForeignError{Owner: "web"}, codes.PermissionDenied, "FLOW_FOREIGN"},
+		{weights.ErrUnknownFlow, codes.NotFound, "FLOW_NOT_FOUND"},
+		{weights.ErrFull, codes.ResourceExhausted, "TOO_MANY_FLOWS"},
+		{topology.ErrNoLink, codes.NotFound, "LINK_NOT_FOUND"},
+		{&history.GenerationError{Is: 7}, codes.FailedPrecondition, "GENERATION_CHANGED"},
+		{history.ErrConfirmed, codes.FailedPrecondition, "NOTHING_TO_CONFIRM"},
 	} {
 		err := toStatus(tc.err)
 		s := status.Convert(err)
-		if i, ok := s.Details()[0].(*errdetails.ErrorInfo); !ok || s.Code() != tc.code || i.GetReason() != tc.reason || !tells(err) {
+		if reason, _ := pb.Reason(err); reason != tc.reason || s.Code() != tc.code || tells(err) != (reason == "OUTCOME_UNKNOWN" || reason == "NOT_MADE") {
 			t.Errorf("%v: %v, %v", tc.err, s, s.Details())
 		}
 		if said := strings.Contains(s.Message(), "nothing was changed"); said != (tc.reason == "NOT_MADE") {

@@ -2,9 +2,9 @@ package northbound
 
 import (
 	"context"
+	"fmt"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/series"
@@ -26,7 +26,7 @@ func (s *fabricService) GetSeries(_ context.Context, r *pb.GetSeriesRequest) (*p
 	}
 	out, known := s.series.Get(q)
 	if !known {
-		return nil, status.Errorf(codes.NotFound, "node: there is no switch or host %q", clean(r.GetNode()))
+		return nil, refused(codes.NotFound, pb.ReasonNodeNotFound, fmt.Errorf("node: there is no switch or host %q", clean(r.GetNode())), nil)
 	}
 	return out, nil
 }
