@@ -159,7 +159,7 @@ func TestWatchdog(t *testing.T) {
 	f.fails(t, codes.NotFound, p4msg.Modify(one), p4msg.Delete(one), p4msg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: 7}))
 	f.fails(t, codes.PermissionDenied, p4msg.Insert(storms))
 	f.fails(t, codes.Unimplemented, p4msg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x82}))
-	f.fails(t, codes.InvalidArgument, p4msg.Insert(settings(-units.Second, "")), p4msg.Insert(settings(units.Second, "stop")), p4msg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.SettingsID}))
+	f.fails(t, codes.InvalidArgument, p4msg.Insert(settings(-units.Second, "")), p4msg.Insert(settings(units.Second, "stop")), p4msg.Insert(pfcwd.Settings{Share: 2}.Entity().GetExternEntry()), p4msg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.SettingsID}))
 	request := &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.SettingsID}
 	f.wantRead(t, request)
 	f.must(t, p4msg.Insert(one))
