@@ -1,6 +1,6 @@
 // Package bmv2json reads BMv2's JSON format, docs/JSON_format.md of p4lang/behavioral-model,
-// versions 2.0 to 2.24. Attributes that do not change how packets are processed
-// (pragma, compiler, most of source_info) are not read.
+// versions 2.0 to 2.24. It does not read attributes that do not change how packets are processed
+// (pragma, compiler, most of source_info). Start reading at Parse and Program.
 package bmv2json
 
 import (
@@ -177,7 +177,7 @@ type Expr struct {
 	Cond  json.RawMessage `json:"cond"`
 }
 
-// Node is either of the two; an operator has no type.
+// Node is an operator or a typed value; an operator has no type.
 type Node struct {
 	Value
 	Expr
@@ -225,7 +225,8 @@ type Deparser struct {
 	Primitives []Primitive `json:"primitives"`
 }
 
-// Array is an array of registers or counters, indirect ones or those of a table's entries.
+// Array is an array of registers or counters. The counters are indirect or belong to a table's
+// entries.
 type Array struct {
 	Named
 	Size   int  `json:"size"`
@@ -336,7 +337,7 @@ type ActionEntry struct {
 	ActionData []string `json:"action_data"`
 }
 
-// Profile is an action profile, with a selector where it has groups.
+// Profile is an action profile. It has a selector if it has groups.
 type Profile struct {
 	Named
 	MaxSize  int       `json:"max_size"`

@@ -13,10 +13,10 @@ import (
 // MaxBits bounds the numbers of a program; BMv2 has no bound.
 const MaxBits = 1 << 16
 
-// Parse reads a program. It checks the form of the document. Its users check the names and numbers
-// with a Reader.
+// Parse reads a program. It checks the form of the document. Callers check names and numbers with
+// a Reader.
 func Parse(doc []byte) (*Program, error) {
-	// p4c writes mostly white space, and expressions are scanned once per level of nesting.
+	// Most of p4c's text is white space, and expressions are scanned once per level of nesting.
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, doc); err != nil {
 		return nil, fmt.Errorf("BMv2 JSON: %w", err)

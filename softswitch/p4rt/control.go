@@ -6,9 +6,9 @@ import (
 )
 
 // TryControl calls use with the running pipeline's entities, which use may change, and its engine.
-// It is for an agent in the switch's own process, which has no session. It never waits: it returns
-// false at once when there is no pipeline with P4Info, or when a client is reading or writing. use
-// may keep the engine, which stays the same as long as the pipeline runs, but not the entities.
+// It serves an agent in the switch's own process, which has no session. It never waits: it returns
+// false at once if there is no pipeline with P4Info, or if a client is reading or writing. use may
+// keep the engine, which stays the same while the pipeline runs, but not the entities.
 func (s *Server) TryControl(use func(*entity.State, *engine.Instance)) bool {
 	if !s.mu.TryLock() {
 		return false

@@ -59,7 +59,7 @@ func (s *Server) sendDigest(l *live, d *p4v1.DigestList) {
 }
 
 // broadcast offers a message about one object to every primary whose scope contains the object. It
-// returns the number of primaries that had room for it.
+// returns the number of primaries that had room for the message.
 func (s *Server) broadcast(l *live, object uint32, m *p4v1.StreamMessageResponse, size int) (delivered int) {
 	for _, x := range *s.listeners.Load() {
 		if x.scope.allows(l.schema, object) && x.box.offer(m, size, 1) {
@@ -69,8 +69,8 @@ func (s *Server) broadcast(l *live, object uint32, m *p4v1.StreamMessageResponse
 	return delivered
 }
 
-// Sweep sends the idle notifications and digest lists that are due. The caller calls it at least
-// every 100 ms. It never blocks: during a write it postpones idle notifications to the next call.
+// Sweep sends the idle notifications and digest lists that are due. Call it at least every 100 ms.
+// It never blocks: during a write it leaves idle notifications to the next call.
 func (s *Server) Sweep(now units.Time) {
 	l := s.running.Load()
 	if l == nil || l.state == nil {

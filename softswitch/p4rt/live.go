@@ -18,12 +18,12 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// live is a pipeline with all state that the server keeps for it.
+// live is a pipeline with all the state that the server keeps for it.
 type live struct {
 	Pipeline
-	schema  *schema.Schema    // nil without P4Info, like the rest
+	schema  *schema.Schema    // nil without P4Info, like the fields below
 	state   *entity.State     // guarded by Server.mu
-	digests *digest.Collector // locks for itself
+	digests *digest.Collector // has a lock of its own
 }
 
 // compile checks a configuration completely and starts a fresh instance of it. It does not change
@@ -49,7 +49,7 @@ func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
 	if absent := sch.AllAbsent(); len(absent) > 0 {
 		s.log.Info("objects of the P4Info are not in the program", "objects", absent)
 	}
-	if bytes.Equal(cfg.P4DeviceConfig, l.Program.JSON()) { // which all switches of a process share
+	if bytes.Equal(cfg.P4DeviceConfig, l.Program.JSON()) { // so keep the program's copy, which all switches of the process share
 		cfg = &p4v1.ForwardingPipelineConfig{P4Info: cfg.P4Info, P4DeviceConfig: l.Program.JSON(), Cookie: cfg.Cookie}
 	}
 	l.P4Info, l.Raw, l.schema = cfg.P4Info, cfg, sch
@@ -60,9 +60,10 @@ func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
 	return l, err
 }
 
-// deviceData returns the program in a p4_device_config. That is either the program itself or, as in
-// PI, the message p4.tmp.P4DeviceConfig of older clients (proto/p4/tmp/p4config.proto in PI) with the
-// program in field 3. The first byte tells them apart: no field of the message begins like JSON.
+// deviceData returns the program in a p4_device_config. The bytes are the program itself or, as in
+// PI, the message p4.tmp.P4DeviceConfig of older clients (proto/p4/tmp/p4config.proto in PI),
+// which has the program in field 3. The first byte tells the two apart, because no field of the
+// message begins like JSON.
 func deviceData(config []byte) []byte {
 	var program []byte
 	for rest := config; len(rest) > 0; {
@@ -85,7 +86,7 @@ func deviceData(config []byte) []byte {
 	return program
 }
 
-// load compiles the program alone.
+// load compiles a program that has no P4Info.
 func (s *Server) load(doc []byte) (*live, error) {
 	prog, err := engine.Load(doc)
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *Server) LoadPipeline(p4info, json []byte) error {
 		l, err = s.load(json)
 	} else {
 		info := &p4configv1.P4Info{}
-		// p4c writes fields that are newer than the Go module of P4Runtime in use.
+		// p4c writes fields that the Go module of P4Runtime does not have yet.
 		if err := (prototext.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(p4info, info); err != nil {
 			info = &p4configv1.P4Info{}
 			if proto.Unmarshal(p4info, info) != nil {

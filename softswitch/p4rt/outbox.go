@@ -8,22 +8,22 @@ import (
 	"github.com/headgate/headgate/internal/clients"
 )
 
-// streamBytes is what may wait for a client that does not read its stream, of what the server's budget has for all. A
-// message counts as its payload and messageBytes.
+// streamBytes bounds the bytes that wait for a client that does not read its stream. They also
+// count in the server's budget for all clients. A message counts as its payload plus messageBytes.
 const (
 	streamBytes  = 8 << 20
 	messageBytes = 512
 )
 
-// outbox holds the messages that wait to be sent on one stream. Adding one never blocks. It is safe
-// for concurrent use.
+// outbox holds the messages that wait to be sent on one stream. Adding a message never blocks. Any
+// goroutine may use it.
 type outbox struct {
 	mu     sync.Mutex
 	queue  []*p4v1.StreamMessageResponse
 	spare  []*p4v1.StreamMessageResponse // memory of the previous queue, for reuse
-	bytes  int64                         // of the queue and of what is being sent
-	limit  int                           // messages
-	budget *clients.Budget               // of all outboxes
+	bytes  int64                         // of the queue and of the messages being sent
+	limit  int                           // most messages in the queue
+	budget *clients.Budget               // shared by all outboxes
 	full   bool                          // a message that must not be lost did not fit
 	last   bool                          // no more messages will come
 	wake   chan struct{}                 // holds one token when there are messages, or full or last is set
@@ -33,8 +33,9 @@ func newOutbox(limit int, budget *clients.Budget) *outbox {
 	return &outbox{limit: limit, budget: budget, wake: make(chan struct{}, 1)}
 }
 
-// offer adds a message with a payload of so many bytes that may be lost. It drops the message and returns
-// false when limit/share messages or more wait, or too many bytes for this stream or for all.
+// offer adds a message that may be lost. payload is its size in bytes. offer drops the message and
+// returns false if limit/share or more messages wait, or if the stream's or the budget's bytes
+// would be exceeded.
 func (o *outbox) offer(m *p4v1.StreamMessageResponse, payload, share int) bool {
 	size := int64(payload + messageBytes)
 	o.mu.Lock()
@@ -49,8 +50,8 @@ func (o *outbox) offer(m *p4v1.StreamMessageResponse, payload, share int) bool {
 	return ok
 }
 
-// mustSend adds a message without payload that must not be lost. When twice the limit of messages waits
-// already, or there is no room in the budget, it ends the client's stream instead.
+// mustSend adds a message without payload that must not be lost. If twice the limit of messages
+// waits already, or the budget has no room, it ends the client's stream instead.
 func (o *outbox) mustSend(m *p4v1.StreamMessageResponse) {
 	o.mu.Lock()
 	switch {
@@ -71,8 +72,9 @@ func (o *outbox) signal() {
 	}
 }
 
-// drain removes and returns all messages, and their bytes, which sent takes back. last says that no more
-// come, full that the stream must end. The queue is valid until the next call.
+// drain removes and returns all messages and their bytes; the caller passes the bytes to sent
+// later. last says that no more messages come, full that the stream must end. The queue is valid
+// until the next call.
 func (o *outbox) drain() (queue []*p4v1.StreamMessageResponse, bytes int64, last, full bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,16 +84,16 @@ func (o *outbox) drain() (queue []*p4v1.StreamMessageResponse, bytes int64, last
 	return queue, o.bytes, o.last, o.full
 }
 
-// sent takes back the bytes of what was drained, when all of it was sent.
+// sent releases the bytes of drained messages once all of them were sent.
 func (o *outbox) sent(bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	bytes = min(bytes, o.bytes) // close may have taken them back
+	bytes = min(bytes, o.bytes) // close may have released them already
 	o.bytes -= bytes
 	o.budget.Release(bytes)
 }
 
-// finish makes the messages that wait the last ones.
+// finish lets the waiting messages be the last ones.
 func (o *outbox) finish() {
 	o.mu.Lock()
 	o.last = true
@@ -99,12 +101,12 @@ func (o *outbox) finish() {
 	o.signal()
 }
 
-// close drops what waits. No message comes after it.
+// close drops the waiting messages and accepts no more.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last, o.queue = true, nil
 	o.budget.Release(o.bytes)
 	o.bytes = 0
-	o.signal() // ends send, where it waits for messages
+	o.signal() // wakes send if it waits for messages
 }

@@ -14,8 +14,8 @@ import (
 
 type setRequest = p4v1.SetForwardingPipelineConfigRequest
 
-// SetForwardingPipelineConfig verifies, saves and commits pipelines. It changes nothing when it
-// refuses a configuration.
+// SetForwardingPipelineConfig verifies, saves and commits pipelines. If it refuses a configuration
+// it changes nothing.
 func (s *Server) SetForwardingPipelineConfig(_ context.Context, req *setRequest) (*p4v1.SetForwardingPipelineConfigResponse, error) {
 	if err := s.mayConfigure(req); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Server) SetForwardingPipelineConfig(_ context.Context, req *setRequest)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Check again: the sender may have ceased to be primary during the compilation.
+	// Check again, because the sender may have ceased to be primary during the compilation.
 	if err := s.mayConfigure(req); err != nil {
 		return nil, err
 	}

@@ -14,20 +14,20 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
 )
 
-// responseBytes bounds responses of more than one entity: well below the 4 MB that clients accept by
-// default, but large enough that there are few.
+// responseBytes bounds a response with more than one entity. It is well below the 4 MB that
+// clients accept by default, and large enough that there are few responses.
 const responseBytes = 64 << 10
 
-// entitiesField is the number of ReadResponse.entities.
+// entitiesField is the field number of ReadResponse.entities.
 const entitiesField = 1
 
-// Read streams the entities that the requests select. When some requests fail it still answers the
+// Read streams the entities that the requests select. If some requests fail it still answers the
 // others, and the status is UNKNOWN with one p4.Error per request.
 //
-// A write is seen wholly or not at all ("Parallelism of Read and Write Requests" in the
-// specification). Between two responses there is no lock all the same, so a slow client blocks no
-// writer: each response is made right before it is sent, and a write that comes meanwhile first makes
-// those that are left. A response on the stream is a wire.Encoded.
+// A Read sees each write wholly or not at all (specification, "Parallelism of Read and Write
+// Requests"). It holds no lock between two responses, so a slow client blocks no writer. Each
+// response is built right before it is sent. A write that arrives in between first builds the
+// remaining responses. A response on the stream is a wire.Encoded.
 func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) error {
 	if err := s.checkDevice(req.DeviceId); err != nil {
 		return err
@@ -52,13 +52,13 @@ func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) e
 	}
 }
 
-// reading is a Read in progress. Server.mu guards it: its own goroutine holds the lock for reading,
-// a writer for writing.
+// reading is a Read in progress. Server.mu guards it: the Read's own goroutine holds the lock for
+// reading, a writer holds it for writing.
 type reading struct {
 	next func() (wire.Encoded, bool)
 	stop func()
-	made []wire.Encoded // responses that a writer has made, with their bytes of the budget
-	err  error          // set behind the last response
+	made []wire.Encoded // responses that a writer has built; their bytes count in the budget
+	err  error          // set after the last response
 }
 
 func (s *Server) beginRead(reqs []*p4v1.Entity, sc *scope, limit int) (*reading, error) {
@@ -100,8 +100,9 @@ func (s *Server) nextResponse(r *reading) (wire.Encoded, bool) {
 	return encoded, true
 }
 
-// finishReads makes the responses of all reads in progress, so that they do not see what the caller,
-// who holds mu, is about to write. A read whose responses have no room in the budget ends with an error.
+// finishReads builds the remaining responses of all reads in progress, so that these do not see
+// what the caller, who holds mu, is about to write. If the budget has no room for a read's
+// responses, the read ends with an error.
 func (s *Server) finishReads() {
 	for r := range s.readings {
 		for encoded, ok := r.next(); ok; encoded, ok = r.next() {
@@ -115,8 +116,8 @@ func (s *Server) finishReads() {
 	}
 }
 
-// responses yields the responses to a read in their encoded form, until yield returns false. limit is of
-// the status in bytes.
+// responses yields the encoded responses to a read until yield returns false. limit bounds the
+// status in bytes.
 func (l *live) responses(reqs []*p4v1.Entity, sc *scope, limit int, yield func(wire.Encoded) bool) error {
 	var response wire.Encoded
 	var failed []error
@@ -152,7 +153,7 @@ func (l *live) responses(reqs []*p4v1.Entity, sc *scope, limit int, yield func(w
 	return nil
 }
 
-// readScope returns the scope of a read with a role; nil is everything.
+// readScope returns the scope of a read with a role; nil means everything.
 func (s *Server) readScope(role string) (*scope, error) {
 	s.arbMu.Lock()
 	defer s.arbMu.Unlock()

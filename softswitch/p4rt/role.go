@@ -104,7 +104,7 @@ func (sc *scope) allows(s *schema.Schema, id uint32) bool {
 	return false
 }
 
-// mayWrite checks the sender of a request that changes the switch and returns its scope.
+// mayWrite checks the sender of a request that changes the switch, and returns the sender's scope.
 func (s *Server) mayWrite(device uint64, key arbitration.RoleKey, election *p4v1.Uint128) (*scope, error) {
 	s.arbMu.Lock()
 	defer s.arbMu.Unlock()

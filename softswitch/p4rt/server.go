@@ -31,7 +31,7 @@ const APIVersion = "1.4.0"
 // Device is the switch behind the server. Its methods may be called from any goroutine.
 type Device interface {
 	// Commit makes cfg the running pipeline, atomically between packets. It may wait for the
-	// switch, because the server holds no lock then that PacketIn, Digest or Sweep wait for.
+	// switch, because the server then holds no lock that PacketIn, Digest or Sweep need.
 	Commit(cfg *Pipeline)
 	// PacketOut passes a frame to the switch as if it had arrived on the CPU port: a
 	// packet_out header and the payload. The switch copies it.
@@ -59,21 +59,22 @@ type Options struct {
 	DropPort uint32
 	// Queues is the number of priority queues of a port; 0 means 1.
 	Queues int
-	// Ports are those that watch_port may name; empty allows every port.
+	// Ports are the ports that watch_port may name; empty allows every port.
 	Ports []uint32
-	// Watchdog is the switch's watchdog for received PFC; nil when it has none.
+	// Watchdog is the switch's watchdog for received PFC; nil if it has none.
 	Watchdog entity.Watchdog
-	// Lossless has the queues that received PFC stops; nil when no controller may set them.
+	// Lossless is the setting of the queues that received PFC stops; nil if no controller may set
+	// it.
 	Lossless entity.Setting[pfcwd.Lossless]
 	// Tracer and Times observe the packets of every pipeline; nil for none.
 	Tracer *engine.Tracer
 	Times  *stages.Times
 	// Seed feeds the program's random numbers.
 	Seed uint64
-	// StreamQueue is how many packet-ins, digests and notifications wait for a slow
-	// client before more are dropped; 0 means 1024.
+	// StreamQueue bounds the packet-ins, digests and notifications that wait for a slow client;
+	// more are dropped. 0 means 1024.
 	StreamQueue int
-	// Budget is what may wait for clients; nil is the process's.
+	// Budget bounds the bytes that wait for all clients; nil means the process's budget.
 	Budget *clients.Budget
 	// Log gets one line per event of the control plane; nil logs nothing.
 	Log *slog.Logger
@@ -84,7 +85,7 @@ type Options struct {
 // Locking: mu guards the pipeline that reads and writes refer to, and all its entities. A write
 // holds it for the whole batch. arbitrating serialises arbitration with its notifications. arbMu
 // guards the state of arbitration and the streams. The order is arbitrating, mu, arbMu. PacketIn,
-// Digest and Sweep, which the switch calls, lock none of them or give up when one is locked, so the
+// Digest and Sweep, which the switch calls, lock none of them or give up if one is locked, so the
 // data plane never waits.
 type Server struct {
 	p4v1.UnimplementedP4RuntimeServer
@@ -93,14 +94,14 @@ type Server struct {
 	log  *slog.Logger
 
 	mu     sync.RWMutex
-	target *live // pipeline of reads and writes: saved if there is one, else running
+	target *live // pipeline of reads and writes: saved if not nil, else running
 	saved  *live // pipeline of VERIFY_AND_SAVE, until COMMIT
 	down   map[uint32]bool
 
-	readingsMu sync.Mutex // with mu held for reading; not needed with mu held for writing
+	readingsMu sync.Mutex // needed only while mu is held for reading
 	readings   map[*reading]bool
 
-	running atomic.Pointer[live] // what the data plane runs
+	running atomic.Pointer[live] // the data plane's pipeline
 
 	arbitrating sync.Mutex
 	arbMu       sync.Mutex
@@ -117,14 +118,14 @@ type Server struct {
 	closed  sync.Once
 }
 
-// Stats counts the messages that the server dropped so that the switch need not wait, and those that
-// were not complete.
+// Stats counts messages that the server dropped so that the switch need not wait, and incomplete
+// ones.
 type Stats struct {
 	PacketInDropped uint64 // no primary, a slow one, or a frame without its header
 	DigestDropped   uint64 // messages, for the same reasons
 	IdleDropped     uint64 // notifications
 	ErrorDropped    uint64 // stream errors
-	// PacketOutPartial counts the packet-outs that left out metadata, which was taken as 0.
+	// PacketOutPartial counts the packet-outs without all metadata fields. A missing field is 0.
 	PacketOutPartial uint64
 }
 
@@ -173,8 +174,8 @@ func (s *Server) Register(gs *grpc.Server) {
 	reflection.Register(gs) // for clients without the .proto files, such as grpcurl
 }
 
-// ServerOptions are the options that a gRPC server for P4Runtime needs: among others, pipelines and
-// batches can exceed gRPC's limit of 4 MB for received messages.
+// ServerOptions returns the options that a gRPC server for P4Runtime needs. Among others,
+// pipelines and batches can exceed gRPC's limit of 4 MB for received messages.
 func ServerOptions(b *clients.Budget) []grpc.ServerOption {
 	return append(clients.ServerOptions(b, wire.NewCodec()),
 		grpc.MaxRecvMsgSize(maxReceive),
@@ -188,7 +189,7 @@ func ServerOptions(b *clients.Budget) []grpc.ServerOption {
 	)
 }
 
-// maxCalls bounds the calls of one connection that are under way.
+// maxCalls bounds the calls in progress on one connection.
 const maxCalls = 256
 
 // maxReceive bounds a received message, 128 MB as the specification's appendix suggests.

@@ -20,11 +20,11 @@ var (
 	errSlow    = status.Error(codes.ResourceExhausted, "the client does not read its stream")
 )
 
-// echoBytes is how much of the payload of a refused packet-out its error repeats.
+// echoBytes bounds the payload of a refused packet-out that its error repeats.
 const echoBytes = 256
 
-// StreamChannel runs one client's session. One goroutine receives, and ends the session when the client
-// closes the stream or there is an error; another one sends.
+// StreamChannel runs one client's session. One goroutine receives, another one sends. The receiver
+// ends the session when the client closes the stream or an error occurs.
 func (s *Server) StreamChannel(stream channel) error {
 	box := newOutbox(s.opts.StreamQueue, s.opts.Budget)
 	c, ok := s.connect(box)
@@ -38,7 +38,7 @@ func (s *Server) StreamChannel(stream channel) error {
 		s.disconnect(c)
 		received <- err
 	}()
-	go func() { sent <- send(stream, box) }() // ends with the stream at the latest
+	go func() { sent <- send(stream, box) }() // ends when the stream ends
 	var end error
 	for {
 		select {
@@ -55,7 +55,7 @@ func (s *Server) StreamChannel(stream channel) error {
 	}
 }
 
-// send sends what is in the box until the last message.
+// send sends the messages in the outbox until the last one.
 func send(stream channel, box *outbox) error {
 	for range box.wake {
 		queue, bytes, last, full := box.drain()
@@ -75,7 +75,8 @@ func send(stream channel, box *outbox) error {
 	return nil
 }
 
-// connect registers a new stream and returns its number; false when the server is closing.
+// connect registers a new stream and returns its number. It returns false if the server is
+// closing.
 func (s *Server) connect(box *outbox) (arbitration.Client, bool) {
 	s.arbMu.Lock()
 	defer s.arbMu.Unlock()
@@ -124,7 +125,7 @@ func (s *Server) receive(stream channel, c arbitration.Client, box *outbox) erro
 		case *p4v1.StreamMessageRequest_Packet:
 			if err := s.packetOut(c, u.Packet); err != nil {
 				if p := u.Packet; len(p.GetPayload()) > echoBytes {
-					p.Payload = append([]byte(nil), p.Payload[:echoBytes]...) // the rest is the client's own
+					p.Payload = append([]byte(nil), p.Payload[:echoBytes]...) // the client has the rest
 				}
 				s.reject(box, err, &p4v1.StreamError{
 					Details: &p4v1.StreamError_PacketOut{PacketOut: &p4v1.PacketOutError{PacketOut: u.Packet}},
@@ -142,8 +143,8 @@ func (s *Server) receive(stream channel, c arbitration.Client, box *outbox) erro
 	}
 }
 
-// reject sends a StreamError if err is not nil. When a client is slow, errors are dropped before
-// other messages.
+// reject sends a StreamError if err is not nil. Errors to a slow client are dropped before other
+// messages.
 func (s *Server) reject(box *outbox, err error, e *p4v1.StreamError) {
 	if err == nil {
 		return
@@ -168,8 +169,8 @@ func (s *Server) arbitrate(c arbitration.Client, m *p4v1.MasterArbitrationUpdate
 	return err
 }
 
-// notify sends arbitration messages. The new primary gets its message last, when all writes that had
-// begun before are done. The caller holds arbitrating, so that clients see outcomes in order.
+// notify sends arbitration messages. The new primary's message is sent last, after all writes that
+// had begun are done. The caller holds arbitrating, so that clients see outcomes in order.
 func (s *Server) notify(out arbitration.Outcome) {
 	s.send(out.Others...)
 	if out.ToPrimary != nil {

@@ -21,12 +21,12 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
 )
 
-// errorSpace is the space of p4.Error, <target>-<arch>-<vendor> as the specification wants.
+// errorSpace is the space of p4.Error, <target>-<arch>-<vendor> as the specification requires.
 const errorSpace = "softswitch-v1model-headgate"
 
-// Write applies a batch of updates in order. When some fail the status is UNKNOWN with one p4.Error
-// per update. With ROLLBACK_ON_ERROR it then undoes the whole batch. It supports DATAPLANE_ATOMIC
-// only for batches of one update, which are always atomic.
+// Write applies a batch of updates in order. If some fail, the status is UNKNOWN with one p4.Error
+// per update; with ROLLBACK_ON_ERROR the whole batch is undone. DATAPLANE_ATOMIC is supported only
+// for batches of one update, which are always atomic.
 func (s *Server) Write(ctx context.Context, req *p4v1.WriteRequest) (*p4v1.WriteResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func (s *Server) Write(ctx context.Context, req *p4v1.WriteRequest) (*p4v1.Write
 	return &p4v1.WriteResponse{}, nil
 }
 
-// handleWrite is the method Write of gRPC. Its request is one whose memory is used again, so what an
-// interceptor keeps of it must be a copy.
+// handleWrite is gRPC's handler of Write. It reuses the request's memory, so an interceptor must
+// copy what it keeps of the request.
 func (s *Server) handleWrite(_ any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 	req := wire.NewRequest()
 	defer req.Release()
@@ -124,14 +124,14 @@ func (l *live) applyAll(updates []*p4v1.Update, sc *scope) []error {
 	return nil
 }
 
-// What a client takes in a status: gRPC's C core, and with it C++ and Python, refuses headers of more than 8 KiB
-// by default, in base64; Java's limit is the same, Go's is 16 MiB.
+// Limits of a status in bytes. gRPC's C core, which C++ and Python use, refuses headers of more
+// than 8 KiB by default, base64 included. Java has the same limit; Go's is 16 MiB.
 const (
 	smallStatus = 6 << 10
 	largeStatus = 4 << 20
 )
 
-// statusLimit returns how many bytes of status the client of a call takes.
+// statusLimit returns the bytes of status that the client of a call accepts.
 func statusLimit(ctx context.Context) int {
 	agent := strings.Join(metadata.ValueFromIncomingContext(ctx, "user-agent"), " ")
 	if agent == "" || strings.Contains(agent, "grpc-go/") {
@@ -140,8 +140,9 @@ func statusLimit(ctx context.Context) int {
 	return smallStatus
 }
 
-// batchError is UNKNOWN with one p4.Error per element of the batch, in order. Where these exceed the limit they have
-// no texts, and where codes alone do, too, there are none: the status' message then has the first failures.
+// batchError returns UNKNOWN with one p4.Error per element of the batch, in order. If these exceed
+// the limit, they have codes without texts. If the codes exceed it too, the status has no
+// p4.Errors, and its message describes the first failures.
 func batchError(msg string, errs []error, limit int) error {
 	st := status.New(codes.Unknown, msg).Proto()
 	for _, texts := range []bool{true, false} {

@@ -1,6 +1,7 @@
-// Package pacc runs PACC's loop (package cnpgen) beside an embedded switch, in its process:
-// counters and queues are read from the switch's memory and CNPs go straight into its
-// pipeline, so that a period can be as short as the machine's timers allow.
+// Package pacc runs PACC's loop (package cnpgen) in the process of an embedded switch. It reads
+// counters and queues from the switch's memory, and sends CNPs straight into the switch's
+// pipeline. So the loop's period can be as short as the machine's timers allow. Start reading at
+// Agent.
 package pacc
 
 import (
@@ -38,10 +39,10 @@ type Agent struct {
 	host Host
 	log  *slog.Logger
 
-	mu         sync.Mutex   // guards what follows
+	mu         sync.Mutex   // guards the fields below
 	loop       *cnpgen.Loop // nil while asleep
 	data       *data
-	watched    []flowtable.Watched // that loop runs with
+	watched    []flowtable.Watched // the entries that loop runs with
 	lastLogged string
 	ran        units.Time
 
@@ -49,7 +50,8 @@ type Agent struct {
 	fresh *fresh // learned since the last Run; nil while asleep
 }
 
-// fresh is the flows and queue pairs that the pipeline has reported and that are not learned yet.
+// fresh holds the flows and queue pairs that the pipeline has reported and the agent has not
+// learned yet.
 type fresh struct {
 	flows      map[cnpgen.Flow]bool
 	queuePairs map[cnpgen.QueuePair]bool
@@ -66,7 +68,7 @@ func equal(a, b flowtable.Watched) bool {
 // New returns an agent that sleeps.
 func New(host Host, log *slog.Logger) *Agent { return &Agent{host: host, log: log} }
 
-// freshMost bounds the flows, and the queue pairs, that wait to be learned.
+// freshMost bounds the flows that wait to be learned, and the queue pairs.
 const freshMost = 4096
 
 // Digest receives a learning message of the data plane. It stores the flow or queue pair in it and
@@ -111,8 +113,8 @@ func (a *Agent) Sweep(now units.Time) {
 		a.logOnce(err)
 	}
 	if a.data != nil && (a.data.in != in || a.loop == nil) {
-		// Another pipeline runs, with empty tables, or the tables could not be cleared. The new
-		// settings may equal the old ones.
+		// Another pipeline runs, whose tables are empty, or the tables could not be cleared. The
+		// new settings may equal the old ones.
 		a.stop()
 		a.watched = nil
 	}
@@ -163,7 +165,7 @@ func purge(st *entity.State) error {
 	return errs
 }
 
-// configure starts, changes or stops the loop to match what is watched.
+// configure starts, changes or stops the loop to match the watched queues.
 func (a *Agent) configure(in *engine.Instance) {
 	if len(a.watched) == 0 {
 		a.stop()
@@ -239,7 +241,7 @@ func (a *Agent) stop() {
 	a.data = nil
 }
 
-// logOnce logs a fault, unless it was the last one that was logged.
+// logOnce logs a fault unless it is the same as the last logged one.
 func (a *Agent) logOnce(err error) {
 	if text := err.Error(); text != a.lastLogged {
 		a.lastLogged = text
@@ -247,7 +249,7 @@ func (a *Agent) logOnce(err error) {
 	}
 }
 
-// Next returns when Run is due, units.MaxTime while the agent sleeps.
+// Next returns when Run is due, or units.MaxTime while the agent sleeps.
 func (a *Agent) Next() units.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -288,7 +290,7 @@ func (a *Agent) Run(now units.Time) {
 	}
 }
 
-// Stats returns the loop's counters; false while the agent sleeps.
+// Stats returns the loop's counters. It returns false while the agent sleeps.
 func (a *Agent) Stats() (cnpgen.LoopStats, []cnpgen.PortStats, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,19 +20,19 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// data implements the loop's switch with the tables of one pipeline. The agent's lock guards it.
+// data implements cnpgen.Switch with the tables of one pipeline. The agent's lock guards it.
 type data struct {
 	host   Host
 	in     *engine.Instance
-	queue  map[uint32]uint8 // watched, by port
+	queue  map[uint32]uint8 // by port, the watched queue
 	polled func(now, asked units.Time, port uint32, queue units.Bytes)
 	cnp    cnpgen.CNPBuilder
 	ageing time.Duration
 	now    units.Time
 
-	flows []row // in the table, in no order
+	flows []row // in the flow table, in no order
 	at    map[cnpgen.Flow]int
-	pairs map[cnpgen.QueuePair]engine.Handle // in the other table
+	pairs map[cnpgen.QueuePair]engine.Handle // in the table of queue pairs
 	frame []byte
 }
 
@@ -51,7 +51,7 @@ func newData(host Host, in *engine.Instance) *data {
 	return &data{host: host, in: in, at: map[cnpgen.Flow]int{}, pairs: map[cnpgen.QueuePair]engine.Handle{}}
 }
 
-// configure applies settings; the flows stay.
+// configure applies settings. The learned flows stay.
 func (d *data) configure(list []flowtable.Watched, s cnpgen.Settings) {
 	d.queue = make(map[uint32]uint8, len(list))
 	for _, w := range list {
@@ -82,8 +82,8 @@ func (d *data) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
 	return dst, nil
 }
 
-// CNP implements cnpgen.Switch. It sends a packet-out, which the pipeline routes and queues by its
-// class.
+// CNP implements cnpgen.Switch. It injects a packet-out; the pipeline routes it and queues it by
+// its class.
 func (d *data) CNP(f cnpgen.Flow, qp uint32) error {
 	d.frame = append(d.frame[:0], 0, ids.HighestQueue<<4|ids.PacketOutPipeline)
 	d.frame = d.cnp.Append(d.frame, f.FlowKey, qp)
@@ -91,8 +91,8 @@ func (d *data) CNP(f cnpgen.Flow, qp uint32) error {
 	return nil
 }
 
-// control calls use with the entities of the pipeline that d belongs to, and reports whether that runs. If not, the
-// next Sweep stops this loop. The error is cnpgen.ErrBusy when a client is writing.
+// control calls use with the entities of d's pipeline. It returns false if that pipeline no longer
+// runs; the next Sweep then stops this loop. The error is cnpgen.ErrBusy if a client is writing.
 func (d *data) control(use func(*entity.State)) (running bool, err error) {
 	if !d.host.TryControl(func(st *entity.State, in *engine.Instance) {
 		if running = in == d.in; running {
@@ -188,7 +188,7 @@ func (d *data) remove(st *entity.State, f cnpgen.Flow) error {
 	return d.drop(st, f)
 }
 
-// drop deletes what there is of a flow's entries.
+// drop deletes those of a flow's entries that exist.
 func (d *data) drop(st *entity.State, f cnpgen.Flow) error {
 	var errs error
 	for _, e := range flowtable.FlowEntries(f, d.ageing) {

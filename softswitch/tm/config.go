@@ -1,7 +1,7 @@
-// Package tm is the embedded switch's traffic manager: ports with a rate, priority queues
-// with limits that can be paused, and a scheduler. It has no clock and no goroutine: the
-// caller passes in packets and the time. The manager computes departure times, so a caller that
-// is late gets packets late, but with the right times and in the right order.
+// Package tm is the embedded switch's traffic manager: ports with a rate, priority queues with
+// limits that can be paused, and a scheduler. It has no clock and no goroutine: the caller passes
+// in packets and the time. The manager computes departure times, so a caller that is late gets
+// packets late, but with the right times and in the right order. Start reading at Manager.
 package tm
 
 import (

@@ -5,8 +5,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// newDepartures returns a heap of ports by their next departure. Of ports with the same departure,
-// the one that was added first comes first, so that runs are repeatable.
+// newDepartures returns a heap of ports ordered by their next departure. Among equal departures
+// the port that was added first comes first, so that runs are repeatable.
 func newDepartures() heap.Heap[*port] {
 	return heap.New(func(a, b *port) bool {
 		return a.departure < b.departure || a.departure == b.departure && a.order < b.order

@@ -28,10 +28,10 @@ type Manager struct {
 	config Config
 	ports  map[uint32]*port
 	low    [512]*port       // ports below 512, as all of v1model's are; faster than the map
-	rest   *port            // port for packets whose egress port does not exist
-	heap   heap.Heap[*port] // of ports with something to send, see newDepartures
+	rest   *port            // for packets whose egress port does not exist
+	heap   heap.Heap[*port] // ports with something to send, see newDepartures
 	added  int
-	busy   *port // between Dequeue and Complete
+	busy   *port // the port between Dequeue and Complete
 	strict bool  // every queue has a level of its own
 }
 
@@ -171,14 +171,14 @@ func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool
 	q.stats.MaxPackets = max(q.stats.MaxPackets, q.Len())
 	q.stats.MaxBytes = max(q.stats.MaxBytes, q.bytes)
 	if p.total == 1 || p.pausing != 0 {
-		m.place(p) // otherwise the next departure does not become earlier
+		m.place(p) // only an empty or paused port's departure can become earlier
 	}
 	return true
 }
 
-// TryBypass is Enqueue followed by Dequeue, for a packet whose port is idle: it leaves at now. That is the
-// common case on a port without a rate. In all other cases TryBypass does nothing and returns false. The
-// caller must call Complete afterwards, as after Dequeue.
+// TryBypass does Enqueue and Dequeue at once if the packet's port is idle: the packet leaves at
+// now. That is the common case on a port without a rate. In all other cases TryBypass does nothing
+// and returns false. The caller must call Complete afterwards, as after Dequeue.
 func (m *Manager) TryBypass(pkt *engine.Packet, now units.Time) bool {
 	if pkt.EgressPort >= uint32(len(m.low)) || !m.strict || m.busy != nil || m.heap.Len() > 0 && m.heap.First().departure <= now {
 		return false
@@ -202,8 +202,8 @@ func (m *Manager) TryBypass(pkt *engine.Packet, now units.Time) bool {
 	return true
 }
 
-// Next returns when the next packet of any port leaves, which may be in the past. It returns false
-// when all queues are empty.
+// Next returns when the next packet of any port leaves. The time may be in the past. It returns
+// false if all queues are empty.
 func (m *Manager) Next() (units.Time, bool) {
 	if m.heap.Len() == 0 {
 		return 0, false
@@ -239,9 +239,9 @@ func (m *Manager) Dequeue(now units.Time) (Dequeued, bool) {
 	return Dequeued{Packet: s.p, Port: p.id, Known: p != m.rest, Epoch: s.epoch, At: at}, true
 }
 
-// OnTransmit accounts for a frame of n bytes that egress made of the packet from the last Dequeue. It
-// returns when the frame's last bit leaves. The caller does not call it for a packet that egress
-// drops.
+// OnTransmit accounts for a frame of n bytes that egress made from the packet of the last Dequeue.
+// It returns when the frame's last bit leaves. The caller does not call it for a packet that
+// egress drops.
 func (m *Manager) OnTransmit(bytes units.Bytes) (finish units.Time) {
 	p := m.busy
 	p.sent.add(bytes)

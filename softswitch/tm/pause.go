@@ -11,9 +11,9 @@ import (
 // span is a time [from, until) in which a queue may not send.
 type span struct{ from, until units.Time }
 
-// pauses are the times in which a queue may not send. A pause that is over still counts while
-// packets may leave at times before its end, because a late caller has departure times computed
-// late. The queue owns it.
+// pauses holds the times in which a queue may not send. A pause that is over still counts while
+// packets may leave at times before its end, because a late caller computes departure times late.
+// The queue owns it.
 type pauses struct {
 	spans    []span     // in order of time; they do not overlap
 	earliest units.Time // no packet leaves before this time; spans may lack pauses before it
@@ -54,7 +54,7 @@ func (p *pauses) set(now, until units.Time) {
 	p.spans = append(p.spans, span{now, until})
 }
 
-// expire removes the pauses that ended by a time. No packet may leave before that time any more.
+// expire removes the pauses that ended by time by. No packet may leave before that time any more.
 func (p *pauses) expire(by units.Time) {
 	i := 0
 	for i < len(p.spans) && p.spans[i].until <= by {
@@ -65,8 +65,8 @@ func (p *pauses) expire(by units.Time) {
 	}
 }
 
-// discardPast removes the pauses that can delay no departure any more. at is when the next packet
-// would leave if nothing were paused.
+// discardPast removes the pauses that can no longer delay a departure. at is when the next packet
+// would leave without pauses.
 func (p *pauses) discardPast(at, now units.Time) {
 	p.earliest = max(p.earliest, min(p.opens(at), now))
 	p.expire(p.earliest)

@@ -7,12 +7,12 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// group is the queues of one level. They send in turn, by deficit round robin.
+// group holds the queues of one level. They take turns by deficit round robin.
 type group struct {
 	queues  []int
 	mask    uint32 // bit q: queue q is in the group
 	current int    // index into queues of the queue whose turn it is
-	visited bool   // that queue has received its quantum of this round
+	visited bool   // the queue has received its quantum of this round
 }
 
 // port is one egress port.
@@ -30,7 +30,7 @@ type port struct {
 	index     int        // in the heap; -1 when the port is not in it
 	order     int        // rank in which the port was added, to break ties
 
-	sending int         // queue of the packet between Dequeue and Complete; -1 when none
+	sending int         // queue of the packet between Dequeue and Complete; -1 for none
 	wire    units.Bytes // bytes of that packet on the wire so far
 	sent    Counter
 }
@@ -79,8 +79,8 @@ func (p *port) pop(i int) slot {
 	return s
 }
 
-// next returns when the port's next packet leaves: once the port is free and a packet waits
-// in a queue that is not paused. It returns MaxTime when no packet waits.
+// next returns when the port's next packet leaves: as soon as the port is free and a packet waits
+// in a queue that is not paused. It returns MaxTime if no packet waits.
 func (p *port) next() units.Time {
 	if p.total == 0 {
 		return units.MaxTime
@@ -95,9 +95,9 @@ func (p *port) next() units.Time {
 	return max(first, p.free)
 }
 
-// pick chooses the queue that sends at time at. It looks at packets that arrived by then and
-// at no others, so that a late caller gets the same choice as one in time. At least one queue
-// must be ready at that time.
+// pick chooses the queue that sends at time at. It looks only at packets that arrived by then, so
+// that a late caller gets the same choice as a punctual one. At least one queue must be ready at
+// that time.
 func (p *port) pick(at units.Time) int {
 	for g := range p.groups {
 		if p.full&p.groups[g].mask == 0 {

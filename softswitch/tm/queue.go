@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// slot is a queued packet. Its size and times are kept beside it, so that the scheduler
-// does not depend on what the engine does with the packet meanwhile.
+// slot is a queued packet. It keeps the packet's size and times, so that the scheduler does not
+// depend on what the engine does with the packet meanwhile.
 type slot struct {
 	p     *engine.Packet
 	enq   units.Time
@@ -24,7 +24,7 @@ type queue struct {
 
 	limit   Limit
 	quantum units.Bytes
-	deficit units.Bytes // may be negative after a frame that grew in egress
+	deficit units.Bytes // negative after a frame that grew in egress
 	pauses  pauses
 	stats   QueueStats
 }
@@ -35,8 +35,8 @@ func (q *queue) admits(n units.Bytes) bool {
 		(q.limit.Bytes == 0 || q.bytes+n <= q.limit.Bytes)
 }
 
-// ready returns when the queue's first packet arrived, MaxTime when the queue is empty. It does not
-// count pauses.
+// ready returns when the queue's first packet arrived, or MaxTime if the queue is empty. It
+// ignores pauses.
 func (q *queue) ready() units.Time {
 	if q.Len() == 0 {
 		return units.MaxTime
@@ -44,8 +44,8 @@ func (q *queue) ready() units.Time {
 	return q.Front().enq
 }
 
-// arrived returns how many of the packets in the queue arrived by time t. Packets that arrived
-// later are there only when the caller is late.
+// arrived returns the number of packets in the queue that arrived by time t. Later packets are in
+// the queue only if the caller is late.
 func (q *queue) arrived(t units.Time) int {
 	n := q.Len()
 	if n == 0 || q.At(n-1).enq <= t {

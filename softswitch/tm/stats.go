@@ -16,7 +16,7 @@ func (c *Counter) add(n units.Bytes) {
 	c.Bytes += n
 }
 
-// QueueStats are a queue's counters. Enqueued equals Dequeued plus the packets in the queue,
+// QueueStats holds a queue's counters. Enqueued equals Dequeued plus the packets in the queue,
 // because dropped packets do not count as enqueued. Lengths are those at enqueue.
 type QueueStats struct {
 	Enqueued, Dequeued, Dropped Counter
@@ -30,7 +30,7 @@ type QueueStats struct {
 	Paused packet.Pauses
 }
 
-// PortStats are a port's counters.
+// PortStats holds a port's counters.
 type PortStats struct {
 	Port   uint32
 	Rate   units.Rate // 0: unlimited
@@ -57,7 +57,7 @@ func (s PortStats) PauseTimes() []units.Time {
 	return times
 }
 
-// Stats fills s with the port's counters and reuses its slice. It returns false when there is no
+// Stats fills s with the port's counters and reuses its slice. It returns false if there is no
 // such port.
 func (m *Manager) Stats(id uint32, s *PortStats) bool {
 	p, ok := m.ports[id]

@@ -21,8 +21,9 @@ type Notification struct {
 	Update *p4v1.MasterArbitrationUpdate
 }
 
-// Outcome is the notifications after an event. The caller sends Others, waits until writes that have
-// already started are done, and then sends ToPrimary, which is nil if there is no primary to notify.
+// Outcome holds the notifications after an event. The caller sends Others, waits until writes that
+// have already started are done, and then sends ToPrimary. ToPrimary is nil if there is no primary
+// to notify.
 type Outcome struct {
 	Others    []Notification
 	ToPrimary *Notification
@@ -65,19 +66,19 @@ type Device struct {
 	clients map[Client]*client
 }
 
-// role is what the server remembers of a role, also while nobody is connected to it.
+// role is the state that is remembered for a role, even while no client is connected to it.
 type role struct {
 	key     RoleKey
-	config  *anypb.Any    // of the latest primary
+	config  *anypb.Any    // from the latest primary
 	highest *p4v1.Uint128 // nil before the first primary
-	primary *client       // nil when there is none
+	primary *client       // nil if there is none
 	clients []*client     // in order of arrival
 }
 
 type client struct {
 	id       Client
 	role     *role
-	election *p4v1.Uint128 // nil when unset: never primary
+	election *p4v1.Uint128 // nil if unset: such a client never becomes primary
 }
 
 // New returns the state of a device that no client has connected to.
@@ -117,7 +118,7 @@ func (d *Device) Update(c Client, m *p4v1.MasterArbitrationUpdate) (Outcome, err
 		r.primary, r.highest, r.config = known, m.ElectionId, m.GetRole().GetConfig()
 		return d.notifyAll(r), nil
 	}
-	if r.primary == known { // it downgraded itself
+	if r.primary == known { // the primary has lowered its election id
 		r.primary = nil
 		return d.notifyAll(r), nil
 	}

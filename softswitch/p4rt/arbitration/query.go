@@ -14,8 +14,8 @@ import (
 )
 
 // MayWrite checks the sender of a Write or SetForwardingPipelineConfig. The error is NOT_FOUND for
-// another device or a role that no client ever had, and PERMISSION_DENIED unless election is the
-// election id of the role's primary.
+// another device, or for a role that no client ever had. It is PERMISSION_DENIED unless election
+// is the election id of the role's primary.
 func (d *Device) MayWrite(deviceID uint64, key RoleKey, election *p4v1.Uint128) error {
 	if deviceID != d.opts.DeviceID {
 		return status.Errorf(codes.NotFound, "device_id %d is not known, this device is %d", deviceID, d.opts.DeviceID)
@@ -37,7 +37,7 @@ func (d *Device) MayWrite(deviceID uint64, key RoleKey, election *p4v1.Uint128) 
 // KnowsRole reports whether a client ever had the role. The default role is always known.
 func (d *Device) KnowsRole(key RoleKey) bool { return d.roles[key] != nil }
 
-// Config returns the configuration of the role's latest primary; nil is full access.
+// Config returns the configuration of the role's latest primary; nil means full access.
 func (d *Device) Config(key RoleKey) *anypb.Any {
 	if r := d.roles[key]; r != nil {
 		return r.config
@@ -45,8 +45,8 @@ func (d *Device) Config(key RoleKey) *anypb.Any {
 	return nil
 }
 
-// RoleOf returns a client's role and whether it is its primary; ok is false before the
-// client's first accepted update.
+// RoleOf returns a client's role and whether the client is the role's primary. ok is false before
+// the client's first accepted update.
 func (d *Device) RoleOf(c Client) (key RoleKey, primary, ok bool) {
 	known := d.clients[c]
 	if known == nil {
@@ -101,7 +101,7 @@ func compare(a, b *p4v1.Uint128) int {
 
 func text(id *p4v1.Uint128) string { return fmt.Sprintf("{high: %d, low: %d}", id.High, id.Low) }
 
-// String names a role for messages.
+// String returns the role's name in messages.
 func (k RoleKey) String() string {
 	switch {
 	case k.Name != "":

@@ -1,6 +1,6 @@
-// Package digest is the server's side of P4Runtime digests (specification 1.4,
-// "DigestEntry"). It gathers messages into lists and decides when a list is due. It suppresses
-// messages that are in a list already, or that were sent and not acknowledged.
+// Package digest is the server's side of P4Runtime digests (specification 1.4, "DigestEntry"). It
+// gathers messages into lists and decides when a list is due. It suppresses a message that is in a
+// list already, or that was sent and not acknowledged. Start reading at Collector.
 package digest
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Bounds that keep memory finite whatever the configuration says.
+// Bounds that keep memory finite for any configuration.
 const (
 	// maxList bounds the size of a list. It is the size when max_list_size is 0.
 	maxList = 1024
-	// maxCache is how many unacknowledged messages of one digest are remembered.
+	// maxCache bounds the unacknowledged messages that are remembered for one digest.
 	maxCache = 1 << 16
 )
 
@@ -27,7 +27,7 @@ type Collector struct {
 	mu      sync.Mutex
 	digests map[string]*buffer // by name, enabled or not
 	byID    map[uint32]*buffer
-	nextID  uint64 // of lists
+	nextID  uint64 // id of the next list
 	dropped uint64
 }
 
@@ -82,8 +82,8 @@ func (c *Collector) Configure(id uint32, config *p4v1.DigestEntry_Config) {
 	}
 }
 
-// Add adds a message from the data plane and copies its fields. It returns the list if that is due
-// at once, else nil.
+// Add adds a message from the data plane and copies its fields. It returns the list if the list is
+// due at once, else nil.
 func (c *Collector) Add(name string, fields [][]byte, now units.Time) *p4v1.DigestList {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// byID finds the object of a kind that an entity names.
+// byID finds the object with the id that an entity names.
 func byID[T any](kind string, find func(uint32) (T, bool), id uint32) (T, error) {
 	v, ok := find(id)
 	if !ok {
@@ -22,7 +22,7 @@ func byID[T any](kind string, find func(uint32) (T, bool), id uint32) (T, error)
 	return v, nil
 }
 
-// selected returns the objects that a read selects: all of list for id 0.
+// selected returns the objects that a read selects. id 0 selects all of list.
 func selected[T any](kind string, list []T, find func(uint32) (T, bool), id uint32) ([]T, error) {
 	if id == 0 {
 		return list, nil
@@ -65,8 +65,8 @@ type cells struct {
 	arrays *schema.Index[*schema.Array]
 }
 
-// write calls set for the cells that an update selects. prepare runs first: it validates the
-// update's value, and returns nil when there is nothing to write.
+// write calls set for the cells that an update selects. It first calls prepare, which validates
+// the update's value and returns nil if there is nothing to write.
 func (c cells) write(op p4v1.Update_Type, id uint32, index *p4v1.Index, prepare func(*schema.Array) (set func(i int) error, err error)) error {
 	if err := onlyModify(op, c.kind+" entry"); err != nil {
 		return err
@@ -185,8 +185,8 @@ func counterData(c engine.Counter) *p4v1.CounterData {
 
 var errMeterCounters = status.Error(codes.Unimplemented, "per-colour meter counters are not supported: MeterCounterData must be unset")
 
-// rateOf validates a meter's configuration (RFC 2698: the peak rate is at least the
-// committed one); nil is the default, everything green.
+// rateOf validates a meter's configuration (RFC 2698: the peak rate is at least the committed
+// one). nil is the default, which marks everything green.
 func rateOf(c *p4v1.MeterConfig) (engine.MeterRate, error) {
 	if c == nil {
 		return engine.MeterRate{}, nil
@@ -200,7 +200,7 @@ func rateOf(c *p4v1.MeterConfig) (engine.MeterRate, error) {
 	return engine.MeterRate{CIR: c.Cir, CBurst: c.Cburst, PIR: c.Pir, PBurst: c.Pburst, Configured: true}, nil
 }
 
-// meterConfig is nil for the default configuration.
+// meterConfig returns a meter's configuration, or nil for the default.
 func meterConfig(r engine.MeterRate) *p4v1.MeterConfig {
 	if !r.Configured {
 		return nil

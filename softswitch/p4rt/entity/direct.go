@@ -25,7 +25,7 @@ func (r resource) check(t *table) error {
 	return nil
 }
 
-// directEntry finds the one entry whose direct resource an update writes; its handle is
+// directEntry finds the entry whose direct resource an update writes. The handle is
 // engine.DefaultEntry for the default entry.
 func (s *State) directEntry(op p4v1.Update_Type, r resource, in *p4v1.TableEntry) (*table, engine.Handle, error) {
 	if err := onlyModify(op, r.name); err != nil {
@@ -78,9 +78,9 @@ func (s *State) writeDirectMeter(op p4v1.Update_Type, in *p4v1.DirectMeterEntry)
 	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, h, r))
 }
 
-// readDirect calls f for the entries that a read of direct resources selects. table_id 0 selects all
-// tables that have such a resource. The entry is nil for a default entry. A read of one entry that
-// does not exist is NOT_FOUND.
+// readDirect calls f for the entries that a read of direct resources selects. table_id 0 selects
+// all tables with such a resource. The entry is nil for a default entry. A read of a single entry
+// that does not exist is NOT_FOUND.
 func (s *State) readDirect(r resource, in *p4v1.TableEntry, f func(*table, *entry) error) error {
 	var list []*table
 	if in.GetTableId() == 0 {
@@ -147,7 +147,8 @@ func (s *State) readDirectMeters(req *p4v1.DirectMeterEntry, emit func(*p4v1.Ent
 	})
 }
 
-// identify returns the fields that identify an entry and its handle; nil is the default entry.
+// identify returns the fields that identify an entry, and its handle. A nil entry is the default
+// entry.
 func (t *table) identify(e *entry) (*p4v1.TableEntry, engine.Handle) {
 	if e == nil {
 		return &p4v1.TableEntry{TableId: t.spec.ID, IsDefaultAction: true}, engine.DefaultEntry

@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/internal/p4msg"
 )
 
-// encoded is a p4v1.TableEntry in protobuf's encoding. It begins with its match.
+// encoded is a p4v1.TableEntry in protobuf's encoding. Its match comes first.
 type encoded string
 
-// Numbers of fields, and of Entity.table_entry.
+// Field numbers, that of Entity.table_entry included.
 const (
 	tableIDField  = 1
 	matchField    = 2
@@ -24,7 +24,8 @@ const (
 	entryField    = 2
 )
 
-// encode returns an entry with a canonical match and action. It does itself what all entries have.
+// encode returns an entry with a canonical match and action. It encodes the fields that every
+// entry has itself, and leaves the others to protobuf.
 func (s *State) encode(match []byte, in *p4v1.TableEntry, action *p4v1.TableAction) (encoded, error) {
 	b := append(s.scratch[:0], match...)
 	b = protowire.AppendVarint(protowire.AppendTag(b, tableIDField, protowire.VarintType), uint64(in.TableId))
@@ -77,7 +78,7 @@ func (e encoded) matches(match []byte) bool {
 	return len(e) > n && string(e[:n]) == string(match) && e[n] != matchField<<3|byte(protowire.BytesType)
 }
 
-// with returns the entry with the fields of m, which it does not have yet.
+// with returns the entry with the fields of m added. The entry must not have these fields yet.
 func (e encoded) with(m *p4v1.TableEntry) (encoded, error) {
 	b := make([]byte, len(e), len(e)+64)
 	copy(b, e)
@@ -88,24 +89,24 @@ func (e encoded) with(m *p4v1.TableEntry) (encoded, error) {
 	return encoded(b), nil
 }
 
-// decode returns a message of the caller's own.
+// decode returns the entry as a new message.
 func (e encoded) decode() *p4v1.TableEntry {
 	m := &p4v1.TableEntry{}
 	if err := proto.Unmarshal([]byte(e), m); err != nil {
-		panic(err) // encode made it
+		panic(err) // encode wrote it, so it can be decoded
 	}
 	return m
 }
 
-// Found is an entity that a read found: a message or, as the switch keeps them, an encoded entry of a
-// table.
+// Found is an entity that a read found. It is a message, or an entry of a table in the encoded
+// form in which the switch keeps it.
 type Found struct {
 	message *p4v1.Entity
-	entry   encoded // when message is nil
-	table   uint32  // of the entry
+	entry   encoded // set if message is nil
+	table   uint32  // the entry's table
 }
 
-// Message returns the entity as a message, which must not be changed.
+// Message returns the entity as a message. It must not be changed.
 func (f Found) Message() *p4v1.Entity {
 	if f.message == nil {
 		return p4msg.Of(f.entry.decode())
@@ -113,7 +114,7 @@ func (f Found) Message() *p4v1.Entity {
 	return f.message
 }
 
-// Object returns what ObjectOf returns of the message.
+// Object returns the result of ObjectOf for the entity.
 func (f Found) Object() uint32 {
 	if f.message == nil {
 		return f.table
@@ -121,7 +122,7 @@ func (f Found) Object() uint32 {
 	return ObjectOf(f.message)
 }
 
-// Size returns the bytes that Append appends.
+// Size returns the number of bytes that Append appends.
 func (f Found) Size() int {
 	if f.message == nil {
 		return protowire.SizeTag(entryField) + protowire.SizeBytes(len(f.entry))
@@ -129,7 +130,7 @@ func (f Found) Size() int {
 	return proto.Size(f.message)
 }
 
-// Append appends the entity in protobuf's encoding. Size must have been called before.
+// Append appends the entity in protobuf's encoding. Size must be called first.
 func (f Found) Append(b []byte) ([]byte, error) {
 	if f.message == nil {
 		return protowire.AppendString(protowire.AppendTag(b, entryField, protowire.BytesType), string(f.entry)), nil

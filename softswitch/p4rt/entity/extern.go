@@ -8,19 +8,20 @@ import (
 	"github.com/headgate/headgate/internal/pfcwd"
 )
 
-// Setting is something that the switch was started with and a controller may replace. It belongs to the
-// switch and not to the pipeline, so it stays when another pipeline is pushed.
+// Setting is a value that the switch starts with and that a controller may replace. It belongs to
+// the switch and not to the pipeline, so it survives a change of the pipeline.
 type Setting[T any] interface {
-	// Settings returns what the last Set set. It returns false when the switch has what it started with.
+	// Settings returns the value that Set set last. It returns false while the switch's initial
+	// value is in force.
 	Settings() (T, bool)
-	// Set replaces all of it; nil restores what the switch started with.
+	// Set replaces the whole value; nil restores the initial value.
 	Set(*T)
 }
 
 // Watchdog is the switch's watchdog for received PFC.
 type Watchdog interface {
 	Setting[pfcwd.Settings]
-	// Storms returns the classes of ports that were in a storm.
+	// Storms returns the classes of ports that are or were in a storm.
 	Storms() []pfcwd.Storm
 }
 
@@ -67,7 +68,7 @@ func (s *State) readExterns(req *p4v1.ExternEntry, emit func(*p4v1.Entity)) erro
 	w, l, kind, id := s.opts.Watchdog, s.opts.Lossless, req.GetExternTypeId(), req.GetExternId()
 	switch {
 	case w == nil && l == nil && kind == 0 && len(s.schema.Info.GetExterns()) == 0:
-		return nil // a read of all externs, of which there are none
+		return nil // a read of all externs finds none
 	case kind != 0 && kind != pfcwd.ExternType,
 		w == nil && id != 0 && id != pfcwd.LosslessID,
 		l == nil && (w == nil || id == pfcwd.LosslessID):

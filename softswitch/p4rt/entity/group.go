@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// maxWeight bounds the sum of weights of a group whose size the P4Info does not bound. The engine
-// repeats a member once per unit of weight, which takes memory.
+// maxWeight bounds the sum of a group's weights if the P4Info does not bound the group's size. The
+// engine stores a member once per unit of weight.
 const maxWeight = 1 << 16
 
 func (s *State) writeGroup(op p4v1.Update_Type, in *p4v1.ActionProfileGroup) error {
@@ -156,15 +156,15 @@ func (s *State) watched(w watcher) (port uint32, ok bool, err error) {
 	return port, true, nil
 }
 
-// up reports whether a member is in the selection: its watch port, if any, is up.
+// up reports whether a member can be selected: its watch port, if any, is up.
 func (s *State) up(w watcher) bool {
 	port, ok, _ := s.watched(w)
 	return !ok || !s.down[port]
 }
 
-// liveMembers lists a group's members without those whose watch port is down. Each member is
-// repeated as often as its weight says. A group without live members behaves like an empty group:
-// the table runs no action.
+// liveMembers lists a group's members except those whose watch port is down. It repeats each
+// member as often as its weight. A group without live members acts like an empty group: the table
+// runs no action.
 func (s *State) liveMembers(g *p4v1.ActionProfileGroup) []engine.MemberID {
 	var out []engine.MemberID
 	for _, m := range g.Members {

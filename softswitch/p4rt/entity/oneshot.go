@@ -60,8 +60,8 @@ func (s *State) parseShot(t *table, in *p4v1.ActionProfileActionSet) (*oneShot, 
 	return shot, shot.set, nil
 }
 
-// makeShot creates the members and the group of a one-shot. freed is the weight of the one-shot that
-// it replaces, which is removed afterwards.
+// makeShot creates the members and the group of a one-shot. freed is the weight of the one-shot
+// that this one replaces and that is removed afterwards.
 func (s *State) makeShot(p *profile, shot *oneShot, freed int64) error {
 	if err := p.room(shot.weight(), freed); err != nil {
 		return err
@@ -96,15 +96,15 @@ func (s *State) liveShot(shot *oneShot) []engine.MemberID {
 	return out
 }
 
-// dropShot removes the group and the members that makeShot has created. No entry may refer to them.
+// dropShot removes the group and the members that makeShot created. No entry may refer to them.
 func (s *State) dropShot(p *profile, shot *oneShot) {
 	if shot == nil || !p.shots[shot] {
 		return
 	}
 	delete(p.shots, shot)
 	p.weights -= shot.weight()
-	// Errors do not matter: only the switch uses these ids, so a delete fails only when the
-	// group or member does not exist.
+	// Errors can be ignored: only the switch uses these ids, so a delete fails only if the group
+	// or member does not exist.
 	_ = s.inst.DeleteGroup(p.spec.Name, shot.group)
 	for _, id := range shot.members {
 		_ = s.inst.DeleteMember(p.spec.Name, id)

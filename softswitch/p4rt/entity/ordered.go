@@ -1,9 +1,9 @@
 package entity
 
-// ordered is a map that remembers the order in which keys came, so that reads are the same
-// every time. The zero value is empty.
+// ordered is a map that remembers the order in which keys were added, so that every read gives the
+// same order. The zero value is empty.
 type ordered[K comparable, V any] struct {
-	at    map[K]int // place in items
+	at    map[K]int // index in items
 	items []item[K, V]
 }
 
@@ -57,8 +57,8 @@ func (o *ordered[K, V]) all(yield func(K, V) bool) {
 	}
 }
 
-// read calls f for the value of a key, for every value when the key is zero. It returns false
-// when there is no such key.
+// read calls f for the value of key k, or for every value if k is zero. It returns false if there
+// is no such key.
 func (o *ordered[K, V]) read(k K, f func(V)) bool {
 	var zero K
 	if k == zero {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// Ranges of the packet replication engine, those of BMv2.
+// Ranges of the packet replication engine, the same as BMv2's.
 const (
 	maxGroup    = 1<<16 - 1 // multicast_group_id
 	maxSession  = 1<<15 - 1 // session_id
@@ -127,7 +127,7 @@ func (s *State) replicas(kind string, id uint32, in []*p4v1.Replica) ([]engine.R
 	return out, nil
 }
 
-// sdnPortCPU is SDN_PORT_CPU as the unsigned number in messages.
+// sdnPortCPU is the value of SDN_PORT_CPU in messages, unsigned.
 const sdnPortCPU = 0xfffffffd
 
 func (s *State) readPRE(req *p4v1.PacketReplicationEngineEntry, emit func(*p4v1.Entity)) error {

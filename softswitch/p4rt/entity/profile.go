@@ -10,8 +10,9 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// profile is the members and groups of one action profile. It also contains one-shots, with ids of
-// their own. The two never conflict, because the specification forbids to mix them in one profile.
+// profile holds the members and groups of one action profile. It also holds one-shots, with ids of
+// their own. The ids never conflict, because the specification forbids mixing one-shots with
+// members and groups in one profile.
 type profile struct {
 	spec    *schema.Profile
 	members ordered[uint32, *member]
@@ -19,14 +20,14 @@ type profile struct {
 	shots   map[*oneShot]bool
 	weights int64 // sum over all groups and one-shots
 
-	nextMember engine.MemberID // of one-shots
+	nextMember engine.MemberID // next id for a one-shot's member
 	nextGroup  engine.GroupID
 }
 
 type member struct {
 	wire    *p4v1.ActionProfileMember
-	entries int // table entries that point to it
-	groups  int // groups that contain it
+	entries int // table entries that point to the member
+	groups  int // groups that contain the member
 }
 
 type group struct {
@@ -39,7 +40,7 @@ func newProfile(p *schema.Profile) *profile {
 	return &profile{spec: p, shots: map[*oneShot]bool{}, nextMember: 1, nextGroup: 1}
 }
 
-// use counts an entry's reference to a member or group, delta +1 or -1.
+// use adds delta, +1 or -1, to the use count of the member or group that an entry refers to.
 func (t *table) use(e *entry, delta int) {
 	switch {
 	case e.refers == 0:
@@ -150,8 +151,8 @@ func (s *State) readMembers(req *p4v1.ActionProfileMember, emit func(*p4v1.Entit
 	})
 }
 
-// readProfiles calls read for a profile, or for all when its id is 0. It fails when read does
-// not find the member or group with an id.
+// readProfiles calls read for a profile, or for all profiles if profile is 0. It fails if read
+// does not find the member or group with the id.
 func (s *State) readProfiles(kind string, profile, id uint32, read func(*profile) bool) error {
 	if profile == 0 && id != 0 {
 		return invalid("%s_id is %d with action_profile_id 0, which reads all %ss", kind, id, kind)

@@ -1,6 +1,6 @@
 // Package entity holds the entities that the control plane has written to one pipeline. It
 // validates each update by P4Runtime's specification, stores it for reads, and applies it to the
-// engine. Each kind of entity has a file.
+// engine. Each kind of entity has a file. Start reading at State.Apply and State.Read.
 package entity
 
 import (
@@ -25,18 +25,19 @@ type Options struct {
 	DropPort uint32
 	// Queues is the number of priority queues and bounds class_of_service. 0 means 1.
 	Queues int
-	// Ports are the ports that exist, for watch_port; empty accepts every number.
+	// Ports are the existing ports, which watch_port may name; empty allows every number.
 	Ports []uint32
-	// Watchdog is nil when the switch has none.
+	// Watchdog is the switch's watchdog for received PFC; nil if it has none.
 	Watchdog Watchdog
-	// Lossless has the queues that received PFC stops; nil when no controller may set them.
+	// Lossless is the setting of the queues that received PFC stops; nil if no controller may set
+	// it.
 	Lossless Setting[pfcwd.Lossless]
 	// Now is the switch's clock.
 	Now func() units.Time
 }
 
-// State is the state of one pipeline. The caller owns it and serialises calls: Reads may run
-// together, but nothing may run beside an Apply. The messages that it stores and returns are never
+// State is the state of one pipeline. The caller owns it and serialises calls: several Reads may
+// run together, but nothing may run beside an Apply. Messages that it stores or returns are never
 // changed.
 type State struct {
 	schema  *schema.Schema
@@ -50,9 +51,9 @@ type State struct {
 	groups    ordered[uint32, *p4v1.MulticastGroupEntry]
 	sessions  ordered[uint32, *p4v1.CloneSessionEntry]
 	learning  map[uint32]*p4v1.DigestEntry
-	down      map[uint32]bool // ports without link
+	down      map[uint32]bool // ports that are down
 
-	// Memory that is used again by the next Apply.
+	// Scratch memory of Apply.
 	key     schema.Key
 	call    engine.ActionCall
 	scratch []byte
@@ -85,7 +86,7 @@ func New(s *schema.Schema, in *engine.Instance, d *digest.Collector, o Options) 
 // Schema returns the schema of the pipeline.
 func (s *State) Schema() *schema.Schema { return s.schema }
 
-// Apply applies one update. The error is a gRPC status; the state is then unchanged.
+// Apply applies one update. The error is a gRPC status. After an error the state is unchanged.
 func (s *State) Apply(u *p4v1.Update) error {
 	switch u.GetType() {
 	case p4v1.Update_INSERT, p4v1.Update_MODIFY, p4v1.Update_DELETE:
@@ -124,8 +125,8 @@ func (s *State) Apply(u *p4v1.Update) error {
 	return invalid("entity is unset")
 }
 
-// Read calls emit for every entity that req selects. It finds no entities of an object that the
-// program does not have. The error is a gRPC status.
+// Read calls emit for every entity that req selects. It finds nothing for an object that is absent
+// from the program. The error is a gRPC status.
 func (s *State) Read(req *p4v1.Entity, emit func(Found)) error {
 	if s.schema.Absent(ObjectOf(req)) {
 		return nil

@@ -13,31 +13,31 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// table is the entries of one table.
+// table holds the entries of one table.
 type table struct {
 	spec    *schema.Table
 	profile *profile                // nil for direct tables
 	entries slots.List[entry]       // by slot of their handles
 	idle    map[engine.Handle]*idle // entries with an idle timeout
-	deflt   *p4v1.TableEntry        // as written; nil when it is the program's
+	deflt   *p4v1.TableEntry        // as written; nil for the program's default
 }
 
-// entry is one entry of a table. A switch may hold many, so the message is kept encoded: as a tree of
-// messages it takes ten times the memory. The engine finds it by its key.
+// entry is one entry of a table. The message is kept encoded, because a switch may hold many
+// entries and a decoded message takes ten times the memory. The engine finds the entry by its key.
 type entry struct {
-	message  encoded // "" in a slot without an entry
+	message  encoded // "" in a free slot
 	handle   engine.Handle
-	shot     *oneShot // of a one-shot action set; nil for other actions
+	shot     *oneShot // nil unless the action is a one-shot action set
 	priority int32
-	refers   uint32 // to this member or group of the profile; 0 for none, and with a one-shot
+	refers   uint32 // the profile's member or group that the entry points to; 0 for none and for a one-shot
 	group    bool   // refers is a group
 	fixed    bool   // the program declares the entry
 }
 
-// idle is what the idle notifications of an entry need.
+// idle holds what the idle notifications of an entry need.
 type idle struct {
 	timeout  units.Time
-	notified units.Time // the time of the last one, 0 for none
+	notified units.Time // time of the last notification, 0 for none
 }
 
 func (s *State) newTable(t *schema.Table) (*table, error) {
@@ -85,7 +85,7 @@ func (t *table) all(yield func(*entry) bool) {
 	}
 }
 
-// watch makes an entry's idle timeout begin anew.
+// watch restarts an entry's idle timeout.
 func (t *table) watch(e *entry, ns int64) {
 	if ns == 0 {
 		delete(t.idle, e.handle)
@@ -103,13 +103,13 @@ func (s *State) tableByID(id uint32) (*table, error) {
 	return t, nil
 }
 
-// locate validates the key fields of an entry, fills k and finds the entry, nil when there is none. It
-// does not work for default entries.
+// locate validates the key fields of an entry, fills k and returns the table's entry with this
+// key, or nil if there is none. It does not work for default entries.
 func (s *State) locate(t *table, k *schema.Key, in *p4v1.TableEntry) (*entry, error) {
 	if err := t.keyed(k, in); err != nil {
 		return nil, err
 	}
-	if t.spec.Const { // the engine knows priorities of its own
+	if t.spec.Const { // const entries have the engine's own priorities
 		for e := range t.all {
 			if e.priority == in.Priority && e.message.matches(k.Encoded) {
 				return e, nil
@@ -132,7 +132,7 @@ func (t *table) keyed(k *schema.Key, in *p4v1.TableEntry) error {
 	return t.checkPriority(in.Priority)
 }
 
-// mustLocate is like locate, but fails when there is no such entry.
+// mustLocate does what locate does, but fails if there is no such entry.
 func (s *State) mustLocate(t *table, k *schema.Key, in *p4v1.TableEntry) (*entry, error) {
 	e, err := s.locate(t, k, in)
 	if err == nil && e == nil {
@@ -190,19 +190,19 @@ func (t *table) checkOptions(in *p4v1.TableEntry) error {
 }
 
 // ttl converts idle_timeout_ns. Entries with timeouts beyond 106 days never expire, because the
-// engine's clock is in picoseconds.
+// engine's clock counts picoseconds.
 func ttl(ns int64) time.Duration {
 	return min(time.Duration(ns), time.Duration(math.MaxInt64/int64(units.Nanosecond)))
 }
 
-// idleMost is how many entries of a table a notification names.
+// idleMost bounds the entries of a table in one notification.
 const idleMost = 1024
 
-// Idle collects the entries whose idle timeout has passed since their last hit and their
-// last notification, in one notification per table. The caller sets the timestamps.
+// Idle returns one notification per table for the entries whose idle timeout has passed since
+// their last hit and their last notification. The caller sets the timestamps.
 //
-// Of each table it returns at most idleMost, so that it keeps frames waiting for a bounded time; the others follow with
-// the next calls.
+// A notification has at most idleMost entries, so that collecting them delays frames only for a
+// bounded time. Later calls return the others.
 func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 	var out []*p4v1.IdleTimeoutNotification
 	for _, spec := range s.schema.Tables.List {

@@ -104,7 +104,8 @@ func (e *entry) passes(req *p4v1.TableEntry, action uint32) bool {
 		(len(text) == 0 || bytes.Equal(m.Metadata, text))
 }
 
-// withResources adds the values that the request asks for: counter, meter, time since the last hit.
+// withResources adds the values that the request asks for: counter, meter, and time since the last
+// hit.
 func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (Found, error) {
 	counter := req.GetCounterData() != nil && t.spec.CounterID != 0
 	meter := req.GetMeterConfig() != nil && t.spec.MeterID != 0
@@ -140,7 +141,7 @@ func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (Found, 
 	return found, err
 }
 
-// defaultEntry builds the default entry of a table: the one written, or else the program's.
+// defaultEntry returns a table's default entry: the written one, or else the program's.
 func (s *State) defaultEntry(t *table, req *p4v1.TableEntry) (*p4v1.TableEntry, error) {
 	if len(req.Match) > 0 || req.Priority != 0 {
 		return nil, invalid("table %q: match or priority is set with is_default_action", t.spec.Name)

@@ -231,7 +231,7 @@ func (s *State) writeResources(t *table, h engine.Handle, in *p4v1.TableEntry, m
 	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, h, r))
 }
 
-// target validates the action of an entry. A one-shot's target is set when it is made.
+// target validates the action of an entry. The target of a one-shot is set by makeShot later.
 func (s *State) target(t *table, in *p4v1.TableAction) (*p4v1.TableAction, engine.Target, *oneShot, error) {
 	none := engine.Target{}
 	switch a := in.Type.(type) {

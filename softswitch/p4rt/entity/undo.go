@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// Inverse returns the updates that undo u, to be applied after u succeeded. The caller must call it
-// before it applies u. If u fails the result has no meaning.
+// Inverse returns the updates that undo u after u has succeeded. The caller must call it before it
+// applies u. If u fails the result has no meaning.
 func (s *State) Inverse(u *p4v1.Update) []*p4v1.Update {
 	if u.GetType() == p4v1.Update_INSERT {
 		return []*p4v1.Update{{Type: p4v1.Update_DELETE, Entity: u.Entity}}
@@ -21,14 +21,14 @@ func (s *State) Inverse(u *p4v1.Update) []*p4v1.Update {
 		back = p4v1.Update_INSERT
 	}
 	var out []*p4v1.Update
-	// What cannot be read cannot be written either.
+	// An entity that cannot be read cannot be written either.
 	_ = s.Read(query(u.GetEntity()), func(f Found) {
 		out = append(out, &p4v1.Update{Type: back, Entity: f.Message()})
 	})
 	return out
 }
 
-// query strips an entity to its key.
+// query reduces an entity to its key.
 func query(e *p4v1.Entity) *p4v1.Entity {
 	switch e := e.GetEntity().(type) {
 	case *p4v1.Entity_MeterEntry:
@@ -68,7 +68,7 @@ func (s *State) inverseOfTable(op p4v1.Update_Type, in *p4v1.TableEntry) []*p4v1
 	return []*p4v1.Update{{Type: p4v1.Update_INSERT, Entity: p4msg.Of(full)}}
 }
 
-// full is an entry with its counter and meter, as an update would write it.
+// full returns an entry with its counter and meter, in the form of an update.
 func (s *State) full(t *table, e *entry) (*p4v1.TableEntry, error) {
 	out, err := s.withResources(t, e, &p4v1.TableEntry{CounterData: &p4v1.CounterData{}, MeterConfig: &p4v1.MeterConfig{}})
 	if err != nil {
@@ -78,17 +78,17 @@ func (s *State) full(t *table, e *entry) (*p4v1.TableEntry, error) {
 	if !e.fixed {
 		return w, nil
 	}
-	key, _ := t.identify(e) // a const entry is written without its action
+	key, _ := t.identify(e) // a const entry's action cannot be written
 	key.CounterData, key.MeterConfig = w.CounterData, w.MeterConfig
 	return key, nil
 }
 
-// defaultResources returns the updates that write the direct counter and meter of a table's default
-// entry as they are now: those that are not zero, or with all each that the table has.
+// defaultResources returns the updates that write the present direct counter and meter of a
+// table's default entry. Without all it leaves out those that are zero.
 func (s *State) defaultResources(t *table, all bool) (out []*p4v1.Update) {
 	keep := func(e *p4v1.Entity) { out = append(out, &p4v1.Update{Type: p4v1.Update_MODIFY, Entity: e}) }
 	key, h := t.identify(nil)
-	// EntryCounter and EntryMeter fail only for a table without one.
+	// EntryCounter and EntryMeter fail only if the table has no such resource.
 	if c, err := s.inst.EntryCounter(t.spec.Name, h); err == nil && (all || c != engine.Counter{}) {
 		keep(p4msg.Of(&p4v1.DirectCounterEntry{TableEntry: key, Data: counterData(c)}))
 	}
@@ -98,8 +98,8 @@ func (s *State) defaultResources(t *table, all bool) (out []*p4v1.Update) {
 	return out
 }
 
-// Dump returns the updates that turn a fresh pipeline's state into this one. Entities come before
-// those that refer to them, so each update can be applied in order.
+// Dump returns the updates that give a fresh pipeline this state. Entities come before those that
+// refer to them, so the updates can be applied in order.
 func (s *State) Dump() ([]*p4v1.Update, error) {
 	var out []*p4v1.Update
 	var failed error

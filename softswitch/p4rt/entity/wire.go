@@ -6,9 +6,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The Go module of P4Runtime that this repository can use is 1.4.0-rc.5 (the public client
-// does not build with later ones). Fields that 1.4.0 added after it arrive as unknown
-// fields and are read and written here by number.
+// This repository uses version 1.4.0-rc.5 of P4Runtime's Go module, because the public client does
+// not build with later ones. Fields that 1.4.0 added since are unknown fields in it. They are read
+// and written here by number.
 const (
 	fieldIsConst     = 13 // TableEntry.is_const, bool
 	fieldReplicaPort = 3  // Replica.port, bytes, in a oneof with egress_port
@@ -20,22 +20,22 @@ func isConst(e *p4v1.TableEntry) bool {
 	return v != 0
 }
 
-// isConstField is TableEntry.is_const, true, in protobuf's encoding.
+// isConstField is a TableEntry with is_const true, in protobuf's encoding.
 var isConstField = encoded(protowire.AppendVarint(protowire.AppendTag(nil, fieldIsConst, protowire.VarintType), 1))
 
-// setConst sets TableEntry.is_const of a message that is being built.
+// setConst sets TableEntry.is_const in a message that is being built.
 func setConst(e *p4v1.TableEntry) {
 	e.ProtoReflect().SetUnknown([]byte(isConstField))
 }
 
-// replicaPort reads Replica.port; ok is false when it is unset.
+// replicaPort reads Replica.port; ok is false if it is unset.
 func replicaPort(r *p4v1.Replica) (port []byte, ok bool) {
 	port, n := protowire.ConsumeBytes(unknown(r, fieldReplicaPort, protowire.BytesType))
 	return port, n >= 0
 }
 
-// unknown returns the encoded value of an unknown field, nil if there is none. If the field occurs
-// several times, the last value counts.
+// unknown returns the encoded value of an unknown field, or nil if there is none. If the field
+// occurs several times, the last value counts.
 func unknown(m proto.Message, field protowire.Number, wire protowire.Type) (value []byte) {
 	b := m.ProtoReflect().GetUnknown()
 	for len(b) > 0 {

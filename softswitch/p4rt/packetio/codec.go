@@ -1,6 +1,6 @@
-// Package packetio translates between the metadata of P4Runtime's packet-ins and
-// packet-outs and the P4 headers that carry them to and from the CPU port: the fields in
-// the order of the header, packed bit by bit, most significant first.
+// Package packetio translates between the metadata of P4Runtime's packet-ins and packet-outs and
+// the P4 headers that carry them to and from the CPU port. A header holds its fields in order,
+// packed bit by bit, most significant first. Start reading at Encode and Decode.
 package packetio
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// Encode builds the frame of a packet-out. h may be nil: then metadata must be empty. A field that is
-// left out is 0, as in BMv2; missing names the first of these that the P4Info does not mark as padding,
-// "" when there is none. Errors name the field, the value and what is allowed.
+// Encode builds the frame of a packet-out. If h is nil, metadata must be empty. A field that is
+// left out is 0, as in BMv2. missing names the first such field that the P4Info does not mark as
+// padding, or is "". Errors name the field, the value and what is allowed.
 func Encode(h *schema.Header, out *p4v1.PacketOut) (frame []byte, missing string, err error) {
 	var fields []schema.HeaderField
 	size := 0
@@ -56,7 +56,7 @@ func Encode(h *schema.Header, out *p4v1.PacketOut) (frame []byte, missing string
 }
 
 // Decode splits a frame that left on the CPU port into metadata and payload. The result shares no
-// memory with the frame. It returns nil when the frame is shorter than its header.
+// memory with the frame. Decode returns nil if the frame is shorter than its header.
 func Decode(h *schema.Header, frame []byte) *p4v1.PacketIn {
 	if h == nil {
 		return &p4v1.PacketIn{Payload: append([]byte(nil), frame...)}

@@ -11,9 +11,9 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// Action validates an action of the table, as an entry's or, with asDefault, as its
-// default. It returns the action in canonical form and fills the engine's, whose memory is used again.
-// Errors are INVALID_ARGUMENT, or PERMISSION_DENIED where the action's scope forbids the use.
+// Action validates an action of the table: an entry's action or, with asDefault, the table's
+// default. It returns the action in canonical form and fills call, whose memory it reuses. Errors
+// are INVALID_ARGUMENT, or PERMISSION_DENIED if the action's scope forbids the use.
 func (t *Table) Action(call *engine.ActionCall, in *p4v1.Action, asDefault bool) (*p4v1.Action, error) {
 	r := t.Actions[in.GetActionId()]
 	if r == nil {
@@ -36,7 +36,7 @@ func (a *Action) call(call *engine.ActionCall, in *p4v1.Action) (*p4v1.Action, e
 	call.Name = a.Name
 	call.Args = slices.Grow(call.Args[:0], len(a.Params))[:len(a.Params)]
 	clear(call.Args)
-	out := in // unless a parameter is not in canonical form, as few are
+	out := in // copied only if a parameter is not in canonical form, which is rare
 	for i, p := range in.Params {
 		at := slices.IndexFunc(a.Params, func(q *Param) bool { return q.ID == p.GetParamId() })
 		if at < 0 {

@@ -35,8 +35,8 @@ func (s *Schema) Bind(prog *engine.Program) error {
 	return s.bindExterns(prog.Source())
 }
 
-// bind calls join for each object of the P4Info and the object of the same name in the
-// program. Objects that the program does not have become absent.
+// bind calls join for each object of the P4Info and the object of the same name in the program.
+// Objects that the program does not have are marked absent.
 func bind[T interface{ object() Object }, P interface{ ObjectName() string }](s *Schema, x *Index[T], program []P, join func(T, P) error) error {
 	byName := map[string]P{}
 	for _, p := range program {
@@ -112,8 +112,8 @@ func (t *Table) bind(info *engine.TableInfo) error {
 	return nil
 }
 
-// bindKey finds every field's place in the engine's key: by name, or by position where the
-// JSON, as older compilers wrote it, has no control-plane names.
+// bindKey finds the place of every field in the engine's key. It goes by name, or by position if
+// the JSON is of an older compiler and has no control-plane names.
 func bindKey(fields []*Field, key []engine.KeyField) error {
 	at := map[string]int{}
 	for i, k := range key {

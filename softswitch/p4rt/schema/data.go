@@ -15,7 +15,7 @@ import (
 // of them.
 type Type struct {
 	form    form
-	Bits    int // of a leaf
+	Bits    int // width of a leaf
 	members []*Type
 }
 
@@ -125,8 +125,8 @@ func number(where string, f form, bits int32) (*Type, error) {
 	return &Type{form: f, Bits: int(bits)}, nil
 }
 
-// Encode builds the P4Data of a value whose numbers are in leaves, in order, as the data
-// plane has them. It returns nil when leaves are too few.
+// Encode builds the P4Data of a value. leaves holds the value's numbers in order, as the data
+// plane has them. Encode returns nil if leaves are too few.
 func (t *Type) Encode(leaves [][]byte) *p4v1.P4Data {
 	d, rest := t.encode(leaves)
 	if len(rest) > 0 {
@@ -138,7 +138,7 @@ func (t *Type) Encode(leaves [][]byte) *p4v1.P4Data {
 func (t *Type) encode(leaves [][]byte) (*p4v1.P4Data, [][]byte) {
 	if t.leaf() {
 		if len(leaves) == 0 {
-			return nil, [][]byte{nil} // a non-empty rest marks the failure
+			return nil, [][]byte{nil} // a rest that is not empty marks the failure
 		}
 		b, rest := leaves[0], leaves[1:]
 		switch t.form {
@@ -172,9 +172,9 @@ func copied(b []byte) []byte {
 	return append([]byte(nil), b...)
 }
 
-// Decode checks the P4Data of a leaf type and returns its number, unsigned, as the data
-// plane has it. The error is INVALID_ARGUMENT for another type, OUT_OF_RANGE for a value
-// that does not fit.
+// Decode checks the P4Data of a leaf type and returns its number as the data plane has it,
+// unsigned. The error is INVALID_ARGUMENT for another type and OUT_OF_RANGE for a value that does
+// not fit.
 func (t *Type) Decode(d *p4v1.P4Data) ([]byte, error) {
 	mismatch := func(want string) error {
 		return status.Errorf(codes.InvalidArgument, "data is %T, wanted is %s", d.GetData(), want)
@@ -215,7 +215,7 @@ func (t *Type) Decode(d *p4v1.P4Data) ([]byte, error) {
 	return canon.Of(b), nil
 }
 
-// IsZero reports whether the value of a leaf type is zero, as cells of a fresh pipeline are.
+// IsZero reports whether the value of a leaf type is zero, like the cells of a fresh pipeline.
 func (t *Type) IsZero(d *p4v1.P4Data) bool {
 	v, err := t.Decode(d)
 	return err == nil && canon.IsZero(v)

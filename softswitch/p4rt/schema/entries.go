@@ -50,7 +50,7 @@ func rank(entries []*p4v1.TableEntry, own []engine.ConstEntry) {
 	}
 }
 
-// programAction translates an action call of the program; nil when P4Info lacks the action.
+// programAction translates an action call of the program; nil if the P4Info lacks the action.
 func (s *Schema) programAction(call *engine.ActionCall) *p4v1.Action {
 	a, ok := s.Actions.Name(call.Name)
 	if !ok {
@@ -63,7 +63,7 @@ func (s *Schema) programAction(call *engine.ActionCall) *p4v1.Action {
 	return out
 }
 
-// programMatch translates a match of the program; nil when it matches everything.
+// programMatch translates a match of the program; nil if it matches everything.
 func (f *Field) programMatch(m *engine.Match) *p4v1.FieldMatch {
 	value, mask := programNumber(m.Value), programNumber(m.Mask)
 	switch {
@@ -85,5 +85,5 @@ func (f *Field) programMatch(m *engine.Match) *p4v1.FieldMatch {
 	return p4msg.Range(f.ID, value, mask)
 }
 
-// programNumber is the canonical form of the engine's b.
+// programNumber returns the canonical form of b, a number of the engine.
 func programNumber(b []byte) []byte { return canon.Of(append([]byte{0}, b...)) }

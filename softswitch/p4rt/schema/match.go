@@ -13,10 +13,11 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// Key is a validated match key in two forms. Its memory is used again by the next call that fills it.
+// Key is a validated match key in two forms. The next call that fills it reuses its memory.
 type Key struct {
-	// Encoded is the key in canonical form, in P4Info's order of fields: a p4v1.TableEntry with nothing
-	// but its match, in protobuf's encoding. It identifies the key among all keys of its table.
+	// Encoded is the key in canonical form, in the P4Info's order of fields: a p4v1.TableEntry in
+	// protobuf's encoding that has only its match. It identifies the key among all keys of its
+	// table.
 	Encoded []byte
 	// Engine is the key in the engine's order of fields.
 	Engine []engine.Match
@@ -135,12 +136,12 @@ func (f *Field) check(m *p4v1.FieldMatch) (value, mask []byte, prefix int, err e
 	return nil, nil, 0, fmt.Errorf("match type is %T, wanted is %s", m.FieldMatchType, kindName(f.Kind))
 }
 
-// Numbers of fields: of TableEntry and, by kind of match, of FieldMatch.
+// Field numbers of TableEntry and, by kind of match, of FieldMatch.
 const matchField = 2
 
 var kindField = [...]protowire.Number{engine.Exact: 2, engine.Ternary: 3, engine.LPM: 4, engine.Range: 6, engine.Optional: 7}
 
-// append appends a match of canonical values, as TableEntry.match, in protobuf's encoding.
+// append appends TableEntry.match with canonical values, in protobuf's encoding.
 func (f *Field) append(b, value, mask []byte, prefix int) []byte {
 	n := 1 + protowire.SizeBytes(len(value))
 	if mask != nil {

@@ -27,8 +27,8 @@ type message interface {
 	GetPreamble() *p4configv1.Preamble
 }
 
-// eachObject checks the preambles of the objects of one kind (an id of the right kind that
-// nothing else uses, and a name) and calls parse for each. Errors begin with the object.
+// eachObject checks the preamble of each object of one kind, and calls parse for the object. The
+// id must be of the right kind and unique, and the name must be set. Errors begin with the object.
 func eachObject[M message](s *Schema, kind string, prefix p4configv1.P4Ids_Prefix, list []M, parse func(M) error) error {
 	for _, m := range list {
 		p := m.GetPreamble()
@@ -51,7 +51,7 @@ func eachObject[M message](s *Schema, kind string, prefix p4configv1.P4Ids_Prefi
 	return nil
 }
 
-// parseObjects indexes what parse makes of the objects of one kind.
+// parseObjects indexes the results of parse for the objects of one kind.
 func parseObjects[M message, T interface{ object() Object }](s *Schema, x *Index[T], kind string, prefix p4configv1.P4Ids_Prefix, list []M, parse func(M) (T, error)) error {
 	return eachObject(s, kind, prefix, list, func(m M) error {
 		v, err := parse(m)
@@ -84,8 +84,8 @@ func (s *Schema) parseActions() error {
 	})
 }
 
-// width checks a bitwidth and looks at its type. Bits are 0 for strings, DeviceBits where the
-// type is translated: the program has them.
+// width checks a bitwidth and looks up its type. Bits are 0 if the type is translated to strings.
+// DeviceBits are 0 if the type is translated at all; the program then gives them.
 func (s *Schema) width(where string, bits int32, name *p4configv1.P4NamedType) (Width, error) {
 	translated := false
 	if name.GetName() != "" {
@@ -109,7 +109,7 @@ func (s *Schema) width(where string, bits int32, name *p4configv1.P4NamedType) (
 	return Width{Bits: int(bits), DeviceBits: int(bits)}, nil
 }
 
-// maxBits bounds the width of a field or parameter; no P4 program of use comes near it.
+// maxBits bounds the width of a field or parameter. No useful P4 program comes near it.
 const maxBits = 1 << 14
 
 func (s *Schema) parseProfiles() error {

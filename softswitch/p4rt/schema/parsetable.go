@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// parseDirect reads the direct counters and meters, which tables refer to.
+// parseDirect reads the direct counters and meters. Tables refer to them.
 func (s *Schema) parseDirect() error {
 	err := eachObject(s, "direct counter", p4configv1.P4Ids_DIRECT_COUNTER, s.Info.GetDirectCounters(), func(c *p4configv1.DirectCounter) error {
 		s.direct[c.Preamble.Id] = direct{table: c.DirectTableId}
@@ -119,7 +119,7 @@ func (s *Schema) parseFields(in []*p4configv1.MatchField) ([]*Field, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: match type is %v %q, allowed are EXACT, LPM, TERNARY, RANGE and OPTIONAL", where, m.GetMatchType(), m.GetOtherMatchType())
 		}
-		var w Width // stays zero for a field of type error
+		var w Width // stays zero if the field's type is error
 		if m.Bitwidth != 0 || m.TypeName != nil {
 			var err error
 			if w, err = s.width(where, m.Bitwidth, m.TypeName); err != nil {

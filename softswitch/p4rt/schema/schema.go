@@ -1,6 +1,6 @@
 // Package schema checks a P4Info strictly, indexes it by id, and joins it with the same objects of
-// the BMv2 JSON. It validates matches, actions and P4Data, and translates them between protobuf and
-// the engine's form.
+// the BMv2 JSON. It validates matches, actions and P4Data, and translates them between protobuf
+// and the engine's form. Start reading at Parse and Schema.Bind.
 package schema
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// Schema is immutable once Parse has returned it.
+// Schema is the checked P4Info of a program. It is immutable once Parse has returned it.
 type Schema struct {
 	Info *p4configv1.P4Info
 
@@ -27,17 +27,17 @@ type Schema struct {
 	ValueSets Index[*ValueSet]
 	Digests   Index[*Digest]
 
-	PacketIn  *Header // nil when the program has none
+	PacketIn  *Header // nil if the program has none
 	PacketOut *Header
 
 	direct map[uint32]direct // direct counters and meters, by id
 	types  *p4configv1.P4TypeInfo
 	ids    map[uint32]string // kind and name of the object with an id
 	names  map[uint32]string // preamble.name by id
-	absent map[uint32]bool   // objects that the program does not have
+	absent map[uint32]bool   // objects that are in the P4Info and not in the program
 }
 
-// NameOf returns the name of the P4Info object with an id, "" when there is none.
+// NameOf returns the name of the P4Info object with an id, or "" if there is none.
 func (s *Schema) NameOf(id uint32) string { return s.names[id] }
 
 // Absent reports whether the P4Info has an object with this id that the program does not have.
@@ -54,7 +54,7 @@ func (s *Schema) AllAbsent() []string {
 	return out
 }
 
-// Describe returns kind and name of the P4Info object with an id.
+// Describe returns the kind and name of the P4Info object with an id.
 func (s *Schema) Describe(id uint32) string { return s.ids[id] }
 
 // Object holds the fields that every object of the P4Info has.
@@ -69,7 +69,7 @@ func objectOf(p *p4configv1.Preamble) Object { return Object{p.GetId(), p.GetNam
 
 // Index finds the objects of one kind.
 type Index[T interface{ object() Object }] struct {
-	List   []T // in P4Info's order, without those that are absent
+	List   []T // in the P4Info's order, without absent objects
 	byID   map[uint32]T
 	byName map[string]T
 }
@@ -90,8 +90,8 @@ func (x *Index[T]) add(v T) {
 
 // Width is the width of a number.
 type Width struct {
-	// Bits is the width that controllers see. The P4Info has none for fields of type error;
-	// theirs comes from the program.
+	// Bits is the width that controllers see. For fields of type error it comes from the program,
+	// because the P4Info has none.
 	Bits int
 	// DeviceBits is the width in the data plane. It differs from Bits only for parameters, and
 	// exact and optional fields, of a translated type.
@@ -103,7 +103,7 @@ type Width struct {
 // number validates a byte string and returns it in canonical form.
 func (w Width) number(what string, b []byte) ([]byte, error) {
 	switch {
-	case w.Strings != "": // the switch does not know the numbers of the strings
+	case w.Strings != "": // the switch cannot translate strings
 		return nil, fmt.Errorf("%s: its type %q is translated to strings (@p4runtime_translation), which this switch cannot do", what, w.Strings)
 	case !canon.Fits(b, w.Bits):
 		return nil, fmt.Errorf("%s is 0x%x, allowed is a number of 1 to %d bits", what, b, w.Bits)
@@ -123,7 +123,8 @@ type Field struct {
 	position int
 	// deviceKind is Ternary for optional fields, which BMv2 JSON has as ternary
 	deviceKind engine.MatchKind
-	// inValueSet: the engine learns the kind from the match, not from the table
+	// inValueSet is set if the field belongs to a value set. The engine then takes the kind from
+	// the match, not from the table.
 	inValueSet bool
 }
 

@@ -1,5 +1,6 @@
-// Package wire is how a P4Runtime server encodes what it sends most, entries that it reads, and decodes
-// what it receives most, updates of entries.
+// Package wire encodes and decodes the bulk of P4Runtime's messages: the entries that a server
+// sends in reads, and the updates of entries that it receives. It allocates far less memory than
+// package proto does. Start reading at Codec.
 package wire
 
 import (
@@ -21,7 +22,8 @@ type Codec struct{ encoding.CodecV2 }
 // NewCodec returns the codec.
 func NewCodec() Codec { return Codec{encoding.GetCodecV2(proto.Name)} }
 
-// Encoded is a message in protobuf's encoding, ready to be sent. Nobody changes it any more.
+// Encoded is a message in protobuf's encoding, ready to be sent. Its bytes must not change any
+// more.
 type Encoded []byte
 
 // Marshal implements encoding.CodecV2.
@@ -53,15 +55,15 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 // MaxStreamRequest bounds a message of a controller's stream, in bytes. A packet-out has at most 64 KB of payload.
 const MaxStreamRequest = 1 << 20
 
-// StreamRequest is a message of a controller's stream. One larger than MaxStreamRequest is not decoded, as that takes
-// several times its size.
+// StreamRequest is a message of a controller's stream. A message larger than MaxStreamRequest is
+// not decoded, because decoding takes several times its size in memory.
 type StreamRequest struct {
 	p4v1.StreamMessageRequest
 	Size int // bytes
 }
 
-// joined returns the bytes of data in one piece. gRPC's pool has pieces of 1 MB, cleared, for what
-// has more than 32 KB.
+// joined returns the bytes of data in one piece. It uses memory of its own, because gRPC's pool
+// would clear 1 MB for any message of more than 32 KB.
 func (d *decoder) joined(data mem.BufferSlice) []byte {
 	if len(data) == 1 {
 		return data[0].ReadOnlyData()
@@ -71,8 +73,8 @@ func (d *decoder) joined(data mem.BufferSlice) []byte {
 	return d.whole
 }
 
-// Request is a WriteRequest with the memory that its updates are decoded into, which Release gives
-// back for the next.
+// Request is a WriteRequest with the memory that its updates are decoded into. Release returns the
+// memory to the next request.
 type Request struct {
 	p4v1.WriteRequest
 	decoder
@@ -83,14 +85,14 @@ var requests = sync.Pool{New: func() any { return new(Request) }}
 // NewRequest returns an empty request.
 func NewRequest() *Request { return requests.Get().(*Request) }
 
-// These bound the memory that is kept, to some 600 B for each update.
+// Bounds of the memory that Release keeps, some 600 B per update.
 const (
 	mostUpdates = 10_000
 	mostBytes   = 4 << 20 // of the request itself
 )
 
-// Release ends the use of a request and its table entries, whose memory the next one gets. Other
-// entities stay.
+// Release ends the use of the request and of its table entries, because the next request reuses
+// their memory. Other entities stay valid.
 func (r *Request) Release() {
 	if len(r.Updates) > mostUpdates || cap(r.whole) > mostBytes {
 		return
@@ -100,19 +102,19 @@ func (r *Request) Release() {
 	requests.Put(r)
 }
 
-// updatesField is the number of WriteRequest.updates.
+// updatesField is the field number of WriteRequest.updates.
 const updatesField = 4
 
-// Unmarshal decodes a request into an empty one, as protobuf does. It takes the memory of updates in
-// blocks, where protobuf takes that of each of some 14 parts of an update by reflection. It decodes
-// only what has no part twice and nothing unknown, and leaves all other updates to protobuf.
+// Unmarshal decodes a request into an empty one, with protobuf's result. It allocates updates in
+// blocks, where protobuf allocates each of some 14 parts of an update by reflection. It decodes
+// only updates without repeated parts and unknown fields, and leaves all others to protobuf.
 func (r *Request) Unmarshal(b []byte) error {
 	m, d := &r.WriteRequest, &r.decoder
 	var rest []byte
 	for left := b; len(left) > 0; {
 		num, typ, tag := protowire.ConsumeTag(left)
 		if tag < 0 {
-			return protobuf.Unmarshal(b, m) // which says what is wrong
+			return protobuf.Unmarshal(b, m) // names the fault
 		}
 		if num != updatesField || typ != protowire.BytesType {
 			n := protowire.ConsumeFieldValue(num, typ, left[tag:])
@@ -145,7 +147,7 @@ func (r *Request) Unmarshal(b []byte) error {
 	return nil
 }
 
-// decoder holds the memory of updates' parts.
+// decoder holds the memory for the parts of updates.
 type decoder struct {
 	list     []*p4v1.Update
 	updates  slab[update]
@@ -158,9 +160,9 @@ type decoder struct {
 	pmatches slab[*p4v1.FieldMatch]
 	pparams  slab[*p4v1.Action_Param]
 	bytes    slab[byte]
-	whole    []byte // of a request that came in pieces
+	whole    []byte // a request that arrived in pieces, joined
 
-	match []*p4v1.FieldMatch // of the entry in the making
+	match []*p4v1.FieldMatch // of the entry being decoded
 	args  []*p4v1.Action_Param
 }
 
@@ -212,13 +214,13 @@ type (
 	}
 )
 
-// slab is a block of memory, of which the first used values are taken.
+// slab is a block of memory for values. Its first used values are taken.
 type slab[T any] struct {
 	block []T
 	used  int
 }
 
-// take returns n zero values, of a new block of twice the size where the old one has too few.
+// take returns n zero values. If the block has too few, it starts a new one of twice the size.
 func (s *slab[T]) take(n int) []T {
 	if s.used+n > len(s.block) {
 		s.block, s.used = make([]T, max(n, 8, 2*len(s.block))), 0
@@ -230,7 +232,7 @@ func (s *slab[T]) take(n int) []T {
 
 func (s *slab[T]) one() *T { return &s.take(1)[0] }
 
-// reset takes all values back.
+// reset makes all values free again.
 func (s *slab[T]) reset() {
 	clear(s.block[:s.used])
 	s.used = 0
@@ -242,7 +244,7 @@ func (d *decoder) copied(b []byte) []byte {
 	return out
 }
 
-// field is one field of a message. It has a number or, with wire type 2, bytes.
+// field is one field of a message. Its content is a number or, with wire type 2, bytes.
 type field struct {
 	tag   uint64 // number and wire type
 	v     uint64
@@ -255,8 +257,8 @@ const (
 	length = uint64(protowire.BytesType)
 )
 
-// each calls f for the fields of a message. It returns false when the message is not well formed or f
-// returns false.
+// each calls f for the fields of a message. It returns false if the message is not well formed or
+// f returns false.
 func each(b []byte, f func(field) bool) bool {
 	for len(b) > 0 {
 		tag, n := protowire.ConsumeVarint(b)
@@ -283,7 +285,7 @@ func each(b []byte, f func(field) bool) bool {
 	return true
 }
 
-// update decodes an update of a table entry; nil for all others.
+// update decodes an update of a table entry. It returns nil for all other updates.
 func (d *decoder) update(b []byte) *p4v1.Update {
 	x := d.updates.one()
 	ok := each(b, func(f field) bool {
@@ -343,7 +345,7 @@ func (d *decoder) entry(b []byte, t *p4v1.TableEntry) bool {
 	return ok
 }
 
-// fieldMatch decodes an exact, LPM or ternary match; nil for all others.
+// fieldMatch decodes an exact, LPM or ternary match. It returns nil for all other kinds.
 func (d *decoder) fieldMatch(b []byte) (m *p4v1.FieldMatch) {
 	id := uint32(0)
 	ok := each(b, func(f field) bool {
@@ -380,8 +382,8 @@ func (d *decoder) fieldMatch(b []byte) (m *p4v1.FieldMatch) {
 	return m
 }
 
-// numbers decodes a match with a value in field 1 and, where these are not nil, a mask or the length of
-// a prefix in field 2.
+// numbers decodes a match. Field 1 is the value. Field 2 is the mask or the length of the prefix,
+// if mask or prefix is not nil.
 func (d *decoder) numbers(b []byte, value, mask *[]byte, prefix *int32) bool {
 	return each(b, func(f field) bool {
 		switch {
@@ -398,7 +400,7 @@ func (d *decoder) numbers(b []byte, value, mask *[]byte, prefix *int32) bool {
 	})
 }
 
-// action decodes a call of an action or the id of a group; nil for all others.
+// action decodes a call of an action or the id of a group. It returns nil for all other actions.
 func (d *decoder) action(b []byte) (a *p4v1.TableAction) {
 	ok := each(b, func(f field) bool {
 		if a != nil {

@@ -1,5 +1,6 @@
-// Package p4test carries the program that the tests of the P4Runtime server run, which has
-// one of each thing that P4Runtime can read or write, and builds messages about it by name.
+// Package p4test holds the program that the tests of the P4Runtime server run, and builds messages
+// about it by name. The program has one object of each kind that P4Runtime can read or write.
+// Start reading at Config and Entry.
 package p4test
 
 import (
@@ -69,7 +70,7 @@ func ID(name string) uint32 {
 // Action calls an action with parameters 1, 2, ….
 func Action(name string, params ...uint64) *p4v1.Action { return p4msg.Action(ID(name), params...) }
 
-// Do is a table action that calls an action.
+// Do returns a table action that calls an action.
 func Do(name string, params ...uint64) *p4v1.TableAction { return p4msg.Do(ID(name), params...) }
 
 // Entry builds a table entry.
@@ -77,7 +78,7 @@ func Entry(table string, priority int32, action *p4v1.TableAction, match ...*p4v
 	return p4msg.Entry(ID(table), priority, action, match...)
 }
 
-// Program is JSON compiled, once for all tests of a package.
+// Program is the compiled JSON, shared by all tests of a package.
 var Program = sync.OnceValue(func() *engine.Program {
 	prog, err := engine.Load(JSON)
 	if err != nil {
@@ -86,8 +87,8 @@ var Program = sync.OnceValue(func() *engine.Program {
 	return prog
 })
 
-// PlainText is the P4Info without the fields that P4Runtime 1.4.0-rc.5 does not know, as
-// strict readers of that version need it.
+// PlainText returns the P4Info without the fields that P4Runtime 1.4.0-rc.5 does not know, for
+// strict readers of that version.
 func PlainText() []byte {
 	b, err := prototext.MarshalOptions{Multiline: true}.Marshal(Info())
 	if err != nil {
