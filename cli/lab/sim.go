@@ -17,6 +17,8 @@ import (
 	"github.com/headgate/headgate/cli/command"
 
 	"github.com/headgate/headgate/hosts/law/registry"
+	"github.com/headgate/headgate/internal/jsonfile"
+	"github.com/headgate/headgate/internal/keydoc"
 	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
@@ -27,7 +29,7 @@ func newSimCommand() *cobra.Command {
 		Use:   "sim",
 		Short: "Run experiments in the fabric simulator",
 	}
-	return command.OneOf(c, newSimListCommand(), newSimNewCommand(), newSimCheckCommand(), newSimLawsCommand(), newSimRunCommand(), newSimMergeCommand(), newSimFiguresCommand(), newSimCyclesCommand())
+	return command.OneOf(c, newSimListCommand(), newSimNewCommand(), newSimCheckCommand(), newSimExplainCommand(), newSimLawsCommand(), newSimRunCommand(), newSimMergeCommand(), newSimFiguresCommand(), newSimCyclesCommand())
 }
 
 func newSimListCommand() *cobra.Command {
@@ -183,6 +185,61 @@ func newSimCheckCommand() *cobra.Command {
 			return err
 		},
 	}
+}
+
+func newSimExplainCommand() *cobra.Command {
+	var schema bool
+	c := &cobra.Command{
+		Use:   "explain [KEY]",
+		Short: "Say what a key of an experiment file is, what it may be and what it is by default",
+		Long: `Explains a key such as flows.load, with those below it: what may stand there, what does by default, and with which kinds. For
+measures.what it lists what can be measured, with units. Without a key it lists the sections. docs/reference/experiment.md has all of them.
+With --schema it prints a JSON schema of the file for editors.`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) (list []string, _ cobra.ShellCompDirective) {
+			keys, _ := experiment.Keys() // without keys there is nothing to complete
+			for _, k := range keys {
+				if len(args) == 0 {
+					list = append(list, keydoc.Plain(k.Path))
+				}
+			}
+			return command.Matching(list, typed), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			path := strings.Join(args, "")
+			o, err := command.OutputOf(c)
+			if err != nil {
+				return err
+			}
+			keys, err := experiment.Keys()
+			if err != nil {
+				return err
+			}
+			switch {
+			case schema && path != "":
+				return fmt.Errorf("--schema: KEY is %q, want none", path)
+			case schema:
+				return jsonfile.Encode(o.Out, keydoc.Schema(keys))
+			}
+			if err := command.Explain(o, keys, path, "the experiment file"); err != nil || o.Format != command.Table || keydoc.Plain(path) != "measures.what" {
+				return err
+			}
+			list, err := experiment.AllMeasures()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(o.Out)
+			return o.Tabs(func(w io.Writer) {
+				command.Row(w, "WHAT", "UNIT", "MEASURES")
+				for _, m := range list {
+					command.Row(w, m.What, m.Unit, m.Text)
+				}
+			})
+		},
+	}
+	command.AddOutputFlag(c)
+	c.Flags().BoolVar(&schema, "schema", false, "print a JSON schema of experiment files")
+	return c
 }
 
 func newSimRunCommand() *cobra.Command {

@@ -1,12 +1,9 @@
 package operator
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/cli/command"
@@ -60,66 +57,5 @@ func explainKey(e *env, path string) error {
 	if err != nil {
 		return err
 	}
-	key, below, ok := reference.Find(keys, path)
-	if !ok && path != "" {
-		parent, name := "", path
-		if i := strings.LastIndexByte(path, '.'); i >= 0 {
-			parent, name = path[:i], path[i+1:]
-		}
-		if _, near, _ := reference.Find(keys, parent); len(near) > 0 {
-			return fmt.Errorf("%q is no key: %s has no %q, want one of %s", path, orFile(parent), name, names(near))
-		}
-		_, top, _ := reference.Find(keys, "")
-		return fmt.Errorf("%q is no key: want one of %s, or one below them", path, names(top))
-	}
-	if e.Format != command.Table {
-		list := below
-		if ok {
-			list = append([]reference.Key{key}, below...)
-		}
-		text, err := json.Marshal(list)
-		if err != nil {
-			return err
-		}
-		return e.Raw(text)
-	}
-	if ok {
-		_, _ = fmt.Fprintf(e.Out, "%s: %s", key.Path, key.Allowed)
-		if !key.Holds {
-			_, _ = fmt.Fprintf(e.Out, "\ndefault: %s", key.Default)
-		}
-		_, _ = fmt.Fprintf(e.Out, "\n\n%s\n", ansi.Wordwrap(strings.Join(strings.Fields(key.Description), " "), 100, ""))
-	}
-	if len(below) == 0 {
-		return nil
-	}
-	if ok {
-		_, _ = fmt.Fprintln(e.Out)
-	}
-	return e.Tabs(func(w io.Writer) {
-		row(w, "KEY", "DEFAULT", "ALLOWED")
-		for _, k := range below {
-			value := k.Default
-			if k.Holds {
-				value = ""
-			}
-			row(w, k.Path, value, k.Allowed)
-		}
-	})
-}
-
-func orFile(path string) string {
-	if path == "" {
-		return "the fabric file"
-	}
-	return path
-}
-
-// names lists keys by the last parts of their paths.
-func names(keys []reference.Key) string {
-	var list []string
-	for _, k := range keys {
-		list = append(list, k.Path[strings.LastIndexByte(k.Path, '.')+1:])
-	}
-	return strings.Join(list, ", ")
+	return command.Explain(e.Output, keys, path, "the fabric file")
 }

@@ -1,9 +1,13 @@
 package yamlnode
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -17,6 +21,8 @@ type Key struct {
 	Default  string // empty where there is none, or a Computed one
 	Required bool   // in the mapping that has it
 	Computed bool   // the default follows from other keys
+	Needed   bool   // required wherever it is asked for
+	When     string // what other keys must be for this one to be asked for; empty for anything
 	Holds    bool   // other keys, as a mapping or a list of them
 	Schema   Schema // of its value
 }
@@ -25,6 +31,100 @@ type Key struct {
 type described struct {
 	keys               []Key
 	required, computed map[string]bool // by path
+
+	// Of AllKeys.
+	all     bool
+	given   bool                // Has is true
+	run     int                 // of read
+	chosen  map[string]string   // what keys are in this run, by path
+	todo    []map[string]string // of runs to come
+	choices map[string][]string // all words of a key
+	asked   map[string][]run    // the runs that ask for a key
+	needs   map[string]int      // the runs that need a key
+	last    map[string]int      // the last of them
+}
+
+// run is what the keys are that have words to choose from.
+type run struct {
+	number int
+	words  map[string]string
+}
+
+// AllKeys is Keys for a function that asks for keys by what others are. It calls read with each word of each OneOf, and both with Has
+// true and with Has false.
+func AllKeys(read func(*Doc)) []Key {
+	s := &described{required: map[string]bool{}, computed: map[string]bool{}, all: true, todo: []map[string]string{{}},
+		choices: map[string][]string{}, asked: map[string][]run{}, needs: map[string]int{}, last: map[string]int{}}
+	for len(s.todo) > 0 {
+		words := s.todo[0]
+		s.todo = s.todo[1:]
+		for _, s.given = range []bool{false, true} {
+			s.run++
+			s.chosen = maps.Clone(words)
+			read(&Doc{root: &yaml.Node{Kind: yaml.MappingNode}, lines: Lines{}, described: s})
+		}
+	}
+	for i := range s.keys {
+		k := &s.keys[i]
+		above := k.Path[:max(strings.LastIndexByte(k.Path, '.'), 0)]
+		need := s.needs[k.Path]
+		k.Required, k.Needed = need > 0 && (above == "" || need == len(s.asked[strings.TrimSuffix(above, "[]")])), need > 0 && need >= len(s.asked[k.Path])
+		if k.Computed = k.Computed || s.computed[k.Path]; k.Needed || k.Computed {
+			k.Default, k.Schema.Default = "", nil
+		}
+		k.When = s.when(k.Path)
+	}
+	return s.keys
+}
+
+// choose returns the word that a key is in this run.
+func (s *described) choose(path, def string, words []string) string {
+	if s.choices[path] == nil {
+		s.choices[path] = words
+		for _, w := range words {
+			with := maps.Clone(s.chosen)
+			with[path] = w
+			s.todo = append(s.todo, with)
+		}
+	}
+	if _, ok := s.chosen[path]; !ok {
+		s.chosen[path] = cmp.Or(def, words[0])
+	}
+	return s.chosen[path]
+}
+
+// when says with which words of the keys beside and above it a key is asked for.
+func (s *described) when(path string) string {
+	var parts []string
+	for _, of := range slices.Sorted(maps.Keys(s.choices)) {
+		end := strings.LastIndexByte(of, '.') + 1
+		if !strings.HasPrefix(path, of[:end]) || path == of || s.needs[of] == 0 {
+			continue
+		}
+		with := map[string]bool{}
+		for _, r := range s.asked[path] {
+			if w := r.words[of]; w != "" {
+				with[w] = true
+			}
+		}
+		if len(with) > 0 && len(with) < len(s.choices[of]) {
+			parts = append(parts, of[end:]+" is "+strings.Join(slices.Sorted(maps.Keys(with)), ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// join adds what a key may be elsewhere.
+func (k *Key) join(o Key) {
+	if !strings.Contains(k.Allowed, o.Allowed) {
+		k.Allowed += ", or " + o.Allowed
+	}
+	if !reflect.DeepEqual(k.Schema.Type, o.Schema.Type) {
+		k.Schema = Schema{}
+	} else if k.Schema.Minimum != o.Schema.Minimum || k.Schema.Maximum != o.Schema.Maximum {
+		k.Schema.Minimum, k.Schema.Maximum = nil, nil
+	}
+	k.Holds, k.Computed = k.Holds || o.Holds, k.Computed || o.Computed || k.Default != o.Default
 }
 
 // Keys returns all keys that a function of a document's mapping asks for. It calls read with an
@@ -43,6 +143,15 @@ func Keys(read func(*Doc)) []Key {
 }
 
 func (s *described) add(k Key) {
+	if s.all {
+		if list := s.asked[k.Path]; len(list) == 0 || list[len(list)-1].number != s.run {
+			s.asked[k.Path] = append(list, run{s.run, s.chosen})
+		}
+		if i := slices.IndexFunc(s.keys, func(o Key) bool { return o.Path == k.Path }); i >= 0 {
+			s.keys[i].join(k)
+			return
+		}
+	}
 	if !slices.ContainsFunc(s.keys, func(o Key) bool { return o.Path == k.Path }) {
 		s.keys = append(s.keys, k)
 	}
@@ -71,7 +180,9 @@ func describe[T any](m *Map, key string, def T, k kind[T]) {
 		text = strconv.FormatInt(int64(amount), 10) + "B" // which is exact
 	}
 	var none T
-	if _, err := k.parse(text); err != nil {
+	if _, err := k.parse(text); text == "NaN" {
+		d.Default = ""
+	} else if err != nil {
 		d.Computed = text != fmt.Sprint(none) // a mark, which the function replaces
 	} else if d.Default = text; text != "" {
 		d.Schema.Default = text

@@ -63,7 +63,25 @@ func (m *Map) Node(key string) *yaml.Node {
 }
 
 // Has reports whether a key is there.
-func (m *Map) Has(key string) bool { return m.Node(key) != nil }
+func (m *Map) Has(key string) bool {
+	return m.Node(key) != nil || m.d.described != nil && m.d.described.given
+}
+
+// IsList reports whether a key is there and a list.
+func (m *Map) IsList(key string) bool {
+	if n := m.Node(key); n != nil {
+		return n.Kind == yaml.SequenceNode
+	}
+	return m.Has(key)
+}
+
+// Patch returns the node of a mapping to put over a document, nil when it is missing.
+func (m *Map) Patch(key string) *yaml.Node {
+	if m.d.described != nil {
+		m.d.described.add(Key{Path: m.join(key), Allowed: "a mapping with keys of the file", Schema: Schema{Type: "object"}})
+	}
+	return m.Node(key)
+}
 
 // Fault adds a fault at a key, or at the mapping when the key is missing or empty.
 func (m *Map) Fault(key, format string, args ...any) {
@@ -99,8 +117,11 @@ func (m *Map) done() {
 // Need reports keys that are missing.
 func (m *Map) Need(keys ...string) {
 	for _, k := range keys {
-		if m.d.described != nil {
-			m.d.described.required[m.join(k)] = true
+		if s, path := m.d.described, m.join(k); s != nil {
+			if s.required[path] = true; s.all && s.last[path] != s.run {
+				s.last[path] = s.run
+				s.needs[path]++
+			}
 		} else if m.values != nil && !m.Has(k) {
 			m.Fault(k, "is missing")
 		}
@@ -163,6 +184,9 @@ func List[T any](m *Map, key string, read func(*Map) T) (list []T) {
 // Entries calls read for each key of a mapping of mappings, in the file's order.
 func (m *Map) Entries(key string, read func(name string, e *Map)) {
 	m.Sub(key, func(sub *Map) {
+		if sub.d.described != nil {
+			read("*", sub.holds("*", sub.join("*"), "a mapping", Object()))
+		}
 		for i := 0; i+1 < len(sub.n.Content) && sub.values != nil; i += 2 {
 			name := sub.n.Content[i].Value
 			sub.Sub(name, func(e *Map) { read(name, e) })

@@ -106,9 +106,13 @@ func (m *Map) Texts(key string) []string {
 
 // OneOf returns a word out of a list.
 func (m *Map) OneOf(key, def string, allowed ...string) string {
-	return scalar(m, key, def, kind[string]{"one of " + strings.Join(allowed, ", "), Schema{Enum: allowed}, func(s string) (string, error) {
+	v := scalar(m, key, def, kind[string]{"one of " + strings.Join(allowed, ", "), Schema{Enum: allowed}, func(s string) (string, error) {
 		return check(s, slices.Contains(allowed, s))
 	}})
+	if s := m.d.described; s != nil && s.all {
+		return s.choose(m.join(key), def, allowed)
+	}
+	return v
 }
 
 // Bool returns true or false.

@@ -17,7 +17,7 @@ type Schema struct {
 	Items       *Schema            `json:"items,omitempty"`
 	Properties  map[string]*Schema `json:"properties,omitempty"`
 	Required    []string           `json:"required,omitempty"`
-	More        *bool              `json:"additionalProperties,omitempty"`
+	More        any                `json:"additionalProperties,omitempty"`
 }
 
 // Object returns the schema of a mapping that has no other keys than its properties.
@@ -37,7 +37,14 @@ func (s *Schema) Put(keys []Key) {
 	for _, k := range keys {
 		own, end := k.Schema, max(strings.LastIndexByte(k.Path, '.'), 0)
 		parent, name := at[k.Path[:end]], strings.TrimPrefix(k.Path[end:], ".")
-		parent.Properties[name] = &own
+		if parent == nil {
+			continue // below a key that may be a mapping or something else
+		}
+		if name == "*" {
+			parent.More = &own
+		} else if parent.Properties != nil {
+			parent.Properties[name] = &own
+		}
 		if k.Required {
 			parent.Required = append(parent.Required, name)
 		}

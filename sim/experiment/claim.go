@@ -113,6 +113,7 @@ func (c *Claim) directed() bool { return math.IsNaN(c.paper) || !math.IsNaN(c.th
 
 func (f *File) decodeClaim(m *yamlnode.Map) Claim {
 	m.Need("name", "measure")
+	m.Computed("source")
 	c := Claim{Name: m.Text("name", ""), Why: m.Text("why", ""), of: f.references(m, reference{}, ""), trend: m.Bool("trend", false)}
 	if f.Figure != nil {
 		c.Source = m.Text("source", "Figure "+f.Figure.Number)
@@ -152,10 +153,7 @@ func (c *Claim) key() string {
 
 // optional reads a number that may be missing, then NaN.
 func optional(m *yamlnode.Map, key string) float64 {
-	if !m.Has(key) {
-		return math.NaN()
-	}
-	return m.Float(key, 0, -1e15, 1e15)
+	return m.Float(key, math.NaN(), -1e15, 1e15)
 }
 
 // references reads a measure of a variant, or of all variants along a line of a sweep. A name

@@ -108,7 +108,7 @@ func parse(file string, text []byte, full bool) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	root := d.Root()
-	patch := root.Node("full")
+	patch := root.Patch("full")
 	f.HasFull = patch != nil
 	if full && patch != nil {
 		d = d.Overlay(patch)
@@ -116,6 +116,16 @@ func parse(file string, text []byte, full bool) (*File, error) {
 	} else if full {
 		return nil, fmt.Errorf("%s has no section full: it is at the paper's scale, or the paper has none", file)
 	}
+	f.decode(d, root)
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// decode reads the keys of an experiment. Where the fabric of a variant is wrong, it leaves out what names parts of the variants.
+func (f *File) decode(d *yamlnode.Doc, root *yamlnode.Map) {
+	root.Computed("name", "title")
 	f.Name = root.Text("name", f.Name)
 	if f.Name == "" || strings.ContainsAny(f.Name, "/\\ \t\n") || strings.HasPrefix(f.Name, ".") {
 		root.Fault("name", "is %q, want a word that can name a directory", f.Name)
@@ -141,16 +151,12 @@ func parse(file string, text []byte, full bool) (*File, error) {
 		whole = whole && p.Graph != nil
 	}
 	if !whole {
-		return nil, d.Err() // what follows names what the plans have
+		return
 	}
 	f.checkGaps(root)
 	root.Text("notes", "") // for the reader of the file
 	f.decodeClaims(root)
 	f.decodePictures(root)
-	if err := d.Err(); err != nil {
-		return nil, err
-	}
-	return f, nil
 }
 
 // variant is what is put over a file, patch by patch, to make one of its plans.
@@ -204,7 +210,7 @@ func (f *File) points(m *yamlnode.Map, key string) (list []variant) {
 		if v.line == "" && math.IsNaN(v.x) {
 			v.line = v.name
 		}
-		if set := m.Node("set"); set != nil {
+		if set := m.Patch("set"); set != nil {
 			v.sets = []*yaml.Node{set}
 			list = append(list, v)
 		}

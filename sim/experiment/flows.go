@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/sim"
 	"github.com/headgate/headgate/sim/workload"
@@ -113,6 +111,7 @@ func (d *flowDecoder) bySize(m *yamlnode.Map, p *workload.Pattern) (split string
 		m.Need("ranks")
 		def := *p
 		m.Each("ranks", func(m *yamlnode.Map) {
+			m.Computed("class", "weight", "group", "precedence", "paced", "law")
 			p.Ranks = append(p.Ranks, d.pattern(m, def, d.plan.Groups[def.Group]))
 		})
 		if split = m.OneOf("split", "", "flows", "bytes"); split == "" {
@@ -273,7 +272,11 @@ func (d *flowDecoder) permutation(m *yamlnode.Map, pat workload.Pattern, start t
 		})
 		return
 	}
-	by := m.Int("by", len(hosts)/2, 1, max(len(hosts)-1, 1))
+	m.Computed("by")
+	by := m.Int("by", len(hosts)/2, 1, maxHosts)
+	if by >= len(hosts) {
+		m.Fault("by", "is %d, want less than the number of hosts, %d", by, len(hosts))
+	}
 	d.add(func(rng *rand.Rand, _ *workload.Chain) ([]sim.FlowSpec, error) {
 		return pat.Shift(rng, hosts, by, size, start)
 	})
@@ -302,7 +305,11 @@ func (d *flowDecoder) splitBy(p *workload.Pattern, s *workload.Sizes, flows int)
 func (d *flowDecoder) sizes(m *yamlnode.Map) *workload.Sizes {
 	name := m.Text("sizes", "")
 	size := m.Bytes("size", 0, 1, maxBytes)
+	between := yamlnode.Scalar(m, "between", everySize, "a range such as 0-100KB, 100KB-1MB or 1MB-", parseSizes)
 	switch {
+	case size > 0 && between != everySize:
+		m.Fault("between", "is given beside size, want sizes, or size alone")
+		return workload.Constant(1)
 	case (name == "") == (size == 0):
 		m.Fault("", "want either sizes or size")
 		return workload.Constant(1)
@@ -326,11 +333,10 @@ func (d *flowDecoder) sizes(m *yamlnode.Map) *workload.Sizes {
 		m.Fault("sizes", "%v", err)
 		return workload.Constant(1)
 	}
-	if !m.Has("between") {
+	if between == everySize {
 		return s
 	}
-	r := yamlnode.Scalar(m, "between", everySize, "a range such as 0-100KB, 100KB-1MB or 1MB-", parseSizes)
-	if s = s.Between(r.low, r.high); s == nil {
+	if s = s.Between(between.low, between.high); s == nil {
 		m.Fault("between", "has none of the sizes of %s", name)
 		return workload.Constant(1)
 	}
@@ -373,10 +379,11 @@ func (d *flowDecoder) coflows(m *yamlnode.Map, pat workload.Pattern, start time)
 		Whole: m.OneOf("size_of", "flow", "flow", "coflow") == "coflow",
 		Gap:   m.Time("every", units.Second, 1, maxTime), Start: start, End: m.Time("stop", start+1, 1, maxTime),
 	}
-	switch {
-	case m.Has("load") == m.Has("every"):
+	m.Computed("load")
+	if m.Has("load") == m.Has("every") {
 		m.Fault("", "want either load or every, the mean time between coflows")
-	case m.Has("load"):
+	}
+	if m.Has("load") {
 		rate, factor := d.wire(s.Hosts)
 		s.Gap = s.GapOf(m.Float("load", 0.5, 1e-6, 1), rate, factor)
 	}
@@ -404,8 +411,10 @@ func (d *flowDecoder) wire(hosts []int) (rate units.Rate, factor float64) {
 
 // counts reads a number, or a list of which each is as likely.
 func counts(m *yamlnode.Map, key string) []int {
-	if n := m.Node(key); n != nil && n.Kind == yaml.SequenceNode {
-		return m.Ints(key, 1, 1<<16)
+	if m.IsList(key) {
+		if list := m.Ints(key, 1, 1<<16); len(list) > 0 {
+			return list
+		}
 	}
 	return []int{m.Int(key, 1, 1, 1<<16)}
 }

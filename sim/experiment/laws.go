@@ -62,15 +62,15 @@ func readParams(m *yamlnode.Map, k *registry.Kind) map[string]string {
 	for _, p := range k.Params() {
 		if group, key, ok := strings.Cut(p.Name, "."); ok {
 			nested[group] = append(nested[group], key)
-		} else if m.Has(p.Name) {
-			given[p.Name] = m.Text(p.Name, "")
+		} else if v := m.Text(p.Name, ""); m.Has(p.Name) {
+			given[p.Name] = v
 		}
 	}
 	for group, keys := range nested {
 		m.Sub(group, func(m *yamlnode.Map) {
 			for _, key := range keys {
-				if m.Has(key) {
-					given[group+"."+key] = m.Text(key, "")
+				if v := m.Text(key, ""); m.Has(key) {
+					given[group+"."+key] = v
 				}
 			}
 		})

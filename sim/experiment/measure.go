@@ -79,6 +79,7 @@ var stats = []string{"mean", "min", "p1", "p5", "p25", "p50", "p75", "p95", "p99
 
 func (p *Plan) decodeMeasure(m *yamlnode.Map) Measure {
 	m.Need("name", "what")
+	m.Computed("to", "every")
 	me := Measure{Name: m.Text("name", ""), Paper: m.Text("paper", ""), group: -1, port: -1, class: -1, to: p.Until, stat: "max"}
 	what := m.OneOf("what", "", slices.Sorted(maps.Keys(meters))...)
 	me.meter = meters[what]

@@ -116,6 +116,7 @@ func (p *Plan) decodeFlows(root *yamlnode.Map, own map[string]lawOf) {
 
 func (p *Plan) decodeRun(m *yamlnode.Map) {
 	m.Need("until")
+	m.Computed("interval")
 	p.Until = m.Time("until", 0, units.Nanosecond, maxTime)
 	p.ToEnd = m.Bool("stop_when_done", false)
 	p.Interval = m.Time("interval", p.Until/200, units.Nanosecond, maxTime)
@@ -137,6 +138,7 @@ func (p *Plan) decodeOutputs(root *yamlnode.Map) {
 	}
 	root.Each("queues", func(m *yamlnode.Map) {
 		m.Need("from", "to")
+		m.Computed("name")
 		port := p.linkEnds(m)
 		q := queueRef{from: port.from, to: port.to, class: m.Int("class", 0, 0, sim.NumClasses-1)}
 		q.name = m.Text("name", m.Text("from", "")+"→"+m.Text("to", ""))

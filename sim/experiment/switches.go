@@ -35,6 +35,7 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 		return nil
 	}
 	m.Need("size")
+	m.Computed("mtu")
 	c := headroom.Config{
 		Policy: headroom.Kind(kind), Lossless: 0x7F,
 		MTU: m.Bytes("mtu", max(1500, payload+100), 64, 65535), Private: m.Bytes("private", 0, 0, maxBytes),
@@ -65,6 +66,7 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 		m.Node("ports")
 	} else {
 		m.Each("switches", func(m *yamlnode.Map) {
+			m.Computed("size", "headroom", "threshold", "alpha")
 			own := c
 			ofSwitch(m, &own, "")
 			for _, n := range p.switches(m) {
@@ -135,6 +137,7 @@ func ofSwitch(m *yamlnode.Map, c *headroom.Config, alpha string) {
 // each port's rate by the paper's rules, the weights scaled with it. Weights that the
 // analyses find unstable are taken: finding out is what a simulator is for.
 func decodePACC(m *yamlnode.Map, c *sim.Config) {
+	m.Computed("beta1", "beta2", "threshold", "burst", "filter_weight", "cnp_gap", "max_flows")
 	class := uint8(m.Int("class", 0, 0, sim.NumClasses-1))
 	interval := m.Time("interval", cnpgen.PaperInterval, units.Microsecond, units.Second)
 	var sets []func(*cnpgen.Params) // of the keys that are there

@@ -12,12 +12,15 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
+// maxHosts bounds a fabric.
+const maxHosts = 1 << 18
+
 // decodeTopology returns nil after reporting what is wrong.
 func decodeTopology(m *yamlnode.Map) *topo.Graph {
 	m.Need("kind")
 	var g *topo.Graph
 	var err error
-	const most = 1 << 18
+	const most = maxHosts
 	switch m.OneOf("kind", "", "star", "dumbbell", "leaf-spine", "fat-tree", "clos", "custom", "file") {
 	case "star":
 		m.Need("hosts")
@@ -46,6 +49,7 @@ func decodeTopology(m *yamlnode.Map) *topo.Graph {
 		})
 	case "custom":
 		if g = custom(m); g == nil {
+			fail(m, nil)
 			m.AllowUnknown()
 			return nil
 		}
@@ -60,6 +64,7 @@ func decodeTopology(m *yamlnode.Map) *topo.Graph {
 		}
 		if err != nil {
 			m.Fault("file", "%s: %v", name, err)
+			fail(m, nil)
 			return nil
 		}
 	default:
@@ -72,6 +77,7 @@ func decodeTopology(m *yamlnode.Map) *topo.Graph {
 	}
 	if err != nil {
 		m.Fault("", "%v", err)
+		fail(m, nil)
 		return nil
 	}
 	return g
@@ -98,10 +104,15 @@ func line(m *yamlnode.Map, key string, def *topo.Line) topo.Line {
 	return l
 }
 
-// fail reads "failed: [{a: leaf0, b: spine1}]".
+// fail reads "failed: [{a: leaf0, b: spine1}]". Without a fabric, which is wrong, it only makes the keys known.
 func fail(m *yamlnode.Map, g *topo.Graph) {
 	m.Each("failed", func(f *yamlnode.Map) {
 		f.Need("a", "b")
+		if g == nil {
+			f.Text("a", "")
+			f.Text("b", "")
+			return
+		}
 		a, okA := g.Find(f.Text("a", ""))
 		b, okB := g.Find(f.Text("b", ""))
 		l, ok := g.LinkBetween(a, b)

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/keydoc"
 )
 
 // begin is how the comment of a section's type begins.
@@ -23,7 +24,7 @@ var begin = regexp.MustCompile(`^Config is the section \w+(: (it )?|, |\. ?|$)`)
 const tagged = "key"
 
 // descriptions returns the comment of each key by its path without brackets, and what is missing.
-func descriptions(keys []Key) (texts map[string]string, faults []error) {
+func descriptions(keys []keydoc.Key) (texts map[string]string, faults []error) {
 	s := &sources{texts: map[string]map[string]map[string]string{}, names: map[string]string{}}
 	for _, k := range keys {
 		name := k.Path[strings.LastIndexByte(k.Path, '.')+1:]
@@ -32,7 +33,7 @@ func descriptions(keys []Key) (texts map[string]string, faults []error) {
 	top := s.sections()
 	texts = map[string]string{}
 	for _, k := range keys {
-		path := strings.Split(plain(k.Path), ".")
+		path := strings.Split(keydoc.Plain(k.Path), ".")
 		if len(path) > 2 && path[0] == "switches" && top[path[1]] != nil {
 			continue // as in the fabric's section
 		}
@@ -55,11 +56,11 @@ func descriptions(keys []Key) (texts map[string]string, faults []error) {
 		switch {
 		case text == "" && !k.Holds:
 			faults = append(faults, fmt.Errorf("%s: has no comment: want a field of the configuration's types that has its name, or a tag key with it", k.Path))
-		case k.Default == Computed && !strings.Contains(text, "efault"):
+		case k.Default == keydoc.Computed && !strings.Contains(text, "efault"):
 			faults = append(faults, fmt.Errorf("%s: has a default that follows from other keys: want a comment that says which", k.Path))
 		}
 		if text != "" {
-			texts[plain(k.Path)] = text
+			texts[keydoc.Plain(k.Path)] = text
 		}
 	}
 	return texts, faults
@@ -184,7 +185,7 @@ func commentsOf(g *ast.GenDecl, t *ast.TypeSpec) map[string]string {
 func line(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
 
 // draw writes the page.
-func draw(keys []Key) string {
+func draw(keys []keydoc.Key) string {
 	var b strings.Builder
 	b.WriteString("# Keys of the fabric file and of a policy\n" +
 		"\n" +
@@ -197,9 +198,9 @@ func draw(keys []Key) string {
 		"are at line rate; in the fabric they are multiplied by `scale`. Times of `controller` are wall-clock times. `[]` stands for each element of a list.\n" +
 		"\n")
 	for _, k := range keys {
-		parts := strings.Split(plain(k.Path), ".")
+		parts := strings.Split(keydoc.Plain(k.Path), ".")
 		if len(parts) > 2 && parts[0] == "switches" {
-			if _, _, section := Find(keys, parts[1]); section {
+			if _, _, section := keydoc.Find(keys, parts[1]); section {
 				continue // as in the fabric's section
 			}
 		}
@@ -210,16 +211,9 @@ func draw(keys []Key) string {
 			}
 			continue
 		}
-		fmt.Fprintf(&b, "- **%s**: %s", k.Path, k.Allowed)
-		if !k.Holds {
-			fmt.Fprintf(&b, "; default: %s", k.Default)
-		}
-		if k.Description != "" {
-			b.WriteString(". " + k.Description)
-		}
-		b.WriteByte('\n')
+		b.WriteString(k.Line())
 	}
-	return strings.ReplaceAll(b.String(), "default: required", "required")
+	return b.String()
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

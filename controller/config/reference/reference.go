@@ -12,26 +12,8 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/keydoc"
 	"github.com/headgate/headgate/internal/yamlnode"
-)
-
-// Key is one key of the fabric file, or of a policy.
-type Key struct {
-	Path        string `json:"key"` // such as links[].rate, or policy.grants[].who
-	Allowed     string `json:"allowed"`
-	Default     string `json:"default"` // Required, Computed, Told, None, or the value
-	Description string `json:"description,omitempty"`
-	Holds       bool   `json:"-"` // other keys
-
-	schema yamlnode.Schema
-}
-
-// What stands for a default that is no value.
-const (
-	Required = "required"
-	Computed = "follows from other keys"
-	None     = "none"
-	Told     = "see the description"
 )
 
 // Policy is before keys of a policy. The fabric file has no such key.
@@ -41,7 +23,7 @@ const Policy = "policy"
 var comments []byte
 
 // Keys returns all keys, each behind the one that holds it.
-func Keys() ([]Key, error) {
+func Keys() ([]keydoc.Key, error) {
 	var texts map[string]string
 	if err := json.Unmarshal(comments, &texts); err != nil {
 		return nil, err
@@ -51,68 +33,25 @@ func Keys() ([]Key, error) {
 		k.Path = Policy + "." + k.Path
 		read = append(read, k)
 	}
-	var list []Key
-	for _, k := range read {
-		text := texts[plain(k.Path)]
-		list = append(list, Key{Path: k.Path, Allowed: k.Allowed, Default: defaultOf(k, text), Description: text, Holds: k.Holds, schema: k.Schema})
-	}
+	list := keydoc.Of(read, func(k yamlnode.Key) string { return texts[keydoc.Plain(k.Path)] })
 	for i, k := range list {
 		rest, own := strings.CutPrefix(k.Path, "switches[].")
-		if of, _, section := Find(list, rest); own && section && strings.Contains(rest, ".") {
-			list[i].Default, list[i].Description, list[i].schema.Default = "that of "+rest, of.Description, nil
+		if of, _, section := keydoc.Find(list, rest); own && section && strings.Contains(rest, ".") {
+			list[i].Default, list[i].Description, list[i].Schema.Default = "that of "+rest, of.Description, nil
 		}
 	}
 	return list, nil
 }
 
-func defaultOf(k yamlnode.Key, text string) string {
-	switch {
-	case k.Required:
-		return Required
-	case k.Computed:
-		return Computed
-	case k.Default == "" && strings.Contains(text, "efault"):
-		return Told
-	case k.Default == "":
-		return None
-	}
-	return k.Default
-}
-
-// Find returns a key, and those directly below it; false when there is none. Brackets of lists may be
-// left out.
-func Find(keys []Key, path string) (found Key, below []Key, ok bool) {
-	path = plain(path)
-	for _, k := range keys {
-		switch rest, under := strings.CutPrefix(plain(k.Path), path+"."); {
-		case plain(k.Path) == path:
-			found, ok = k, true
-		case under && !strings.Contains(rest, "."), path == "" && !strings.Contains(k.Path, "."):
-			below = append(below, k)
-		}
-	}
-	return found, below, ok
-}
-
 // Schema returns a JSON schema of the fabric file for "", of a policy for Policy.
-func Schema(keys []Key, of string) yamlnode.Schema {
-	var own []yamlnode.Key
+func Schema(keys []keydoc.Key, of string) yamlnode.Schema {
+	var own []keydoc.Key
 	for _, k := range keys {
 		path, below := strings.CutPrefix(k.Path, Policy+".")
-		if below != (of == Policy) || k.Path == Policy {
-			continue
+		if below == (of == Policy) && k.Path != Policy {
+			k.Path = path
+			own = append(own, k)
 		}
-		k.schema.Description = k.Description
-		if !k.Holds {
-			k.schema.Description += " Allowed: " + k.Allowed + ". Default: " + k.Default + "."
-		}
-		own = append(own, yamlnode.Key{Path: path, Required: k.Default == Required, Schema: k.schema})
 	}
-	s := yamlnode.Object()
-	s.Version = "https://json-schema.org/draft/2020-12/schema"
-	s.Put(own)
-	return s
+	return keydoc.Schema(own)
 }
-
-// plain returns a path without brackets.
-func plain(path string) string { return strings.ReplaceAll(path, "[]", "") }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/internal/keydoc"
 )
 
 var update = flag.Bool("update", false, "rewrite keys.json and docs/reference/keys.md")
@@ -25,7 +27,7 @@ func TestCommitted(t *testing.T) {
 		t.Error(f)
 	}
 	for i, k := range keys {
-		keys[i].Description = texts[plain(k.Path)] // which keys.json may not have yet
+		keys[i].Description = texts[keydoc.Plain(k.Path)] // which keys.json may not have yet
 	}
 	for name, text := range map[string]string{
 		"keys.json": encode(t, texts), docs + "keys.md": draw(keys),
@@ -84,9 +86,9 @@ func TestSchema(t *testing.T) {
 
 // A key without a comment, and a computed default that the comment is silent about, are faults.
 func TestDescribedBites(t *testing.T) {
-	_, faults := descriptions([]Key{
+	_, faults := descriptions([]keydoc.Key{
 		{Path: "scale"}, {Path: "colour"}, {Path: "links[].colour"}, {Path: "soze.colour"}, {Path: "nothing", Holds: true},
-		{Path: "switches[].device_id", Default: Computed},
+		{Path: "switches[].device_id", Default: keydoc.Computed},
 	})
 	if got, want := fmt.Sprint(faults), "[colour links[].colour soze.colour switches[].device_id]"; firstWords(faults) != want {
 		t.Errorf("%s, want %s", got, want)
@@ -107,33 +109,33 @@ func TestKeys(t *testing.T) {
 	if err != nil || len(keys) < 100 {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}
-	for _, want := range []Key{
-		{Path: "name", Default: Required, Allowed: "a word"},
+	for _, want := range []keydoc.Key{
+		{Path: "name", Default: keydoc.Required, Allowed: "a word"},
 		{Path: "scale", Default: "1", Allowed: "an integer from 1 to 1000000"},
 		{Path: "controller.poll_interval", Default: "100ms", Allowed: "a time, off, or 1ms to 3600s"},
-		{Path: "controller.probe_timeout", Default: Computed, Allowed: "a time"},
-		{Path: "controller.state", Default: None, Allowed: "a text"},
-		{Path: "controller.cluster.members[].raft", Default: None, Allowed: "host:port"},
-		{Path: "switches[].cpu_port", Default: Computed},
+		{Path: "controller.probe_timeout", Default: keydoc.Computed, Allowed: "a time"},
+		{Path: "controller.state", Default: keydoc.None, Allowed: "a text"},
+		{Path: "controller.cluster.members[].raft", Default: keydoc.None, Allowed: "host:port"},
+		{Path: "switches[].cpu_port", Default: keydoc.Computed},
 		{Path: "switches[].target", Default: "bmv2", Allowed: "one of bmv2, embedded"},
-		{Path: "soze.shift", Default: Computed, Allowed: "an integer from 0"},
-		{Path: "buffer.lossless", Default: None, Allowed: "a list, of each an integer from 0 to 7"},
-		{Path: "buffer.watchdog.storm", Default: Computed},
-		{Path: "prioplus.base_rtt", Default: Required},
-		{Path: "qos.classes[].queue", Default: Computed},
-		{Path: "policy.grants[].who", Default: Required, Allowed: "spiffe://"},
-		{Path: "policy.grants[].role", Default: Required, Allowed: "one of viewer"},
+		{Path: "soze.shift", Default: keydoc.Computed, Allowed: "an integer from 0"},
+		{Path: "buffer.lossless", Default: keydoc.None, Allowed: "a list, of each an integer from 0 to 7"},
+		{Path: "buffer.watchdog.storm", Default: keydoc.Computed},
+		{Path: "prioplus.base_rtt", Default: keydoc.Required},
+		{Path: "qos.classes[].queue", Default: keydoc.Computed},
+		{Path: "policy.grants[].who", Default: keydoc.Required, Allowed: "spiffe://"},
+		{Path: "policy.grants[].role", Default: keydoc.Required, Allowed: "one of viewer"},
 		{Path: "policy.limits.rate", Default: "2000"},
 		{Path: "policy.oidc.claim", Default: "sub"},
 		{Path: "switches[].buffer.dsh.window", Default: "that of buffer.dsh.window", Allowed: "a time"},
 	} {
-		got, _, ok := Find(keys, want.Path)
+		got, _, ok := keydoc.Find(keys, want.Path)
 		if !ok || got.Default != want.Default || !strings.HasPrefix(got.Allowed, want.Allowed) || got.Description == "" {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
 	for path, want := range map[string]int{"source_check": 1, "links": 5, "controller.cluster.tls": 3, "scale": 0, "policy.oidc": 4, "nothing": 0} {
-		if _, below, _ := Find(keys, path); len(below) != want {
+		if _, below, _ := keydoc.Find(keys, path); len(below) != want {
 			t.Errorf("%s: %d keys below, want %d", path, len(below), want)
 		}
 	}
