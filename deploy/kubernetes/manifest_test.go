@@ -59,7 +59,7 @@ func TestManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, deployments := map[string]bool{}, 0
+	claims, deployments, services := map[string]bool{}, 0, 0
 	for _, o := range list {
 		if c, ok := o.(*corev1.PersistentVolumeClaim); ok {
 			claims[c.Name] = true
@@ -76,6 +76,21 @@ func TestManifest(t *testing.T) {
 			t.Errorf("the selector %v does not select the pods, %v: %v", d.Spec.Selector, d.Spec.Template.Labels, err)
 		}
 		pod := d.Spec.Template.Spec
+		for _, o := range list {
+			s, ok := o.(*corev1.Service)
+			if !ok {
+				continue
+			}
+			services++
+			if !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(d.Spec.Template.Labels)) {
+				t.Errorf("service %s: the selector %v does not select the pods, %v", s.Name, s.Spec.Selector, d.Spec.Template.Labels)
+			}
+			for _, p := range s.Spec.Ports {
+				if !slices.ContainsFunc(pod.Containers[0].Ports, func(q corev1.ContainerPort) bool { return q.Name == p.TargetPort.StrVal && q.ContainerPort == p.Port }) {
+					t.Errorf("service %s: the port %s leads to none of the pod's", s.Name, p.Name)
+				}
+			}
+		}
 		for _, v := range pod.Volumes {
 			if c := v.PersistentVolumeClaim; c != nil && !claims[c.ClaimName] {
 				t.Errorf("volume %s: there is no claim %s", v.Name, c.ClaimName)
@@ -94,8 +109,8 @@ func TestManifest(t *testing.T) {
 			}
 		}
 	}
-	if len(list) != 2 || deployments != 1 {
-		t.Errorf("%d objects, %d deployments", len(list), deployments)
+	if len(list) != 3 || deployments != 1 || services != 1 {
+		t.Errorf("%d objects, %d deployments, %d services", len(list), deployments, services)
 	}
 }
 
