@@ -2,18 +2,18 @@ package port
 
 import "context"
 
-// batchFrames and batchBytes bound a batch of an interface. It is large enough to spread the cost of passing it on,
-// and small enough to stay in a core's cache.
+// batchFrames and batchBytes bound a batch of an interface. It is large enough to spread the cost
+// of passing a batch on, and small enough to stay in a core's cache.
 const (
 	batchFrames = 96
 	batchBytes  = 64 << 10
 )
 
 // batches is the number of batches of a source: one being filled, one being processed, and two
-// waiting between.
+// waiting in between.
 const batches = 4
 
-// Frame is a frame that came in on a port.
+// Frame is a frame that arrived on a port.
 type Frame struct {
 	Port uint32
 	Data []byte
@@ -26,12 +26,13 @@ type Batch struct {
 	pool   pool
 }
 
-// NewBatch returns an empty batch of at most so many frames and bytes that belongs to no source.
+// NewBatch returns an empty batch for at most the given numbers of frames and bytes. It belongs to
+// no source.
 func NewBatch(frames, bytes int) *Batch {
 	return &Batch{Frames: make([]Frame, 0, frames), slab: make([]byte, 0, bytes), pool: make(pool, 1)}
 }
 
-// Add copies a frame into the batch; false when it is full.
+// Add copies a frame into the batch. It returns false if the batch is full.
 func (b *Batch) Add(port uint32, data []byte) bool {
 	frame := b.reserve(port, len(data))
 	if frame == nil {
@@ -41,7 +42,8 @@ func (b *Batch) Add(port uint32, data []byte) bool {
 	return true
 }
 
-// reserve adds a frame of n bytes to be filled in; nil when the batch is full.
+// reserve adds a frame of n bytes and returns its bytes, to be filled in. It returns nil if the
+// batch is full.
 func (b *Batch) reserve(port uint32, n int) []byte {
 	if len(b.Frames) == cap(b.Frames) {
 		return nil
@@ -50,7 +52,7 @@ func (b *Batch) reserve(port uint32, n int) []byte {
 		if len(b.Frames) > 0 {
 			return nil
 		}
-		b.slab = make([]byte, 0, n) // a single frame that exceeds the batch's bytes
+		b.slab = make([]byte, 0, n) // a single frame may exceed the batch's bytes
 	}
 	start := len(b.slab)
 	b.slab = b.slab[:start+n]
@@ -65,7 +67,7 @@ func (b *Batch) Release() {
 	b.pool <- b
 }
 
-// pool is a source's idle batches. When none is left the source waits, so a fast source cannot
+// pool holds a source's idle batches. If none is idle the source waits, so a fast source cannot
 // overrun the switch.
 type pool chan *Batch
 
@@ -79,7 +81,7 @@ func newPool(n, frames, bytes int) pool {
 	return p
 }
 
-// get returns an empty batch, nil when ctx ends first.
+// get returns an empty batch, or nil if ctx ends first.
 func (p pool) get(ctx context.Context) *Batch {
 	select {
 	case b := <-p:

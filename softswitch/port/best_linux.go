@@ -8,20 +8,20 @@ import (
 	"sync/atomic"
 )
 
-// bestPort is a network interface by AF_PACKET that also has AF_XDP sockets where it can, and uses
-// them as long as nothing else uses the interface. The XDP program passes to the kernel what it does
-// not take, so every frame comes in once, by one of the two. At the moment of a change some may pass
-// others.
+// bestPort is a network interface driven by AF_PACKET, and by AF_XDP too if the interface allows
+// it. It uses AF_XDP while no other program uses the interface. The XDP program passes frames that
+// it does not take to the kernel, so every frame arrives once, by one of the two. While the driver
+// changes, frames may overtake others.
 type bestPort struct {
 	*packetPort
-	xdp  *xdpPort    // nil when there is none
-	fast atomic.Bool // frames leave by AF_XDP; Choose writes it
-	none string      // why there is none
+	xdp  *xdpPort    // nil if the interface has no AF_XDP sockets
+	fast atomic.Bool // frames are sent by AF_XDP; Choose writes it
+	none string      // why xdp is nil
 }
 
-// OpenBest opens a network interface as a switch port by AF_PACKET, and by AF_XDP besides where it can,
-// which it uses while nothing else uses the interface and no VLAN tag can be lost. It needs what
-// OpenInterface needs.
+// OpenBest opens a network interface as a switch port by AF_PACKET, and by AF_XDP too if the
+// interface allows it. The port uses AF_XDP while no other program uses the interface and no VLAN
+// tag can be lost. OpenBest needs the same privileges as OpenInterface.
 func OpenBest(p Named, users *IfaceUsers) (Port, Source, error) {
 	slow, _, err := OpenInterface(p)
 	if err != nil {
@@ -98,7 +98,7 @@ func (q *bestPort) Flush() error {
 	return err
 }
 
-// OnOffload calls f once, whichever driver sees the frame.
+// OnOffload makes both drivers call f. f runs once, whichever driver sees the first such frame.
 func (q *bestPort) OnOffload(f func()) {
 	f = sync.OnceFunc(f)
 	q.packetPort.OnOffload(f)
@@ -107,7 +107,7 @@ func (q *bestPort) OnOffload(f func()) {
 	}
 }
 
-// Counters adds up what both lost.
+// Counters adds the losses of both drivers.
 func (q *bestPort) Counters() Counters {
 	c := q.packetPort.Counters()
 	if q.xdp != nil {

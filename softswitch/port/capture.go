@@ -17,7 +17,7 @@ const (
 	Out
 )
 
-// Capture writes the frames of ports to files DIR/NAME_in.pcap and DIR/NAME_out.pcap, as
+// Capture writes the frames of ports to the files DIR/NAME_in.pcap and DIR/NAME_out.pcap, as
 // BMv2's --pcap does. The switch's lock guards it.
 type Capture struct {
 	ports map[uint32]*[2]*pcapWriter
@@ -44,14 +44,14 @@ func NewCapture(dir string, ports []Named) (*Capture, error) {
 	return c, nil
 }
 
-// Named is a port number and its interface's name.
+// Named is a port's number and the name of its interface.
 type Named struct {
 	Number uint32
 	Name   string
 }
 
-// Frame records a frame; frames of ports without a file are ignored. The first error
-// stops the capture, and Flush and Close return it.
+// Frame records a frame. It ignores frames of ports without a file. The first error stops the
+// capture; Flush and Close return it.
 func (c *Capture) Frame(port uint32, d Direction, frame []byte, at time.Time) {
 	if pair := c.ports[port]; pair != nil && c.err == nil {
 		pair[d].stamp(at)
@@ -59,7 +59,7 @@ func (c *Capture) Frame(port uint32, d Direction, frame []byte, at time.Time) {
 	}
 }
 
-// Flush writes what was recorded to the files.
+// Flush writes the recorded frames to the files.
 func (c *Capture) Flush() error {
 	for _, pair := range c.ports {
 		for _, w := range pair {

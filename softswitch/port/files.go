@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Files are ports that read their frames from pcap files and write what they send to
-// others, as BMv2's --use-files does: interface X reads X_in.pcap and writes X_out.pcap.
-// The frames of all files are merged by timestamp and delivered as fast as the switch accepts them
+// Files are ports that read frames from pcap files and write the frames they send to other pcap
+// files, as BMv2's --use-files does: interface X reads X_in.pcap and writes X_out.pcap. The frames
+// of all files are merged by timestamp and delivered as fast as the switch accepts them
 // (pcap_file.cpp, PcapFilesReader without respectTiming).
 type Files struct {
 	readers []*pcapReader
@@ -16,11 +16,11 @@ type Files struct {
 	pool    pool
 }
 
-// fileFrames bounds a batch of frames from files, where nobody waits for the first of them: to wake
-// another goroutine for it takes as long as dozens of packets.
+// fileFrames bounds a batch of frames from files. It is large, because nobody waits for the first
+// frame, and because waking another goroutine for a batch takes as long as dozens of packets.
 const fileFrames = 2048
 
-// OpenFiles opens the files of ports. Run waits for the given time before it reads.
+// OpenFiles opens the files of ports. Run waits for the time wait before it reads.
 func OpenFiles(ports []Named, wait time.Duration) (*Files, map[uint32]Port, error) {
 	f := &Files{wait: wait, pool: newPool(batches, fileFrames, fileBuffer)}
 	out := map[uint32]Port{}
@@ -90,7 +90,7 @@ func (f *Files) Run(ctx context.Context, deliver func(*Batch)) (err error) {
 	return nil
 }
 
-// earliest returns the file whose frame comes next, nil when all have ended.
+// earliest returns the file whose frame is next, or nil if all files have ended.
 func (f *Files) earliest() (first *pcapReader) {
 	for _, r := range f.readers {
 		if !r.end && (first == nil || r.at < first.at) {
@@ -100,13 +100,13 @@ func (f *Files) earliest() (first *pcapReader) {
 	return first
 }
 
-// filePort writes what it is sent to a pcap file. Frames between two calls of Flush get
+// filePort writes the frames sent by a port to a pcap file. Frames between two calls of Flush get
 // one timestamp.
 type filePort struct {
 	counters
 	w     *pcapWriter
 	at    time.Time // zero until the first frame after Flush
-	begun time.Time // when the first frame that is not in the file yet was sent
+	begun time.Time // when the oldest frame that is not in the file yet was sent
 }
 
 func (p *filePort) Send(frame []byte) {
@@ -127,11 +127,12 @@ func (p *filePort) Flush() error {
 	return p.w.flush()
 }
 
-// fileDelay is how long frames may stay in memory, so that a file is written in large pieces.
+// fileDelay bounds the time for which frames stay in memory, so that a file is written in large
+// pieces.
 const fileDelay = 20 * time.Millisecond
 
-// FlushSoon begins to flush if the oldest frame has waited for fileDelay. A busy switch calls it in place of
-// most calls of Flush.
+// FlushSoon flushes if the oldest frame has waited for fileDelay. A busy switch calls it in place
+// of most calls of Flush.
 func (p *filePort) FlushSoon() error {
 	p.at = time.Time{}
 	if !p.begun.IsZero() && time.Since(p.begun) >= fileDelay {

@@ -11,17 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IfaceUsers tell what else uses the interfaces of a network namespace, which AF_XDP would take their frames
-// away from: that of the thread that opened them. One goroutine at a time may use them.
+// IfaceUsers finds the other users of a network namespace's interfaces, from which AF_XDP would
+// take frames away. The namespace is that of the thread that opened it. Only one goroutine at a
+// time may use it.
 type IfaceUsers struct {
 	netlink *netlink.Handle
 	packets *os.File // /proc/net/packet
 
-	links     map[int]string  // of each interface that something uses, what
-	peers     map[int]peer    // of each veth interface
-	tagged    map[int]string  // of each interface that may send frames with a VLAN tag beside them, why
-	listeners map[int]string  // of each interface, 0 for all of them
-	own       map[uint64]bool // inodes of the packet sockets of ports
+	links     map[int]string  // by interface, its user
+	peers     map[int]peer    // by veth interface
+	tagged    map[int]string  // by interface, why its frames may have VLAN tags outside of the frame
+	listeners map[int]string  // by interface, its packet sockets; 0 stands for all interfaces
+	own       map[uint64]bool // inodes of the ports' own packet sockets
 	text      bytes.Buffer
 }
 
@@ -31,7 +32,7 @@ type peer struct {
 	here  bool // in the same network namespace
 }
 
-// OpenIfaceUsers looks for users a first time.
+// OpenIfaceUsers looks for users for the first time.
 func OpenIfaceUsers() (*IfaceUsers, error) {
 	packets, err := os.Open("/proc/thread-self/net/packet")
 	if err != nil {
@@ -48,8 +49,8 @@ func OpenIfaceUsers() (*IfaceUsers, error) {
 	return u, nil
 }
 
-// Look looks again: for packet sockets, which no event tells of, and at all if there was an event
-// (LinkEvents).
+// Look looks for users again. It always reads the packet sockets, because no event reports them.
+// The rest it reads only if there was an event (LinkEvents).
 func (u *IfaceUsers) Look(event bool) error {
 	if event {
 		if err := u.look(); err != nil {
@@ -59,7 +60,7 @@ func (u *IfaceUsers) Look(event bool) error {
 	return u.listen()
 }
 
-// look lists interfaces above others, addresses and queueing disciplines.
+// look reads the interfaces above others, the addresses and the queueing disciplines.
 func (u *IfaceUsers) look() error {
 	u.links, u.peers, u.tagged = map[int]string{}, map[int]peer{}, map[int]string{}
 	links, err := u.netlink.LinkList()
@@ -84,7 +85,7 @@ func (u *IfaceUsers) look() error {
 		return err
 	}
 	for _, a := range addresses {
-		if !a.IP.IsLinkLocalUnicast() || a.IP.To4() != nil { // the kernel gives every interface one of IPv6
+		if !a.IP.IsLinkLocalUnicast() || a.IP.To4() != nil { // every interface has a link-local IPv6 address from the kernel
 			u.links[a.LinkIndex] = fmt.Sprintf("it has the address %v", a.IPNet)
 		}
 	}
@@ -93,14 +94,14 @@ func (u *IfaceUsers) look() error {
 		return err
 	}
 	for _, d := range disciplines {
-		if a := d.Attrs(); a.Handle != 0 { // those that the kernel chose have none
+		if a := d.Attrs(); a.Handle != 0 { // a queueing discipline of the kernel's choice has no handle
 			uses(a.LinkIndex, fmt.Sprintf("it has the queueing discipline %s", d.Type()))
 		}
 	}
 	return nil
 }
 
-// listen reads which packet sockets there are. Its lines are: address, references, type, protocol,
+// listen reads the list of packet sockets. The columns are: address, references, type, protocol,
 // interface, running, memory, user, inode.
 func (u *IfaceUsers) listen() error {
 	if _, err := u.packets.Seek(0, 0); err != nil {
@@ -114,8 +115,9 @@ func (u *IfaceUsers) listen() error {
 	return nil
 }
 
-// parseListeners returns, for each interface that packet sockets other than own ones receive from, a
-// sentence that says so; 0 stands for all interfaces. It ignores lines that it does not understand.
+// parseListeners returns, for each interface from which packet sockets other than own ones
+// receive, a sentence that says so. Interface 0 stands for all. It ignores lines that it does not
+// understand.
 func parseListeners(text []byte, own map[uint64]bool) map[int]string {
 	found := map[int]string{}
 	for line := range bytes.Lines(text) {
@@ -134,7 +136,7 @@ func parseListeners(text []byte, own map[uint64]bool) map[int]string {
 	return found
 }
 
-// of says what else uses an interface; empty for nothing.
+// of names another user of an interface, or returns "".
 func (u *IfaceUsers) of(index int) string {
 	for _, why := range []string{u.links[index], u.listeners[index], u.listeners[0]} {
 		if why != "" {
@@ -147,7 +149,7 @@ func (u *IfaceUsers) of(index int) string {
 	return ""
 }
 
-// disregard does not count a packet socket as a user.
+// disregard makes a packet socket of ours not count as a user.
 func (u *IfaceUsers) disregard(socket int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(socket, &st); err != nil {
@@ -157,10 +159,10 @@ func (u *IfaceUsers) disregard(socket int) error {
 	return nil
 }
 
-// never says why AF_XDP is not for an interface, whatever uses it; empty if it is. To attach a program to
-// hardware resets it. A sender in another namespace may leave VLAN tags to the interface, and an XDP
-// program would not see them: only the kernel's own interfaces and queueing disciplines do so, not
-// packet sockets.
+// never returns why an interface can never use AF_XDP, or "" if it can. There are two reasons.
+// Attaching a program to hardware resets the hardware. And a sender in another namespace may leave
+// VLAN tags to the interface, which an XDP program would not see; only the kernel's own interfaces
+// and queueing disciplines do so, not packet sockets.
 func (u *IfaceUsers) never(index int) string {
 	p, veth := u.peers[index]
 	switch {
@@ -172,7 +174,7 @@ func (u *IfaceUsers) never(index int) string {
 	return ""
 }
 
-// Close ends the look-out.
+// Close releases the descriptors.
 func (u *IfaceUsers) Close() error {
 	u.netlink.Close()
 	return u.packets.Close()

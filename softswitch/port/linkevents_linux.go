@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LinkEvents report when a network interface may have gone up or down, or may have got or lost an
-// address, a queueing discipline or an interface above it. They cover the network
-// namespace of the thread that opened them.
+// LinkEvents reports when a network interface may have gone up or down, or may have gained or lost
+// an address, a queueing discipline or an interface above it. It covers the network namespace of
+// the thread that opened it.
 type LinkEvents struct{ file *os.File }
 
-// OpenLinkEvents subscribes to the kernel's changes of interfaces (rtnetlink).
+// OpenLinkEvents subscribes to the kernel's events about interfaces (rtnetlink).
 func OpenLinkEvents() (*LinkEvents, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -27,8 +27,8 @@ func OpenLinkEvents() (*LinkEvents, error) {
 	return &LinkEvents{os.NewFile(uintptr(fd), "rtnetlink")}, nil
 }
 
-// Run calls changed after each change, and when the kernel reports that it lost some, until ctx
-// ends. It does not say what has changed: ask Port.Up. It closes the events at its end.
+// Run calls changed after each change, and when the kernel reports that it lost events, until ctx
+// ends. It does not say what has changed; ask Port.Up. It closes the events when it returns.
 func (e *LinkEvents) Run(ctx context.Context, changed func()) error {
 	cancel := context.AfterFunc(ctx, func() { _ = e.file.Close() })
 	defer func() {

@@ -2,10 +2,10 @@ package port
 
 import "encoding/binary"
 
-// A host whose interface computes checksums or cuts segments leaves both to it, and a virtual interface
-// does neither: frames reach the switch with the checksum of the pseudo header alone (a partial checksum,
-// CHECKSUM_PARTIAL in Linux), or as one long TCP segment (TSO, GRO). The receiver behind the switch would
-// drop them, so the port does here what the sender's interface would have done.
+// Offloads. A host may leave checksums and segmentation to its interface, and a virtual interface
+// does neither. Its frames then reach the switch with a partial checksum (only the pseudo
+// header's, CHECKSUM_PARTIAL in Linux), or as one long TCP segment (TSO, GRO). The receiver behind
+// the switch would drop them, so the port does here what the sender's interface left undone.
 
 const (
 	protocolTCP = 6
@@ -20,8 +20,8 @@ type transport struct {
 	protocol byte
 }
 
-// transportOf finds the TCP or UDP segment of a frame, behind up to two VLAN tags. It finds none in
-// fragments and behind IPv6 extension headers.
+// transportOf finds the TCP or UDP segment of a frame, behind up to two VLAN tags. It finds none
+// in IP fragments and none behind IPv6 extension headers.
 func transportOf(f []byte) (t transport, ok bool) {
 	at := 12
 	for tags := 0; at+2 <= len(f); at, tags = at+vlanTag, tags+1 {
@@ -78,7 +78,7 @@ func (t transport) checksum(f []byte) []byte {
 	return f[t.segment+16 : t.segment+18]
 }
 
-// pseudo returns the sum of the pseudo header (RFC 9293, 3.1; RFC 8200, 8.1).
+// pseudo returns the sum over the pseudo header (RFC 9293, 3.1; RFC 8200, 8.1).
 func (t transport) pseudo(f []byte) uint64 {
 	addresses := f[t.network+12 : t.network+20]
 	if f[t.network]>>4 == 6 {
@@ -87,8 +87,8 @@ func (t transport) pseudo(f []byte) uint64 {
 	return sum(addresses) + uint64(t.protocol) + uint64(t.end-t.segment)
 }
 
-// partial reports whether the checksum is that of the pseudo header alone. Of the frames whose checksum
-// is complete one in 65 536 looks the same; complete leaves such a frame as it is.
+// partial reports whether the checksum covers only the pseudo header. One in 65 536 frames with a
+// complete checksum looks the same; complete leaves such a frame unchanged.
 func (t transport) partial(f []byte) bool {
 	v := binary.BigEndian.Uint16(t.checksum(f))
 	return v != 0 && v == fold(t.pseudo(f))
@@ -100,12 +100,12 @@ func (t transport) complete(f []byte) {
 	field[0], field[1] = 0, 0
 	v := ^fold(t.pseudo(f) + sum(f[t.segment:t.end]))
 	if v == 0 && t.protocol == protocolUDP {
-		v = 0xffff // 0 means that there is no checksum
+		v = 0xffff // 0 would mean that there is no checksum
 	}
 	binary.BigEndian.PutUint16(field, v)
 }
 
-// finishChecksum completes the checksum of a frame whose sender left it to its interface.
+// finishChecksum completes the checksum of a frame if the sender left it partial.
 func finishChecksum(f []byte, c *counters) {
 	if t, ok := transportOf(f); ok && t.partial(f) {
 		t.complete(f)
@@ -115,9 +115,9 @@ func finishChecksum(f []byte, c *counters) {
 	}
 }
 
-// split cuts a long TCP segment, or merged UDP datagrams, as its sender's interface would have: each frame but the last has
-// size bytes of data. It adds the frames to a list, and their bytes to memory, and adds none when that cannot be
-// done.
+// split cuts a long TCP segment, or merged UDP datagrams, as the sender's interface would have
+// done: each frame but the last has size bytes of data. It appends the frames to frames and their
+// bytes to memory. It appends none if the frame cannot be cut.
 func (t transport) split(frames [][]byte, memory, f []byte, size int) ([][]byte, []byte) {
 	tcp := t.protocol == protocolTCP
 	data, least := t.segment+8, t.segment+8
@@ -165,7 +165,7 @@ func (t transport) split(frames [][]byte, memory, f []byte, size int) ([][]byte,
 	return frames, memory
 }
 
-// sum adds up 16-bit words; an odd last byte is the upper half of a word.
+// sum adds 16-bit words. An odd last byte is the upper half of a word.
 func sum(b []byte) (total uint64) {
 	for ; len(b) >= 8; b = b[8:] {
 		v := binary.BigEndian.Uint64(b)
@@ -180,7 +180,7 @@ func sum(b []byte) (total uint64) {
 	return total
 }
 
-// fold makes a sum of 16 bits.
+// fold folds a sum to 16 bits.
 func fold(total uint64) uint16 {
 	for total > 0xffff {
 		total = total>>16 + total&0xffff

@@ -8,38 +8,38 @@ import (
 	"fmt"
 )
 
-// OpenInterface is for Linux only.
+// OpenInterface fails, because AF_PACKET exists only on Linux.
 func OpenInterface(p Named) (Port, Source, error) {
 	return nil, nil, fmt.Errorf("interface %s: %w", p.Name, errors.ErrUnsupported)
 }
 
-// OpenBest is for Linux only.
+// OpenBest does what OpenInterface does.
 func OpenBest(p Named, _ *IfaceUsers) (Port, Source, error) { return OpenInterface(p) }
 
-// IfaceUsers is for Linux only.
+// IfaceUsers exists only on Linux.
 type IfaceUsers struct{}
 
-// OpenIfaceUsers is for Linux only.
+// OpenIfaceUsers works only on Linux.
 func OpenIfaceUsers() (*IfaceUsers, error) {
 	return nil, fmt.Errorf("network interfaces: %w", errors.ErrUnsupported)
 }
 
-// Look is for Linux only.
+// Look does nothing outside of Linux.
 func (*IfaceUsers) Look(bool) error { return nil }
 
-// Close is for Linux only.
+// Close does nothing outside of Linux.
 func (*IfaceUsers) Close() error { return nil }
 
-// Gather is for Linux only.
+// Gather returns the sources unchanged outside of Linux.
 func Gather(sources []Source, _ int) []Source { return sources }
 
-// OpenXDP is for Linux only.
+// OpenXDP does what OpenInterface does.
 func OpenXDP(p Named) (Port, Source, error) { return OpenInterface(p) }
 
-// LinkEvents are for Linux only.
+// LinkEvents exists only on Linux.
 type LinkEvents struct{}
 
-// OpenLinkEvents is for Linux only.
+// OpenLinkEvents works only on Linux.
 func OpenLinkEvents() (*LinkEvents, error) {
 	return nil, fmt.Errorf("link events: %w", errors.ErrUnsupported)
 }

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// packetPort is a network interface by AF_PACKET. It is promiscuous and skips the frames that this
-// machine itself sends out of the interface. Its reader goroutine owns the receive ring, and the
-// switch's lock guards the transmit batch.
+// packetPort is a network interface driven by AF_PACKET. It is promiscuous and skips the frames
+// that this machine itself sends out of the interface. Its reader goroutine owns the receive ring.
+// The switch's lock guards the transmit batch.
 type packetPort struct {
 	counters
 	named Named
 	index int
 	fd    int      // the socket; the file closes it
-	file  *os.File // the same socket, for calls that may come after it is closed
+	file  *os.File // the same socket, for calls that may come after Close
 	raw   syscall.RawConn
 	ring  rxRing
 
-	out *os.File // a socket that sends: what the first one sends would need the header that it asks for with what it receives
+	out *os.File // the sending socket; the receiving one would need a virtio_net header in front of each frame sent
 	to  syscall.RawConn
 	tx  txBatch
 }
@@ -63,12 +63,13 @@ func interfaceNames() string {
 	return strings.Join(names, ", ")
 }
 
-// sendBuffer is how many bytes may wait in the kernel to be sent. It is so large that the limit of a
-// queueing discipline (Mininet's rate limits) applies first.
+// sendBuffer bounds the bytes that wait in the kernel to be sent. It is so large that the limit of
+// a queueing discipline (Mininet's rate limits) takes effect first.
 const sendBuffer = 4 << 20
 
 func (q *packetPort) open(fd int, ifi *net.Interface) error {
-	// Since Linux 4.20. On older kernels receive skips outgoing frames.
+	// PACKET_IGNORE_OUTGOING exists since Linux 4.20. On older kernels receive skips outgoing
+	// frames.
 	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
 	if err := q.ring.open(fd, ifi.MTU); err != nil {
 		return err
@@ -110,7 +111,7 @@ func htons(v uint16) uint16 { return v<<8 | v>>8 }
 // descriptors implements input.
 func (q *packetPort) descriptors() []int { return []int{q.fd} }
 
-// fill moves what the ring holds into b and reports whether there was anything.
+// fill moves frames from the ring to b and reports whether there were any.
 func (q *packetPort) fill(b *Batch) bool {
 	n := len(b.Frames)
 	for q.ring.receive(b, q.named.Number, &q.counters) {
@@ -125,7 +126,7 @@ func (q *packetPort) failed() {
 	})
 }
 
-// Counters adds what the kernel dropped since the last call.
+// Counters first adds the frames that the kernel dropped since the last call.
 func (q *packetPort) Counters() Counters {
 	_ = q.raw.Control(func(fd uintptr) {
 		if st, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
@@ -141,8 +142,8 @@ func (q *packetPort) Up() bool { return running(q.raw, q.index) }
 // Gone reports whether the interface was deleted or moved to another network namespace.
 func (q *packetPort) Gone() bool { return unbound(q.raw, q.index) }
 
-// unbound reports whether the kernel has unbound a packet socket, as it does when its interface leaves the
-// network namespace.
+// unbound reports whether the kernel has unbound a packet socket. It does so when the socket's
+// interface leaves the network namespace.
 func unbound(socket syscall.RawConn, index int) (gone bool) {
 	_ = socket.Control(func(fd uintptr) {
 		address, err := unix.Getsockname(int(fd))
@@ -158,14 +159,14 @@ func (q *packetPort) Silence() error {
 	var err error
 	control := q.raw.Control(func(fd uintptr) {
 		m := unix.PacketMreq{Ifindex: int32(q.index), Type: unix.PACKET_MR_PROMISC}
-		_ = unix.SetsockoptPacketMreq(int(fd), unix.SOL_PACKET, unix.PACKET_DROP_MEMBERSHIP, &m) // which a vanished interface has lost
+		_ = unix.SetsockoptPacketMreq(int(fd), unix.SOL_PACKET, unix.PACKET_DROP_MEMBERSHIP, &m) // fails if the interface vanished
 		err = unix.Bind(int(fd), &unix.SockaddrLinklayer{Protocol: 0})
 	})
 	return errors.Join(control, err)
 }
 
-// running asks a packet socket about an interface. The answer is about the interface of that name
-// in the socket's network namespace.
+// running reports whether an interface is up and has a carrier, as a packet socket tells. The
+// answer is about the interface of that index in the socket's network namespace.
 func running(socket syscall.RawConn, index int) (up bool) {
 	_ = socket.Control(func(fd uintptr) {
 		ask, err := unix.NewIfreq("")
@@ -188,7 +189,7 @@ func (q *packetPort) Send(frame []byte) {
 	}
 }
 
-// Flush sends the frames that Send kept. Frames that the interface refuses are dropped and counted.
+// Flush sends the frames that Send kept. It drops and counts frames that the interface refuses.
 func (q *packetPort) Flush() error {
 	if len(q.tx.frames) == 0 {
 		return nil

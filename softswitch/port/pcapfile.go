@@ -14,33 +14,33 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// snapLength is what our pcap files declare as the longest frame, libpcap's own maximum.
+// snapLength is the longest frame that our pcap files declare, libpcap's maximum.
 const snapLength = 262144
 
 // linkTypeEthernet is LINKTYPE_ETHERNET of the pcap format.
 const linkTypeEthernet = 1
 
-// recordHeader is the size of what precedes each frame in a pcap file: seconds, fraction,
-// captured length, length.
+// recordHeader is the size of a record's header in front of each frame of a pcap file: seconds,
+// fraction, captured length, length.
 const recordHeader = 16
 
-// fileBuffer is the size of a file's buffer in bytes. What one core has just written is slow to read for another,
-// so it is too large for one core's cache.
+// fileBuffer is the size of a file's buffer in bytes. It exceeds one core's cache, because bytes
+// that one core has just written are slow to read for another.
 const fileBuffer = 256 << 10
 
-// pcapWriter writes a pcap file of Ethernet frames (draft-ietf-opsawg-pcap). gopacket does the same
-// at several times the cost, with decoders of all protocols in the binary, 2 MB of it.
+// pcapWriter writes a pcap file of Ethernet frames (draft-ietf-opsawg-pcap). gopacket could do the
+// same at several times the cost, and would add 2 MB of decoders to the binary.
 //
-// A goroutine of its own writes full buffers, so that who adds records does not wait for the kernel
-// until that is two buffers behind.
+// A goroutine of its own writes full buffers. So adding records waits for the kernel only if that
+// is two buffers behind.
 type pcapWriter struct {
 	file  *os.File
-	buf   []byte // records that neither the file nor the goroutine has
+	buf   []byte // records that were passed neither to the file nor to the goroutine
 	at    uint64 // timestamp as in a record: seconds, followed by microseconds
 	full  chan []byte
 	empty chan []byte
-	busy  sync.WaitGroup // full buffers that are not in the file
-	err   error          // of the goroutine, which owns it while busy is not zero
+	busy  sync.WaitGroup // full buffers that are not written yet
+	err   error          // the goroutine's error; the goroutine owns it while busy is not zero
 }
 
 func createPcap(path string) (*pcapWriter, error) {
@@ -81,7 +81,7 @@ func (w *pcapWriter) write(frame []byte) error {
 	return nil
 }
 
-// pass gives the records to the goroutine, and an empty buffer to those that follow.
+// pass gives the records to the goroutine and starts an empty buffer.
 func (w *pcapWriter) pass() {
 	switch {
 	case w.buf == nil:
@@ -98,7 +98,7 @@ func (w *pcapWriter) pass() {
 	w.buf = <-w.empty
 }
 
-// writeFull is the goroutine. After an error, which flush reports, it writes no more.
+// writeFull is the goroutine. After an error it writes no more; flush reports the error.
 func (w *pcapWriter) writeFull() {
 	for b := range w.full {
 		if w.err == nil {
@@ -127,19 +127,19 @@ func (w *pcapWriter) close() error {
 	return errors.Join(err, w.file.Close())
 }
 
-// pcapReader reads a pcap or a pcapng file one frame ahead. The frame stays in the reader's buffer.
+// pcapReader reads a pcap or pcapng file one frame ahead. The frame stays in the reader's buffer.
 type pcapReader struct {
 	path    string
 	port    uint32
 	file    *os.File
-	buf     []byte // what was read and is not used up, valid until next
-	room    []byte // whose part buf is
+	buf     []byte // bytes read and not used yet, valid until next
+	room    []byte // the buffer that buf is part of
 	swapped bool   // numbers are big-endian
-	unit    int64  // of a timestamp's fraction, nanoseconds
+	unit    int64  // unit of a timestamp's fraction, nanoseconds
 	data    []byte // the current frame, valid until next
 	at      int64  // nanoseconds since 1970
 	end     bool
-	ng      *pcapgo.NgReader // of a pcapng file, which needs the fields above for path, file and frame only
+	ng      *pcapgo.NgReader // of a pcapng file, for which only path, file and the frame's fields above are used
 }
 
 func openPcap(path string, port uint32) (*pcapReader, error) {
@@ -154,8 +154,8 @@ func openPcap(path string, port uint32) (*pcapReader, error) {
 	return r, nil
 }
 
-// have reads until there are n bytes in buf. It returns io.EOF when the file ends before the first of
-// them and io.ErrUnexpectedEOF when it ends before the last.
+// have reads until buf has n bytes. It returns io.EOF if the file ends before the first of them
+// and io.ErrUnexpectedEOF if it ends before the last.
 func (r *pcapReader) have(n int) error {
 	if n > len(r.room) { // a jumbogram
 		r.room = make([]byte, recordHeader+snapLength)
@@ -169,7 +169,7 @@ func (r *pcapReader) have(n int) error {
 	return err
 }
 
-// number reads a number of the file's byte order.
+// number reads a number in the file's byte order.
 func (r *pcapReader) number(b []byte) uint32 {
 	v := binary.LittleEndian.Uint32(b)
 	if r.swapped {
@@ -185,7 +185,7 @@ func (r *pcapReader) header() error {
 		return err
 	}
 	magic := r.number(r.buf)
-	if magic == 0x0a0d0d0a { // the same in either byte order
+	if magic == 0x0a0d0d0a { // pcapng; the number is the same in either byte order
 		var err error
 		r.ng, err = pcapgo.NewNgReader(io.MultiReader(bytes.NewReader(r.buf), r.file), pcapgo.DefaultNgReaderOptions)
 		return err
@@ -242,7 +242,7 @@ func (r *pcapReader) next() error {
 	return nil
 }
 
-// nextNg is next for a pcapng file (draft-ietf-opsawg-pcapng).
+// nextNg does what next does, for a pcapng file (draft-ietf-opsawg-pcapng).
 func (r *pcapReader) nextNg() error {
 	data, info, err := r.ng.ZeroCopyReadPacketData()
 	switch {
@@ -256,7 +256,7 @@ func (r *pcapReader) nextNg() error {
 	return r.whole(info.CaptureLength, info.Length)
 }
 
-// whole refuses frames that are too long or not captured as a whole.
+// whole refuses frames that are too long or were not captured completely.
 func (r *pcapReader) whole(captured, length int) error {
 	switch {
 	case captured > snapLength:

@@ -17,42 +17,45 @@ import (
 type rxRing struct {
 	mem       []byte
 	frameSize int
-	perBlock  int // frames
+	perBlock  int // frames per block
 	blocks    int
-	block     int // of the next frame
-	next      int // in its block
+	block     int // block of the next frame
+	next      int // index of the next frame in its block
 
 	fd      int
-	long    []byte   // room for a frame that exceeds a slot; nil until there is one
-	waiting [][]byte // frames that became of it and are not in a batch
-	parts   []byte   // room for them
+	long    []byte   // buffer for a frame that exceeds a slot; nil until there is one
+	waiting [][]byte // frames cut from it that are not in a batch yet
+	parts   []byte   // buffer for the cut frames
 }
 
 const (
-	// ringFrames is how many frames a ring has, unless ringBytes allows only fewer: enough
-	// for several milliseconds of a busy port, and few enough for a core's cache.
+	// ringFrames is the number of frames in a ring, unless ringBytes allows fewer. It is enough
+	// for several milliseconds of a busy port, and small enough for a core's cache.
 	ringFrames = 2048
 	ringBytes  = 8 << 20
 	ringBlock  = 64 << 10
-	// ringHeader is what the kernel puts before a frame: its header, a link-layer address
-	// and room to align.
+	// ringHeader is the space in front of a frame: the kernel's header, a link-layer address and
+	// padding.
 	ringHeader = 128
 	// vlanTag and linkHeader are the sizes of a VLAN tag and an Ethernet header.
 	vlanTag    = 4
 	linkHeader = 14
-	// vnetHeader is the size of the header that tells how a frame was merged (struct virtio_net_hdr), right in
-	// front of the frame, and mergedUDP is what the second byte of the header says of datagrams
-	// (VIRTIO_NET_HDR_GSO_UDP_L4). The bytes from the fifth one on are the length of the merged segments.
+	// vnetHeader is the size of struct virtio_net_hdr, which stands in front of a frame and says
+	// how the frame was merged. mergedUDP is the value of its second byte for merged datagrams
+	// (VIRTIO_NET_HDR_GSO_UDP_L4). The fifth and sixth byte hold the length of the merged
+	// segments.
 	vnetHeader = 10
 	mergedUDP  = 5
-	// longest is more than a frame that an interface without segmentation gets (GSO_MAX_SIZE, 64 KiB).
+	// longest exceeds the largest frame of an interface without segmentation (GSO_MAX_SIZE, 64
+	// KiB).
 	longest = 128 << 10
-	// longBuffer is how many bytes of such frames wait in the kernel.
+	// longBuffer bounds the bytes of such frames that wait in the kernel.
 	longBuffer = 8 << 20
 )
 
-// open makes the ring of a socket, with frames large enough for an interface's present MTU. Longer frames,
-// of segmentation offload or of an MTU that was raised since, come through the socket's own queue.
+// open makes the ring of a socket. Its slots fit frames of the interface's present MTU. Longer
+// frames come through the socket's own queue: those of segmentation offload, and those of an MTU
+// that was raised later.
 func (r *rxRing) open(fd, mtu int) error {
 	r.fd = fd
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_COPY_THRESH, 1); err != nil {
@@ -89,8 +92,8 @@ func (r *rxRing) open(fd, mtu int) error {
 	return nil
 }
 
-// frameSize is the room for a frame of an MTU in the ring: an odd number of cache lines, because frames
-// whose heads are a power of two apart compete for the same few places of a cache.
+// frameSize returns the size of a slot for frames of an MTU. It is an odd number of cache lines,
+// because frames whose starts are a power of two apart compete for the same few places of a cache.
 func frameSize(mtu int) int {
 	const line = 64
 	lines := (mtu + linkHeader + 2*vlanTag + ringHeader + line - 1) / line
@@ -103,10 +106,10 @@ func (r *rxRing) close() error {
 	}
 	mem := r.mem
 	r.mem = nil
-	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem))) // unix.Munmap ends one ring at a time
+	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem))) // unix.Munmap handles one ring at a time
 }
 
-// receive moves the next frame of the ring into b; false when there is none, or when b has no
+// receive moves the next frame of the ring into b. It returns false if there is none or b has no
 // room for it.
 func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
 	if len(r.waiting) > 0 {
@@ -178,8 +181,8 @@ func tpid(h *unix.Tpacket2Hdr, status uint32) uint16 {
 	return h.Vlan_tpid
 }
 
-// takeLong returns the frame that exceeds its slot, behind its header of a merged frame, valid until the next
-// call; nil when there is none.
+// takeLong returns the frame that exceeds its slot, with its virtio_net header in front. The bytes
+// are valid until the next call. It returns nil if there is no such frame.
 func (r *rxRing) takeLong() []byte {
 	if r.long == nil {
 		r.long = make([]byte, longest)
@@ -191,9 +194,9 @@ func (r *rxRing) takeLong() []byte {
 	return r.long[:n]
 }
 
-// divide makes the frames that a sender merged of a frame that exceeds its slot, or of merged UDP datagrams. The frame stands
-// behind its header of a merged frame. divide returns false when the frame has to be dropped: it is merged, and neither
-// TCP nor UDP.
+// divide handles a frame that exceeds its slot, or that consists of merged UDP datagrams. It cuts
+// the frame into those that its sender merged. The frame has its virtio_net header in front.
+// divide returns false if the frame must be dropped: it is merged, and neither TCP nor UDP.
 func (r *rxRing) divide(h *unix.Tpacket2Hdr, status uint32, frame []byte, c *counters) bool {
 	merged, size := frame[1], int(binary.NativeEndian.Uint16(frame[4:]))
 	frame = frame[vnetHeader:]
@@ -202,7 +205,7 @@ func (r *rxRing) divide(h *unix.Tpacket2Hdr, status uint32, frame []byte, c *cou
 		insertTag(tagged, frame, tpid(h, status), h.Vlan_tci)
 		frame = tagged
 	}
-	if merged == 0 { // the MTU was raised since the ring was made
+	if merged == 0 { // not merged: the MTU was raised after the ring was made
 		if status&unix.TP_STATUS_CSUMNOTREADY != 0 {
 			finishChecksum(frame, c)
 		}

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// txBatch gathers frames to be sent with one system call (sendmmsg(2)).
+// txBatch gathers frames that are sent by one system call (sendmmsg(2)).
 type txBatch struct {
 	frames []mmsghdr
 	vecs   []unix.Iovec
@@ -26,8 +26,8 @@ func (t *txBatch) init() {
 	t.slab = make([]byte, 0, 2*batchBytes)
 }
 
-// add copies a frame into the batch; false when it is full. A frame that is larger than an
-// empty batch is cut.
+// add copies a frame into the batch. It returns false if the batch is full. A frame that is larger
+// than an empty batch is cut.
 func (t *txBatch) add(frame []byte) bool {
 	if len(frame) == 0 {
 		return true
@@ -55,7 +55,8 @@ func (t *txBatch) flush(fd int) (refused int) {
 		switch {
 		case errno == unix.EINTR:
 		case errno != 0:
-			// It is the first frame that was refused: too long, buffers full, interface down.
+			// The kernel refused the first remaining frame: too long, buffers full, or interface
+			// down.
 			refused++
 			left = left[1:]
 		default:

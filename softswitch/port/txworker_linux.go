@@ -9,26 +9,29 @@ import (
 )
 
 const (
-	// transmitAhead is how many frames of a port may wait for its reader's txWorker. With more the
-	// switch makes the kernel send them itself, so that no frame waits long, PAUSE frames least of all.
+	// transmitAhead bounds the frames of a port that wait for the txWorker. If more wait, the
+	// switch itself makes the kernel send them, so that no frame waits long, least of all a PAUSE
+	// frame.
 	transmitAhead = 2 * batchFrames
-	// transmitLooks is how often a txWorker looks for frames before it waits to be woken, some 30 µs.
+	// transmitLooks is the number of times that a txWorker looks for frames before it waits to be
+	// woken, some 30 µs.
 	transmitLooks = 1000
 )
 
-// txWorker makes the kernel send the frames of AF_XDP ports on a core of its own: for veth a system call does all
-// that is due with a frame up to its receiver, which takes longer than a P4 program. A reader
-// that cannot keep up has one; otherwise to wake it would cost more than it saves.
+// txWorker makes the kernel send the frames of AF_XDP ports on a core of its own. On veth the
+// sending system call does all the work up to the receiver, which takes longer than a P4 program.
+// A reader uses a txWorker only while it cannot keep up; otherwise waking the worker would cost
+// more than it saves.
 type txWorker struct {
 	busy   atomic.Bool // the reader's last batch was full
 	parked atomic.Bool
 	wake   chan struct{}
 	ports  []*xdpPort
-	tried  []uint32 // of each port, what had been published when the kernel last left frames in the ring
+	tried  []uint32 // by port, the producer index at the last attempt after which the kernel had left frames in the ring
 }
 
-// startTxWorker gives the AF_XDP ports among inputs a txWorker until stop is called. Where there is no core for
-// it there is none, nil.
+// startTxWorker starts a txWorker for the AF_XDP ports among inputs. It runs until stop is called.
+// t is nil if there is no core for it.
 func startTxWorker(inputs []input) (t *txWorker, stop func()) {
 	t = &txWorker{wake: make(chan struct{}, 1)}
 	for _, in := range inputs {
@@ -63,7 +66,7 @@ func startTxWorker(inputs []input) (t *txWorker, stop func()) {
 	}
 }
 
-// takes reports whether the txWorker sends what a port has published.
+// takes reports whether the txWorker sends the frames that a port has published.
 func (t *txWorker) takes(q *xdpPort) bool {
 	if t == nil || !t.busy.Load() || q.sockets.send.pending() > transmitAhead {
 		return false
@@ -83,7 +86,7 @@ func (t *txWorker) run(ctx context.Context) {
 			continue
 		}
 		t.parked.Store(true)
-		if t.send() && t.parked.CompareAndSwap(true, false) { // published before it was known to be parked
+		if t.send() && t.parked.CompareAndSwap(true, false) { // a port published frames before the worker was parked
 			looks = 0
 			continue
 		}
@@ -95,8 +98,8 @@ func (t *txWorker) run(ctx context.Context) {
 	}
 }
 
-// send makes the kernel send once what each port has published, and reports whether there was anything new. What the
-// kernel leaves in a ring waits for the port's next Flush.
+// send makes one system call for each port with published frames, and reports whether any port had
+// new ones. Frames that the kernel leaves in a ring wait for the port's next Flush.
 func (t *txWorker) send() bool {
 	did := false
 	for i, q := range t.ports {
@@ -117,13 +120,14 @@ func (t *txWorker) send() bool {
 	return did
 }
 
-// submit makes the kernel send what is in the ring, perhaps a part only.
+// submit makes the kernel send the frames in the ring, or a part of them.
 func (q *xdpPort) submit() unix.Errno {
 	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(q.sockets.tx), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	return errno
 }
 
-// refused reports whether an error of submit means that the kernel refused a frame, the last that it took.
+// refused reports whether an error of submit means that the kernel refused a frame, the last one
+// that it took.
 func refused(errno unix.Errno) bool {
 	switch errno {
 	case 0, unix.EAGAIN, unix.EINTR, unix.ENETDOWN, unix.ENXIO:

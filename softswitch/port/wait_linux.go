@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// busyBatch is the size of a batch from which on its reader sleeps for rest before it
-	// waits to be woken. To wake the reader for every few frames would cost their sender more
-	// than they cost the switch. Lone packets are not delayed.
+	// busyBatch is the batch size from which on the reader sleeps for rest before it waits for
+	// more. Waking the reader for every few frames would cost their sender more than the frames
+	// cost the switch. Lone packets are not delayed.
 	busyBatch = 16
-	// rest is how long the reader sleeps; the kernel may add 50 µs (timer slack). NICs do the
-	// same under the name of interrupt moderation.
+	// rest is the time for which the reader sleeps; the kernel may add 50 µs (timer slack). In
+	// NICs this is called interrupt moderation.
 	rest = 20 * time.Microsecond
-	// errorPause is how long a reader does not wait for a socket that reports an error, such as that its
-	// interface went down.
+	// errorPause is the time for which a reader ignores a socket that reports an error, for
+	// example because its interface went down.
 	errorPause = 50 * time.Millisecond
 )
 
 // input is an interface that a reader reads. The reader's goroutine calls its methods.
 type input interface {
-	// descriptors are the sockets that become readable when there are frames.
+	// descriptors returns the sockets that become readable when frames arrive.
 	descriptors() []int
 	// fill moves frames into a batch until it is full, and reports whether there were any.
 	fill(b *Batch) bool
@@ -35,25 +35,25 @@ type input interface {
 	failed()
 }
 
-// reader is the Source of one or several interfaces. It gathers what has come in on all of them in
-// one batch, so that waking up, the switch's lock and a system call for each port that sends are
-// paid for once.
+// reader is the Source of one or several interfaces. It gathers the frames of all of them in one
+// batch, so that one batch pays for the wake-up, for the switch's lock and for one system call per
+// sending port.
 type reader struct {
 	inputs []input
 	pool   pool
-	first  int // of inputs, that whose turn it is to be read first
+	first  int // index of the input that is read first next time
 	times  *stages.Times
 }
 
-// Measure adds how long it takes to receive frames to the times. It must be called before Run.
+// Measure makes the reader add the time that receiving takes to t. Call it before Run.
 func (r *reader) Measure(t *stages.Times) { r.times = t }
 
 func newReader(inputs ...input) *reader {
 	return &reader{inputs: inputs, pool: newPool(batches, batchFrames, batchBytes)}
 }
 
-// Gather shares interfaces out to n readers, 1 or more, each of which is the Source of several.
-// Sources that are not network interfaces stay as they are.
+// Gather divides interfaces among n readers, at least one. Each reader is the Source of several
+// interfaces. Sources that are not network interfaces are returned unchanged.
 func Gather(sources []Source, n int) []Source {
 	var all []Source
 	var inputs []input
@@ -72,7 +72,8 @@ func Gather(sources []Source, n int) []Source {
 	return all
 }
 
-// fill moves frames of all interfaces into a batch. When it gets full, others come first next time.
+// fill moves frames of all interfaces into a batch. If the batch gets full, it begins with another
+// interface next time.
 func (r *reader) fill(b *Batch) bool {
 	if r.times == nil {
 		return r.read(b)
@@ -96,8 +97,9 @@ func (r *reader) read(b *Batch) bool {
 
 // Run passes batches to deliver until ctx ends.
 //
-// It waits on the goroutine's own thread. Go's poller would keep the sockets registered, so the
-// kernel would notify the poller of every frame, although the reader waits only when it finds none.
+// It waits on the goroutine's own thread. Go's poller would keep the sockets registered, and the
+// kernel would then notify the poller of every frame, although the reader waits only if it finds
+// no frame.
 func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -118,7 +120,7 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 	t, ended := startTxWorker(r.inputs)
 	defer ended()
 	pause := unix.NsecToTimespec(rest.Nanoseconds())
-	last := 0 // frames of the last batch
+	last := 0 // frames in the last batch
 	for ctx.Err() == nil {
 		b := r.pool.get(ctx)
 		if b == nil {
@@ -150,9 +152,9 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 
 // waiter waits for the sockets of interfaces.
 type waiter struct {
-	fds   []unix.PollFd // the first one ends the wait for good
-	of    []input       // of each file but the first
-	muted time.Time     // when the first of those that are muted now was; zero for none
+	fds   []unix.PollFd // the first descriptor ends the wait for good
+	of    []input       // by descriptor, without the first
+	muted time.Time     // when the first of the muted sockets was muted; zero for none
 }
 
 func newWaiter(stop int, inputs []input) *waiter {
@@ -166,8 +168,8 @@ func newWaiter(stop int, inputs []input) *waiter {
 	return w
 }
 
-// wait waits until a file is readable. A socket that reports an error is muted for errorPause, so that
-// it does not wake the reader over and over: the interface may come up again.
+// wait waits until a socket is readable. It mutes a socket that reports an error for errorPause,
+// so that the socket does not wake the reader over and over. The interface may come up again.
 func (w *waiter) wait() error {
 	timeout := -1
 	if !w.muted.IsZero() {

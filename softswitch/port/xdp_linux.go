@@ -11,36 +11,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// xdpPort is a network interface by AF_XDP: its frames go straight to the switch, and this
+// xdpPort is a network interface driven by AF_XDP. Its frames go straight to the switch, and this
 // machine's network stack sees none of them. Its reader goroutine owns the receive and fill rings.
 // The switch's lock guards the send and completion rings and the free chunks.
 type xdpPort struct {
 	counters
 	named    Named
 	index    int
-	longest  int // bytes of a frame that may be sent
+	longest  int // largest frame that may be sent, bytes
 	sockets  xdpSockets
 	program  xdpProgram
 	promisc  *os.File // a packet socket that keeps the interface promiscuous
 	fd       int      // the socket that receives; the file closes it
-	file     *os.File // the same socket, for calls that may come after it is closed
+	file     *os.File // the same socket, for calls that may come after Close
 	raw      syscall.RawConn
-	free     []uint64 // stack of the addresses of idle chunks to send from
-	detached bool     // the last attempt to send found the interface down
+	free     []uint64 // stack of the addresses of free chunks for sending
+	detached bool     // the interface was down at the last attempt to send
 
-	txWorker atomic.Pointer[txWorker] // nil while its reader does not run
+	txWorker atomic.Pointer[txWorker] // nil unless its reader runs
 }
 
-// OpenXDP opens a network interface as a switch port by AF_XDP, in the driver if it can
-// (veth can) and else in front of the network stack. The interface must have one receive
-// queue and an MTU of at most 3818 (with pages of 4 KiB); it may go down and up again.
-// It needs Linux 5.11 and root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
+// OpenXDP opens a network interface as a switch port by AF_XDP. The program runs in the
+// interface's driver if the driver can do that (veth can), and otherwise in front of the network
+// stack. The interface must have one receive queue and an MTU of at most 3818 (with pages of 4
+// KiB). It may go down and up again. OpenXDP needs Linux 5.11, and root or CAP_NET_ADMIN,
+// CAP_NET_RAW and CAP_BPF.
 //
-// It differs from OpenInterface in that frames pass by this machine's network stack,
-// queueing disciplines and packet captures, and that a VLAN tag that is not part of the
-// frame itself is lost, because programs cannot see it: switch off VLAN offload where there
-// are tags, on veth at the other end (`ethtool -K PEER txvlan off`), on hardware at this one
-// (`ethtool -K NAME rxvlan off`).
+// It differs from OpenInterface in two ways. Frames bypass this machine's network stack, queueing
+// disciplines and packet captures. A VLAN tag outside of the frame itself is lost, because
+// programs cannot see it. If there are tags, switch off VLAN offload: on veth at the other end
+// (`ethtool -K PEER txvlan off`), on hardware at this one (`ethtool -K NAME rxvlan off`).
 func OpenXDP(p Named) (Port, Source, error) {
 	ifi, err := net.InterfaceByName(p.Name)
 	if err != nil {
@@ -56,7 +56,8 @@ func OpenXDP(p Named) (Port, Source, error) {
 	return nil, nil, fmt.Errorf("port %d, interface %s: %w", p.Number, p.Name, err)
 }
 
-// newXDPPort opens an interface, whose frames still go to the kernel: see take and xdpProgram.beside.
+// newXDPPort opens an interface. Its frames still go to the kernel until take. beside is
+// xdpProgram's.
 func newXDPPort(p Named, ifi *net.Interface, beside bool) (*xdpPort, error) {
 	q := &xdpPort{named: p, index: ifi.Index, longest: ifi.MTU + linkHeader + vlanTag, program: xdpProgram{beside: beside}}
 	if err := q.open(ifi); err != nil {
@@ -92,7 +93,7 @@ func (q *xdpPort) open(ifi *net.Interface) (err error) {
 	return err
 }
 
-// take makes the interface's frames come to the port, or go on to the kernel.
+// take makes the interface's frames go to the port if on is set, and otherwise to the kernel.
 func (q *xdpPort) take(on bool) error { return q.program.take(q.fd, on) }
 
 // Gone reports whether the interface was deleted or moved to another network namespace.
@@ -101,7 +102,7 @@ func (q *xdpPort) Gone() bool {
 	return err == nil && unbound(raw, q.index)
 }
 
-// Silence detaches the program, so that frames go to the kernel and another program may come.
+// Silence detaches the program. Frames then go to the kernel, and another program can be attached.
 func (q *xdpPort) Silence() error { return q.program.close() }
 
 // promiscuous makes an interface accept frames for any address until the returned socket is closed.
@@ -115,7 +116,7 @@ func promiscuous(ifi *net.Interface) (*os.File, error) {
 	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
 		return nil, errors.Join(fmt.Errorf("promiscuous mode: %w", err), unix.Close(fd))
 	}
-	// Bound, so that it shows when the interface is gone.
+	// The socket is bound so that it shows when the interface is gone.
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: ifi.Index}); err != nil {
 		return nil, errors.Join(fmt.Errorf("packet socket: %w", err), unix.Close(fd))
 	}
@@ -135,8 +136,8 @@ func (q *xdpPort) shareChunks() {
 	s.fill.publish()
 }
 
-// Mode says where frames leave the kernel: "native", in the interface's driver, perhaps
-// "native, zero-copy", or "generic", in front of the network stack.
+// Mode returns where frames leave the kernel: "native" or "native, zero-copy" in the interface's
+// driver, or "generic" in front of the network stack.
 func (q *xdpPort) Mode() string {
 	switch {
 	case q.sockets.zeroCopy:
@@ -150,11 +151,12 @@ func (q *xdpPort) Mode() string {
 // descriptors implements input.
 func (q *xdpPort) descriptors() []int { return []int{q.fd} }
 
-// failed implements input. The only error is that the interface is gone, which needs no action.
+// failed implements input. The only possible error is that the interface is gone, which needs no
+// action here.
 func (q *xdpPort) failed() {}
 
-// fill moves received frames into b and their chunks back to the kernel, and reports
-// whether there was anything.
+// fill moves received frames into b and returns their chunks to the kernel. It reports whether
+// there were any frames.
 func (q *xdpPort) fill(b *Batch) bool {
 	s := &q.sockets
 	n := s.received.ready()
@@ -166,7 +168,7 @@ func (q *xdpPort) fill(b *Batch) bool {
 		if !b.Add(q.named.Number, s.umem[d.Addr:d.Addr+uint64(d.Len)]) {
 			break // the frame stays in the ring for the next batch
 		}
-		finishChecksum(b.Frames[len(b.Frames)-1].Data, &q.counters) // AF_XDP does not say which are partial
+		finishChecksum(b.Frames[len(b.Frames)-1].Data, &q.counters) // AF_XDP does not say which checksums are partial
 		s.fill.push(d.Addr &^ uint64(s.chunk-1))
 		s.received.next++
 	}
@@ -178,7 +180,7 @@ func (q *xdpPort) fill(b *Batch) bool {
 	return true
 }
 
-// Counters asks the kernel what it dropped. Frames too long for a chunk count as overruns.
+// Counters reads the kernel's counters. Frames too long for a chunk count as overruns.
 func (q *xdpPort) Counters() Counters {
 	_ = q.raw.Control(func(fd uintptr) {
 		var st unix.XDPStatistics
@@ -191,11 +193,11 @@ func (q *xdpPort) Counters() Counters {
 
 // Up reports whether the interface is up and has a carrier (IFF_RUNNING).
 func (q *xdpPort) Up() bool {
-	raw, err := q.promisc.SyscallConn() // an XDP socket does not answer
+	raw, err := q.promisc.SyscallConn() // an XDP socket does not answer this question
 	return err == nil && running(raw, q.index)
 }
 
-// Close detaches the program first, so that no frame goes to a socket that is gone.
+// Close detaches the program first, so that no frame goes to a closed socket.
 func (q *xdpPort) Close() error {
 	err := q.program.close()
 	if q.file != nil {

@@ -12,22 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// xdpProgram is the program at an interface that redirects the frames of queue 0 to a socket. The
-// kernel detaches it when the link's file closes, at the latest when the process ends.
+// xdpProgram is the XDP program of an interface. It redirects the frames of queue 0 to a socket.
+// The kernel detaches it when the link's file closes, at the latest when the process ends.
 type xdpProgram struct {
-	sockets *ebpf.Map // the socket of each queue
+	sockets *ebpf.Map // by queue
 	link    link.Link
-	native  bool // in the interface's driver
-	taking  bool // frames go to the socket
-	beside  bool // the interface has a packet socket too, which is as good as the generic mode
+	native  bool // runs in the interface's driver
+	taking  bool // redirects frames to the socket
+	beside  bool // the interface also has a packet socket, which is as good as the generic mode
 }
 
 // rxQueueIndex is the offset of rx_queue_index in struct xdp_md of <linux/bpf.h>.
 const rxQueueIndex = 16
 
-// attach loads the program and attaches it in the interface's driver. If the driver cannot, it
-// attaches the program in front of the kernel's network stack ("generic"), unless beside is set. Frames
-// go to the kernel until the map has a socket.
+// attach loads the program and attaches it in the interface's driver. If the driver cannot run it,
+// attach attaches it in front of the kernel's network stack ("generic"), unless beside is set.
+// Frames go to the kernel until the map has a socket.
 func (x *xdpProgram) attach(ifi *net.Interface) (err error) {
 	x.sockets, err = ebpf.NewMap(&ebpf.MapSpec{Name: "headgate_xsk", Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
@@ -69,7 +69,7 @@ func (x *xdpProgram) attach(ifi *net.Interface) (err error) {
 	return fmt.Errorf("attaching the XDP program: %w", errors.Join(reasons...))
 }
 
-// take redirects the frames to a socket, or no longer does so. It is not done twice.
+// take starts or stops redirecting frames to a socket. It does nothing if that is done already.
 func (x *xdpProgram) take(socket int, on bool) error {
 	if on == x.taking {
 		return nil
@@ -100,8 +100,8 @@ func (x *xdpProgram) close() error {
 	return err
 }
 
-// oneQueue fails when an interface has several receive queues: frames of the others would
-// go to the kernel.
+// oneQueue fails if an interface has several receive queues, because frames of the other queues
+// would go to the kernel.
 func oneQueue(ifi *net.Interface) error {
 	n, err := rxQueues(ifi.Name)
 	switch {

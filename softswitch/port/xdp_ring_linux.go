@@ -17,7 +17,7 @@ type xdpRing[T uint64 | unix.XDPDesc] struct {
 	mem                []byte
 	producer, consumer *uint32
 	flags              *uint32
-	entries            []T // a power of two
+	entries            []T // their number is a power of two
 	next               uint32
 }
 
@@ -47,12 +47,12 @@ func (r *xdpRing[T]) close() error {
 
 func (r *xdpRing[T]) at(i uint32) *T { return &r.entries[i&uint32(len(r.entries)-1)] }
 
-// needsWakeup reports whether the kernel wants a system call to go on with the ring.
+// needsWakeup reports whether the kernel needs a system call to continue with the ring.
 func (r *xdpRing[T]) needsWakeup() bool {
 	return atomic.LoadUint32(r.flags)&unix.XDP_RING_NEED_WAKEUP != 0
 }
 
-// The switch produces the entries of fill and transmit rings. The caller ensures that there is
+// The switch produces the entries of fill and transmit rings. The caller must ensure that there is
 // room.
 
 func (r *xdpRing[T]) push(v T) {
@@ -63,18 +63,18 @@ func (r *xdpRing[T]) push(v T) {
 // publish passes the pushed entries to the kernel.
 func (r *xdpRing[T]) publish() { atomic.StoreUint32(r.producer, r.next) }
 
-// unpublished returns how many entries were pushed and not published. Only this side writes the
-// producer index, so it needs no atomic load.
+// unpublished returns the number of entries that were pushed and not published. Only this side
+// writes the producer index, so it needs no atomic load.
 func (r *xdpRing[T]) unpublished() uint32 { return r.next - *r.producer }
 
-// pending returns how many published entries the kernel has not consumed.
+// pending returns the number of published entries that the kernel has not consumed.
 func (r *xdpRing[T]) pending() uint32 {
 	return atomic.LoadUint32(r.producer) - atomic.LoadUint32(r.consumer)
 }
 
 // The kernel produces the entries of receive and completion rings.
 
-// ready returns how many entries can be popped.
+// ready returns the number of entries that can be popped.
 func (r *xdpRing[T]) ready() uint32 { return atomic.LoadUint32(r.producer) - r.next }
 
 func (r *xdpRing[T]) pop() T {

@@ -28,8 +28,8 @@ func (q *xdpPort) Send(frame []byte) {
 	}
 }
 
-// Flush sends the frames that Send kept. When the interface is down, the frames in the ring wait
-// until it is up again, and further frames are dropped and counted.
+// Flush sends the frames that Send kept. While the interface is down, the frames in the ring wait,
+// and further frames are dropped and counted.
 func (q *xdpPort) Flush() error {
 	s := &q.sockets
 	if q.detached {
@@ -50,7 +50,7 @@ func (q *xdpPort) Flush() error {
 	return nil
 }
 
-// kick makes the kernel send what is in the ring. One system call may send a part only.
+// kick makes the kernel send the frames in the ring. One system call may send only a part of them.
 func (q *xdpPort) kick() {
 	s := &q.sockets
 	q.detached = false
@@ -64,7 +64,7 @@ func (q *xdpPort) kick() {
 			q.detached = true
 			return
 		case now == left:
-			return // buffers are full: the next Flush tries again
+			return // the kernel's buffers are full: the next Flush tries again
 		case refused(errno):
 			q.txErrors.Add(1)
 		}
@@ -72,7 +72,7 @@ func (q *xdpPort) kick() {
 	}
 }
 
-// reap frees the chunks of frames that were sent.
+// reap frees the chunks of frames that the kernel has sent.
 func (q *xdpPort) reap() {
 	c := &q.sockets.completion
 	n := c.ready()

@@ -11,30 +11,31 @@ import (
 )
 
 const (
-	// xdpIn and xdpOut are how many frames that come in and go out fit in their rings and in the
-	// frame memory; powers of two. No ring can then overflow. What comes in has to wait while other processes have the
-	// processor, some 20 ms at 200 000 packets per second; what goes out does so with the call that sends it.
+	// xdpIn and xdpOut are the numbers of received and sent frames that fit in their rings and in
+	// the frame memory; powers of two. So no ring can overflow. Received frames must wait while
+	// other processes have the processor, and xdpIn lasts for some 20 ms at 200 000 packets per
+	// second. Sent frames wait only for the system call that sends them.
 	xdpIn, xdpOut = 4096, 1024
 	// xdpQueue is the only queue of an interface that the driver uses.
 	xdpQueue = 0
 )
 
-// xdpSockets are the two AF_XDP sockets of an interface, which share the frame memory
-// (UMEM): the first xdpIn of its chunks are for frames that come in, the others for frames
-// that go out. With a socket of its own, sending wakes no reader and takes none of its locks.
+// xdpSockets are the two AF_XDP sockets of an interface. They share the frame memory (UMEM): its
+// first xdpIn chunks hold received frames, the others sent ones. Because sending has a socket of
+// its own, it wakes no reader and takes none of the reader's locks.
 type xdpSockets struct {
 	rx, tx     int // file descriptors, -1 when closed
 	umem       []byte
-	chunk      int // bytes
+	chunk      int // size of a chunk in bytes
 	fill       xdpRing[uint64]
 	received   xdpRing[unix.XDPDesc]
 	send       xdpRing[unix.XDPDesc]
 	completion xdpRing[uint64]
-	zeroCopy   bool // the driver works on the frame memory itself
+	zeroCopy   bool // the NIC's driver uses the frame memory itself
 }
 
-// xdpChunk is the size of a frame's place: a power of two of at least 2048 and at most a
-// page, of which the kernel keeps the head of a received frame for itself.
+// xdpChunk returns the size of a chunk for frames of an MTU. It is a power of two of at least 2048
+// and at most a page. The kernel reserves the head of a chunk when it receives a frame.
 func xdpChunk(mtu int) (int, error) {
 	page := unix.Getpagesize()
 	for size := 2048; size <= page; size *= 2 {
@@ -115,8 +116,9 @@ func (s *xdpSockets) rings() error {
 	)
 }
 
-// bindPatience is how long open waits for a queue that is in use. The kernel frees a queue only some
-// time after the sockets of an earlier run have closed: on a busy machine, over a second.
+// bindPatience bounds the time for which open waits for a queue that is in use. The kernel frees a
+// queue only some time after the sockets of an earlier run have closed; on a busy machine that
+// takes over a second.
 const bindPatience = 10 * time.Second
 
 func (s *xdpSockets) bind(ifi *net.Interface, flags uint16) error {
@@ -141,7 +143,7 @@ func (s *xdpSockets) bind(ifi *net.Interface, flags uint16) error {
 	}
 }
 
-// close closes the sockets first, and then unmaps their rings and the frame memory.
+// close closes the sockets first and then unmaps their rings and the frame memory.
 func (s *xdpSockets) close() error {
 	var err error
 	for _, fd := range []*int{&s.tx, &s.rx} {
@@ -167,7 +169,8 @@ func xdpSetsockopt[T any](fd, option int, v *T) error {
 	return nil
 }
 
-// xdpGetsockopt fails when the kernel's value is shorter than T, as old kernels' are.
+// xdpGetsockopt reads an option. It fails if the kernel's value is shorter than T, as in old
+// kernels.
 func xdpGetsockopt[T any](fd, option int, v *T) error {
 	size := uint32(unsafe.Sizeof(*v))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(option), uintptr(unsafe.Pointer(v)), uintptr(unsafe.Pointer(&size)), 0)

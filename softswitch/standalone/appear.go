@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// appear waits until all interfaces are there, for at most --interface-wait: containers and virtual
-// machines get theirs after their programs have started.
+// appear waits until all interfaces exist, for at most --interface-wait. Containers and virtual
+// machines get their interfaces after their programs have started.
 func (o *Options) appear(ctx context.Context, find func(name string) (*net.Interface, error)) error {
 	if o.UseFiles {
 		return nil

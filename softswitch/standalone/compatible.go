@@ -3,12 +3,12 @@ package standalone
 import "github.com/spf13/pflag"
 
 // compat is a flag of BMv2 that has no effect in this switch. The switch accepts it, so that
-// scripts work, and logs that it has no effect. It refuses the flag if that would mean not to do
-// what was asked for.
+// scripts work, and logs that it has no effect. If the flag asks for something that the switch
+// does not do, the switch refuses it.
 type compat struct {
 	name    string
-	target  bool // behind --
-	bare    bool // the flag has no value
+	target  bool // belongs after --
+	bare    bool // takes no value
 	refused bool
 	why     string
 }

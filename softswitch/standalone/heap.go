@@ -2,13 +2,14 @@ package standalone
 
 import "os"
 
-// spareBytes is how much garbage there may be at least, 32 MB: a Write of a thousand updates leaves some
-// 0.4 MB. An idle switch uses none of it.
+// spareBytes is the size of spareHeap, 32 MB. A Write of a thousand updates leaves some 0.4 MB of
+// garbage. An idle switch uses none of the 32 MB.
 const spareBytes = 32 << 20
 
-// spareHeap returns memory to hold and never to touch, so that there is none behind it. The collector, which
-// runs when the heap has doubled, counts it all the same, and a small switch does not collect after every
-// few megabytes of messages. It returns none where the environment says when to collect.
+// spareHeap returns memory that the caller keeps and never touches, so that no physical memory
+// backs it. The garbage collector runs when the heap has doubled and counts this memory, so a
+// small switch does not collect after every few megabytes of messages. spareHeap returns nil if
+// the environment sets GOGC or GOMEMLIMIT.
 func spareHeap() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil

@@ -21,7 +21,7 @@ func level(name string) (slog.Level, error) {
 	return l, nil
 }
 
-// logger returns the log that the options ask for: to the console, to a file, or only warnings to
+// logger returns the log that the options ask for: to the console, to a file, or warnings only to
 // standard error. The returned function closes it.
 func (o *Options) logger(stdout, stderr io.Writer) (*slog.Logger, func() error, error) {
 	min, err := level(o.LogLevel)

@@ -22,8 +22,8 @@ import (
 	"github.com/headgate/headgate/softswitch/stages"
 )
 
-// tracedPerSecond is how many packets are logged in a second where nobody asked for all: a log of
-// each packet would make a busy switch slow.
+// tracedPerSecond bounds the packets that are logged per second unless the operator asks for all.
+// A log of each packet would make a busy switch slow.
 const tracedPerSecond = 100
 
 // parseTrace reads the filters of --trace.
@@ -60,7 +60,8 @@ func (o *Options) parseTrace(filters []string, level bool) error {
 	return nil
 }
 
-// number reads a natural number, decimal or with 0x, or the number that an IP or MAC address is; nil for others.
+// number reads a decimal number, a number with 0x, an IP address or a MAC address. It returns nil
+// for other texts.
 func number(text string) *big.Int {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return new(big.Int).SetBytes(a.AsSlice())
@@ -74,7 +75,7 @@ func number(text string) *big.Int {
 	return nil
 }
 
-// onSignal prints the statistics at each SIGUSR1, until the function that it returns is called.
+// onSignal prints the statistics at each SIGUSR1. Calling end stops it.
 func (o *Options) onSignal(sw *softswitch.Realtime, out io.Writer) (end func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGUSR1)
@@ -132,10 +133,10 @@ func (o *Options) print(sw *softswitch.Realtime, out io.Writer) {
 	_, _ = io.WriteString(out, text.String())
 }
 
-// metrics is the switch as OpenMetrics shows it.
+// metrics shows the switch as OpenMetrics.
 type metrics struct {
 	*softswitch.Realtime
-	times *stages.Times // nil: not measured
+	times *stages.Times // nil if stages are not timed
 }
 
 var (
@@ -187,7 +188,7 @@ func (m metrics) Collect(c chan<- prometheus.Metric) {
 	}
 }
 
-// tracer returns the tracer that the options ask for, with its log; nil for none.
+// tracer returns the tracer that the options ask for, with its log, or nil for none.
 func (o *Options) tracer(log *slog.Logger) *engine.Tracer {
 	if o.Tracer != nil {
 		o.Tracer.Log = cmp.Or(o.Tracer.Log, log)

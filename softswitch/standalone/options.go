@@ -1,5 +1,5 @@
 // Package standalone is `headgate switch`: it turns the flags of BMv2's simple_switch_grpc, and a
-// few of our own, into a running switch.
+// few of our own, into a running switch. Start reading at Main.
 package standalone
 
 import (
@@ -25,10 +25,10 @@ type Options struct {
 	Program    string // path of the JSON; empty with --no-p4
 	P4Info     string // path of the program's P4Info; may be empty
 
-	// InterfaceWait is how long interfaces may take to appear; 0 for not at all.
+	// InterfaceWait bounds the wait for interfaces to appear; with 0 they must exist at the start.
 	InterfaceWait time.Duration
 
-	Driver string // of interfaces: auto, afpacket or xdp
+	Driver string // auto, afpacket or xdp
 
 	PcapDir  string // empty: no capture
 	UseFiles bool   // use pcap files in place of interfaces
@@ -38,12 +38,12 @@ type Options struct {
 	LogFile    string
 	LogFormat  service.Format
 	LogLevel   string
-	Profile    string // address of Go's profiles; empty for none
-	Metrics    string // address of OpenMetrics; empty for none
+	Profile    string // address that serves Go's profiles; empty for none
+	Metrics    string // address that serves OpenMetrics; empty for none
 
-	Tracer *engine.Tracer // without its log; nil: no packet's way is logged
+	Tracer *engine.Tracer // its log is set later; nil: no packet is logged
 	Stats  bool           // print statistics at the end and at SIGUSR1
-	Times  *stages.Times  // for the statistics
+	Times  *stages.Times  // for the statistics; nil: not timed
 
 	GRPCAddr string
 	TLS      TLSOptions
@@ -55,21 +55,21 @@ type Options struct {
 	Rates   map[uint32]units.Rate
 	Limits  []QueueLimit
 
-	Ignored  []string // sentences about BMv2's flags that have no effect in this switch
-	NoEffect []string // sentences about flags that other flags make useless
+	Ignored  []string // sentences about BMv2's flags that this switch ignores
+	NoEffect []string // sentences about flags that other flags make ineffective
 }
 
-// TLSOptions are the --grpc-server-ssl family.
+// TLSOptions holds the --grpc-server-ssl family of flags.
 type TLSOptions struct {
 	Enabled       bool
 	CA, Cert, Key string // paths of PEM files
 	ClientAuth    bool
 }
 
-// AllPorts stands for every port in a QueueLimit.
+// AllPorts is the Port of a QueueLimit that applies to every port.
 const AllPorts = -1
 
-// QueueLimit is a --queue-limit.
+// QueueLimit is one value of --queue-limit.
 type QueueLimit struct {
 	Port  int // or AllPorts
 	Queue int // or softswitch.AllQueues
@@ -136,8 +136,8 @@ func (o *Options) parseRates(args []string) error {
 	return nil
 }
 
-// parseLimits reads [PORT[:QUEUE]=]LIMIT, where LIMIT is a number of packets or, with a
-// unit, an amount of data.
+// parseLimits reads [PORT[:QUEUE]=]LIMIT. LIMIT is a number of packets or, with a unit, an amount
+// of data.
 func (o *Options) parseLimits(args []string) error {
 	for _, arg := range args {
 		l := QueueLimit{Port: AllPorts, Queue: softswitch.AllQueues}
@@ -169,7 +169,7 @@ func (o *Options) parseLimits(args []string) error {
 	return nil
 }
 
-// perQueue reads one value for each queue: a number from min to max, or the word that means none.
+// perQueue reads one value for each queue: a number from min to max, or word, which means none.
 func perQueue(flag, arg string, queues int, word string, none, min, max int, want string) ([]int, error) {
 	words := strings.Split(arg, ",")
 	if len(words) != queues {

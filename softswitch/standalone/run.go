@@ -25,7 +25,7 @@ import (
 	"github.com/headgate/headgate/softswitch/port"
 )
 
-// Main runs `headgate switch` with the arguments behind it until ctx ends.
+// Main runs `headgate switch` until ctx ends. args are the arguments after it.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f, err := parse(args)
 	switch {
@@ -58,8 +58,8 @@ func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return errors.Join(err, closeLog())
 }
 
-// hangups makes SIGHUP only a line in the log, until the function that it returns is called. A
-// switch has no configuration file to read again, and must not end with its terminal.
+// hangups logs each SIGHUP and ignores it otherwise. A switch has no configuration file to reload,
+// and must not end with its terminal. Calling end stops it.
 func hangups(log *slog.Logger) (end func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGHUP)
@@ -88,7 +88,8 @@ func (o *Options) run(ctx context.Context, stdout io.Writer, log *slog.Logger) e
 	return o.drive(ctx, sw, stdout, log)
 }
 
-// drive runs a switch that build made, and tells what happens to packets meanwhile.
+// drive runs a switch that build made. Meanwhile it prints statistics and serves metrics, if the
+// options ask for them.
 func (o *Options) drive(ctx context.Context, sw *softswitch.Realtime, stdout io.Writer, log *slog.Logger) error {
 	if o.Stats {
 		ended := o.onSignal(sw, stdout)
@@ -105,7 +106,7 @@ func (o *Options) drive(ctx context.Context, sw *softswitch.Realtime, stdout io.
 	return err
 }
 
-// build makes the switch, ready to run and serving P4Runtime.
+// build makes the switch and starts its P4Runtime server. The switch is then ready to run.
 func (o *Options) build(stdout io.Writer, log *slog.Logger) (*softswitch.Realtime, error) {
 	for _, note := range o.Ignored {
 		log.Info(note)
@@ -133,7 +134,7 @@ func (o *Options) build(stdout io.Writer, log *slog.Logger) (*softswitch.Realtim
 	return sw, nil
 }
 
-// closed closes what a switch that has not run has opened.
+// closed closes everything that a switch has opened and not run yet.
 func closed(sw *softswitch.Realtime) error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -165,7 +166,7 @@ func (o *Options) start(sw *softswitch.Realtime, stdout io.Writer, log *slog.Log
 	return err
 }
 
-// attach opens the interfaces, or the files in their place.
+// attach opens the interfaces, or files in their place.
 func (o *Options) attach(sw *softswitch.Realtime, stdout io.Writer, log *slog.Logger) error {
 	kind := ""
 	if o.UseFiles {
@@ -200,8 +201,8 @@ func (o *Options) attach(sw *softswitch.Realtime, stdout io.Writer, log *slog.Lo
 	return nil
 }
 
-// attachInterfaces opens the interfaces. One reader for every two processors reads them: what comes
-// in was sent by others, on the rest of the processors.
+// attachInterfaces opens the interfaces. It uses one reader for every two processors, because the
+// frames' senders need the other processors.
 func (o *Options) attachInterfaces(sw *softswitch.Realtime, log *slog.Logger) error {
 	events, err := port.OpenLinkEvents()
 	if err != nil {
@@ -248,7 +249,7 @@ func (o *Options) attachInterfaces(sw *softswitch.Realtime, log *slog.Logger) er
 	return nil
 }
 
-// open opens an interface with the driver that was asked for.
+// open opens an interface with the driver that the options name.
 func (o *Options) open(p port.Named, users *port.IfaceUsers, log *slog.Logger) (port.Port, port.Source, error) {
 	switch o.Driver {
 	case "auto":
@@ -297,7 +298,8 @@ func (o *Options) load(sw *softswitch.Realtime) error {
 	return nil
 }
 
-// credentials returns nil without TLS. The files are read again for each connection.
+// credentials returns the TLS credentials, or nil without TLS. The files are read again for each
+// connection.
 func (t *TLSOptions) credentials(log *slog.Logger) (credentials.TransportCredentials, error) {
 	if !t.Enabled {
 		return nil, nil

@@ -9,11 +9,12 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// topPriority minus the priority in a test is the priority in BMv2, where the lowest wins (bmv2stf.py).
+// topPriority converts priorities: topPriority minus the test's priority is BMv2's, where the
+// lowest number wins (bmv2stf.py).
 const topPriority = 10000
 
-// Command returns the command of simple_switch_CLI for a statement, so that BMv2 gets the same entries as
-// the engine. Packets, expectations and removals have no command.
+// Command returns simple_switch_CLI's command for a statement, so that BMv2 gets the same entries
+// as the engine. Packets, expectations and removals have no command.
 func (r *Runner) Command(s *Statement) (string, error) {
 	if _, ok := direct()[s.Verb]; ok {
 		words := append([]string{s.Verb}, s.Numbers...)
@@ -63,7 +64,7 @@ func hexWord(b []byte) string {
 	return fmt.Sprintf("%#x", b)
 }
 
-// matchWord writes a key field as simple_switch_CLI reads it.
+// matchWord returns a key field as simple_switch_CLI reads it.
 func matchWord(k engine.KeyField, m engine.Match) string {
 	switch k.Kind {
 	case engine.LPM:

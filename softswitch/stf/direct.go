@@ -9,11 +9,11 @@ import (
 
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine"
-	_ "github.com/headgate/headgate/softswitch/native/headgate" // our own program runs as Go
+	_ "github.com/headgate/headgate/softswitch/native/headgate" // runs Headgate's own program as Go
 )
 
-// multicast holds the nodes that simple_switch_CLI's commands create, by handle, and the
-// groups that they belong to.
+// multicast holds the nodes that commands of simple_switch_CLI create, by handle, and the groups
+// that the nodes belong to.
 type multicast struct {
 	nodes  [][]engine.Replica
 	groups map[uint16][]int
@@ -68,7 +68,7 @@ func (r *Runner) mirroring(s *Statement) error {
 		delete(r.mc.clones, uint16(id))
 		return r.in.DeleteCloneSession(uint16(id))
 	}
-	return nil // mirroring_get prints only
+	return nil // mirroring_get only prints
 }
 
 func (r *Runner) multicast(s *Statement) error {
@@ -105,7 +105,7 @@ func (r *Runner) multicast(s *Statement) error {
 	var rs []engine.Replica
 	for _, text := range s.Numbers[1:] {
 		if text == "|" {
-			break // lags follow
+			break // link aggregation groups follow
 		}
 		port, err := small(text, 1<<16)
 		if err != nil {
@@ -126,7 +126,7 @@ func (r *Runner) multicast(s *Statement) error {
 	return nil
 }
 
-// install writes a group, and the clone sessions that use it, to the instance.
+// install writes a group and the clone sessions that use it to the instance.
 func (r *Runner) install(g uint16) error {
 	var rs []engine.Replica
 	for _, n := range r.mc.groups[g] {
@@ -225,11 +225,11 @@ func (r *Runner) register(s *Statement) error {
 		}
 		return r.in.WriteRegister(a.Name, int(i), v)
 	}
-	return nil // register_read prints only
+	return nil // register_read only prints
 }
 
-// meter sets rates, given like simple_switch_CLI's as RATE:BURST per rate, the rate in
-// units per microsecond.
+// meter sets a meter's rates. Each is given as RATE:BURST, like simple_switch_CLI's, with the rate
+// in units per microsecond.
 func (r *Runner) meter(s *Statement) error {
 	if s.Verb == "meter_get_rates" {
 		return nil

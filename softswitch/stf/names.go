@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// bySuffix finds name among names, exactly or else as the only one that ends in it.
+// bySuffix returns the one of names that equals name, or else the only one that ends in it.
 func bySuffix(kind, name string, names []string) (string, error) {
 	found := ""
 	for _, n := range names {
@@ -32,7 +32,8 @@ func bySuffix(kind, name string, names []string) (string, error) {
 
 var stackIndex = regexp.MustCompile(`^(.*)\$([0-9]+)(.*)$`)
 
-// keyField finds the key field that a match names, in the ways bmv2stf.py allows.
+// keyField returns the index of the key field that a match names, in the ways that bmv2stf.py
+// allows.
 func keyField(name string, key []engine.KeyField) (int, error) {
 	if m := stackIndex.FindStringSubmatch(name); m != nil {
 		name = m[1] + "[" + m[2] + "]" + m[3]

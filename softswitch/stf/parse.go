@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// direct lists the commands that bmv2stf.py passes to simple_switch_CLI unchanged, with the smallest
-// number of their words.
+// direct lists the commands that bmv2stf.py passes unchanged to simple_switch_CLI, with the
+// smallest number of words of each.
 func direct() map[string]int {
 	return map[string]int{
 		"mirroring_add": 2, "mirroring_add_mc": 2, "mirroring_delete": 1, "mirroring_get": 1,
@@ -105,7 +105,7 @@ func (s *Statement) parseAdd(rest string) error {
 	if !ok {
 		return fmt.Errorf("the action call lacks its )")
 	}
-	// Spaces around the colons of matches are allowed.
+	// Matches may have spaces around their colons.
 	for _, gap := range []string{" :", ": "} {
 		for strings.Contains(head, gap) {
 			head = strings.ReplaceAll(head, gap, ":")

@@ -13,8 +13,8 @@ import (
 )
 
 // Runner runs the statements of one test against an instance of a program. It processes a packet
-// and all its copies before the next statement. It implements the instance's Out and records the
-// frames that leave, per port.
+// and all its copies before the next statement. It implements engine.Out and records the frames
+// that leave, per port.
 type Runner struct {
 	prog   *engine.Program
 	in     *engine.Instance
@@ -34,7 +34,7 @@ type Runner struct {
 // packetGap is the virtual time between two packets.
 const packetGap = units.Millisecond
 
-// maxHops bounds the passes that one packet can cause, because a program can recirculate for ever.
+// maxHops bounds the passes that one packet causes, because a program can recirculate for ever.
 const maxHops = 10000
 
 // Run runs a test against a fresh instance of prog with the given options.
@@ -52,7 +52,7 @@ func Run(prog *engine.Program, test io.Reader, o engine.Options) error {
 	return r.Check()
 }
 
-// NewRunner makes a runner for an instance of prog, which the runner drives alone.
+// NewRunner makes a runner for an instance of prog. Nothing else may use the instance meanwhile.
 func NewRunner(prog *engine.Program, in *engine.Instance) *Runner {
 	r := &Runner{
 		prog: prog, in: in, tables: map[string]engine.TableInfo{}, params: map[string][]engine.ParamInfo{},
@@ -69,7 +69,7 @@ func NewRunner(prog *engine.Program, in *engine.Instance) *Runner {
 	return r
 }
 
-// Step runs one statement. Expectations are checked by Check.
+// Step runs one statement. Check checks the expectations later.
 func (r *Runner) Step(s *Statement) error {
 	switch s.Verb {
 	case "packet":
@@ -170,7 +170,7 @@ func (r *Runner) entry(s *Statement) (t engine.TableInfo, key []engine.Match, c 
 	t = r.tables[name]
 	key = make([]engine.Match, len(t.Key))
 	for i, k := range t.Key {
-		key[i].Any = k.Kind != engine.Exact // what is not named is 0, or does not matter
+		key[i].Any = k.Kind != engine.Exact // a field that the test does not name is 0 or "any"
 	}
 	for _, m := range s.Matches {
 		i, err := keyField(m.Name, t.Key)
@@ -227,11 +227,12 @@ func (r *Runner) removeAll() error {
 	return nil
 }
 
-// Sent is what has left so far, per port and in order, as upper-case hexadecimal digits.
+// Sent returns the frames that have left so far, per port and in order, as upper-case hexadecimal
+// digits.
 func (r *Runner) Sent() map[int][]string { return r.sent }
 
-// Check compares what left with what is expected: the same number of packets on every
-// port, in order, equal in the digits given.
+// Check compares the sent packets with the expected ones: the same number on every port, in order,
+// equal in the given digits.
 func (r *Runner) Check() error {
 	for _, port := range r.ports() {
 		got, want := r.sent[port], r.expected[port]

@@ -1,6 +1,6 @@
-// Package stf reads and runs STF tests, the format of p4c's tests for P4 programs: packets
-// sent to ports, packets expected on ports, and what the control plane does in between.
-// The grammar is that of p4c's tools/stf/stf_parser.py and backends/bmv2/bmv2stf.py.
+// Package stf reads and runs STF tests, the format of p4c's tests for P4 programs: packets sent to
+// ports, packets expected on ports, and the control plane's commands in between. The grammar is
+// that of p4c's tools/stf/stf_parser.py and backends/bmv2/bmv2stf.py. Start reading at Run.
 package stf
 
 // Statement is one line of a test.
@@ -18,7 +18,7 @@ type Statement struct {
 	Action   string
 	Args     []Arg
 
-	Numbers []string // of the direct commands
+	Numbers []string // arguments of the direct commands
 	Index   string   // check_counter
 	Unit    string   // packets or bytes
 	Op      string   // ==, !=, <, <=, >, >=

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// number reads 10, 0x0a, 0b1010, an IPv4, an IPv6 or a MAC address of the given width.
+// number reads a number of the given width: 10, 0x0a, 0b1010, or an IPv4, IPv6 or MAC address.
 func number(s string, bits int) ([]byte, error) {
 	z, ok := new(big.Int).SetString(s, 0)
 	if !ok {
@@ -31,7 +31,7 @@ func number(s string, bits int) ([]byte, error) {
 	return z.Bytes(), nil
 }
 
-// digitBits is the number of bits of a digit of s, and s without its prefix.
+// digitBits returns the number of bits per digit of s, and s without its prefix.
 func digitBits(s string) (int, string, error) {
 	if len(s) > 2 && s[0] == '0' {
 		switch s[1] {
@@ -46,7 +46,7 @@ func digitBits(s string) (int, string, error) {
 	return 0, "", fmt.Errorf("%q needs a prefix 0x, 0b or 0o", s)
 }
 
-// match turns the text of a match into one of the engine's.
+// match converts the text of a match to the engine's form.
 func match(text string, k engine.KeyField) (engine.Match, error) {
 	switch k.Kind {
 	case engine.Ternary, engine.Optional:
@@ -69,7 +69,7 @@ func match(text string, k engine.KeyField) (engine.Match, error) {
 	return engine.Match{Value: v}, err
 }
 
-// ternary masks exactly the digits that are given and are not *, as bmv2stf.py does.
+// ternary masks the digits that are given and are not *, as bmv2stf.py does.
 func ternary(text string, bits int) (engine.Match, error) {
 	if v, m, ok := strings.Cut(text, "&&&"); ok {
 		a, err := number(v, bits)
@@ -106,7 +106,7 @@ func ternary(text string, bits int) (engine.Match, error) {
 	return engine.Match{Value: value.Bytes(), Mask: mask.Bytes()}, nil
 }
 
-// prefix reads VALUE/LENGTH, or a value whose trailing * do not count.
+// prefix reads VALUE/LENGTH, or a value whose trailing * are not part of the prefix.
 func prefix(text string, bits int) (engine.Match, error) {
 	v, l, ok := strings.Cut(text, "/")
 	length := 0
@@ -118,7 +118,7 @@ func prefix(text string, bits int) (engine.Match, error) {
 		length = int(n)
 	} else {
 		n, digits, err := digitBits(v)
-		if err != nil { // a decimal number is exact
+		if err != nil { // a decimal number is an exact match
 			n, digits = 1, strings.Repeat("0", bits)
 		}
 		length = min(bits, n*(len(digits)-strings.Count(digits, "*")))
