@@ -12,20 +12,22 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// A connection is a flow of the host while it sends: from its first reportFrom bytes on, until nothing of it
-// has been acknowledged for quiet. Others would take shares of budgets that they have no use for.
+// A connection is a flow of the host while it sends. It becomes one once reportFrom bytes are
+// acknowledged, and stops being one when nothing was acknowledged for quiet. Idle connections
+// would otherwise take shares of budgets that they do not use.
 const (
 	reportFrom = 64 * units.KB
 	quiet      = 10 * units.Second
 )
 
-// connections is what Agent needs of *kernel.Kernel.
+// connections is the part of *kernel.Kernel that Agent uses.
 type connections interface {
 	Flows() ([]kernel.Flow, error)
 	Tell(key kernel.Key, o kernel.Order) error
 }
 
-// Agent makes connections flows of a host. It implements remote.Agent; its owner calls it from one goroutine.
+// Agent presents connections as flows of a host. It implements remote.Agent. Only one goroutine at
+// a time may call it.
 type Agent struct {
 	kernel  connections
 	classes []Class
@@ -36,10 +38,10 @@ type Agent struct {
 type flow struct {
 	kernel.Flow
 	order   kernel.Order
-	changed units.Time // when Acked last was another
+	changed units.Time // when Acked last changed
 }
 
-// look reads the kernel's connections.
+// look reads the kernel's connections into flows.
 func (a *Agent) look(now units.Time) error {
 	list, err := a.kernel.Flows()
 	if err != nil {
@@ -62,7 +64,7 @@ func (a *Agent) look(now units.Time) error {
 	return nil
 }
 
-// class returns what a connection was given when it began.
+// class returns the class that a connection got when it began.
 func (a *Agent) class(f *flow) Class {
 	if int(f.Class) < len(a.classes) {
 		return a.classes[f.Class]
@@ -70,7 +72,7 @@ func (a *Agent) class(f *flow) Class {
 	return Class{}
 }
 
-// report returns the connections that send.
+// report returns the connections that are sending.
 func (a *Agent) report(now units.Time) []agent.FlowReport {
 	list := make([]agent.FlowReport, 0, len(a.flows))
 	for key, f := range a.flows {
@@ -86,7 +88,7 @@ func (a *Agent) report(now units.Time) []agent.FlowReport {
 	return list
 }
 
-// change tells a connection what change makes of its order.
+// change applies change to a connection's order, and tells the connection if the order changed.
 func (a *Agent) change(key agent.FlowKey, change func(o *kernel.Order)) error {
 	f := a.flows[key]
 	if f == nil {
@@ -104,7 +106,7 @@ func (a *Agent) change(key agent.FlowKey, change func(o *kernel.Order)) error {
 	return nil
 }
 
-// view is an Agent at a time, as remote.Agent has it.
+// view is an Agent at time now, the form that remote.Agent needs.
 type view struct {
 	*Agent
 	now units.Time
@@ -112,7 +114,8 @@ type view struct {
 
 func (v view) Report() []agent.FlowReport { return v.report(v.now) }
 
-// Stats counts nothing: nobody knows the size of what an application sends, so none of its flows completes.
+// Stats returns zeros. None of the flows completes, because nobody knows the size of what an
+// application sends.
 func (v view) Stats() agent.Stats { return agent.Stats{} }
 
 func (v view) SetWeight(_ units.Time, key agent.FlowKey, w float64) error {

@@ -26,11 +26,12 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Class is what connections have that the controller says nothing of.
+// Class holds what connections start with. They keep it until the controller tells them something
+// else.
 type Class struct {
 	App    string
 	Weight float64
-	// Priority is PrioPlus' virtual priority, from 1 on, larger is higher; 0 for Söze.
+	// Priority is PrioPlus' virtual priority, from 1 on; a larger one is higher. 0 selects Söze.
 	Priority int
 }
 
@@ -42,31 +43,32 @@ func (c Class) law() kernel.Law {
 	return kernel.Soze
 }
 
-// Options say how the machine's connections are governed. They are set by flags, see AddFlags, and checked by Check.
+// Options says how the machine's connections are governed. AddFlags defines flags that set it, and
+// Check checks it.
 type Options struct {
-	Name       string // of the host in the fabric's configuration; empty without a controller
+	Name       string // the host's name in the fabric's configuration; empty without a controller
 	Controller string // host:port or unix:PATH; empty for none
 	Dial       client.Options
-	Netns      string // name or path of the only network namespace; empty for all
+	Netns      string // name or path of the only governed network namespace; empty for all
 	Detach     bool
 
 	Default Class
 	cgroups []placed[string]
 	marks   []placed[uint32]
 
-	Rate units.Rate // of the link
+	Rate units.Rate // rate of the link
 	Soze soze.Params
 	Unit units.Time
 
-	BaseRTT  units.Time   // of the fabric's empty paths, for PrioPlus; 0 until the controller says it
-	Channels channel.Plan // how delays are divided among priorities; the zero value stretches the paper's
+	BaseRTT  units.Time   // round trip of the fabric's empty paths, for PrioPlus; 0 until the controller sends it
+	Channels channel.Plan // divides delays among priorities; the zero value stretches the paper's plan
 
 	For, Interval time.Duration
 
 	flags *pflag.FlagSet
 }
 
-// placed is a class of a cgroup's or a mark's connections.
+// placed is the class of the connections of a cgroup or a mark.
 type placed[T any] struct {
 	at T
 	Class
@@ -80,7 +82,7 @@ func NewOptions() *Options {
 	}
 }
 
-// text is a flag that a function reads, a pflag.Value without a default.
+// text is a flag that a function parses, a pflag.Value without a default.
 type text struct {
 	kind string
 	set  func(string) error
@@ -116,15 +118,15 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.Interval, "interval", o.Interval, "time between lines")
 }
 
-// paperRate is the rate that Söze's times are for.
+// paperRate is the link rate for which the Söze paper gives its times.
 const paperRate = 40 * units.Gbps
 
-// flow returns what the laws may know of each connection.
+// flow returns what the laws know about each connection.
 func (o *Options) flow() law.Flow {
 	return law.Flow{Rate: o.Rate, MSS: 1448, BaseRTT: o.BaseRTT, Scale: max(1, float64(paperRate)/float64(o.Rate))}
 }
 
-// channel returns the channel of a virtual priority while the controller has given none.
+// channel returns the channel that a virtual priority has until the controller sends one.
 func (o *Options) channel(priority int) (channel.Channel, error) {
 	f, paper := o.flow(), channel.Paper(o.BaseRTT)
 	plan := o.Channels
@@ -138,7 +140,8 @@ func (o *Options) channel(priority int) (channel.Channel, error) {
 	return plan.Channel(priority)
 }
 
-// params returns what the flags come to. Without a base round trip PrioPlus has no parameters.
+// params converts the flags to the kernel's parameters. Without a base round trip it has none for
+// PrioPlus.
 func (o *Options) params() (v kernel.Params, err error) {
 	if o.Rate <= 0 {
 		return v, fmt.Errorf("--rate %v: want the link's rate, more than 0", o.Rate)
@@ -147,14 +150,14 @@ func (o *Options) params() (v kernel.Params, err error) {
 		return v, err
 	}
 	f := o.flow()
-	f.Rand = rand.New(rand.NewPCG(0, 0)) // which the kernel's law does not use
+	f.Rand = rand.New(rand.NewPCG(0, 0)) // the kernel's law does not use it
 	c, err := o.channel(max(o.Default.Priority, 1))
 	if err != nil {
 		return v, fmt.Errorf("--fluctuation, --noise: %w", err)
 	}
 	f.Target, f.Limit = c.Target, c.Limit
 	v.Swift, v.PrioPlus = param.For[swift.Params](f), param.For[prioplus.Params](f)
-	v.PrioPlus.Tolerance = max(v.PrioPlus.Tolerance, min(o.Channels.Noise, (f.Target-f.BaseRTT)/2)) // noise is on the base, too
+	v.PrioPlus.Tolerance = max(v.PrioPlus.Tolerance, min(o.Channels.Noise, (f.Target-f.BaseRTT)/2)) // the base delay is noisy, too
 	return v, errors.Join(param.Check(v.Swift.Visit), param.Check(v.PrioPlus.Visit))
 }
 
@@ -185,7 +188,7 @@ func (o *Options) soze() (p soze.Params, unit units.Time, err error) {
 	return p, unit, nil
 }
 
-// Check returns every fault at once, each naming the flag, the value and what is allowed.
+// Check returns all faults at once. Each names the flag, the value and what is allowed.
 func (o *Options) Check() error {
 	var errs []error
 	_, err := o.params()
@@ -232,8 +235,8 @@ func (o *Options) prioritises() bool {
 	return with
 }
 
-// place reads what --cgroup and --mark have in common: where, and the class there. A field that is not given
-// is the default's at the end.
+// place reads a value of --cgroup or --mark: the place, and the class of its connections. Fields
+// that are not given get the defaults later.
 func place(s string) (at string, c Class, err error) {
 	at, rest, more := strings.Cut(s, ",")
 	for field := range strings.SplitSeq(rest, ",") {
@@ -288,7 +291,7 @@ func (o *Options) addMark(s string) error {
 	return nil
 }
 
-// rootCgroup returns the folder of all cgroups v2.
+// rootCgroup returns the root folder of cgroup v2.
 func rootCgroup() (string, error) {
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t
@@ -299,7 +302,7 @@ func rootCgroup() (string, error) {
 	return "", errors.New("no cgroup v2 file system at /sys/fs/cgroup or /sys/fs/cgroup/unified: want one, by mount -t cgroup2")
 }
 
-// resolve lists the classes by number, and the cgroups to attach to.
+// resolve numbers the classes and lists the cgroups to attach to.
 func (o *Options) resolve() (classes []Class, cgroups []kernel.Cgroup, err error) {
 	add := func(c Class) uint32 {
 		if c.Weight == 0 {

@@ -26,7 +26,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// governor is the agent with its lock.
+// governor holds the kernel's programs and the agent of the connections. A lock guards the agent.
 type governor struct {
 	o      *Options
 	kernel *kernel.Kernel
@@ -38,7 +38,8 @@ type governor struct {
 	agent Agent
 }
 
-// instance returns the name of what is attached, which agents of one machine must not share.
+// instance returns the name under which the options are attached to the kernel. Agents of one
+// machine must have different names.
 func (o *Options) instance() string {
 	if o.Netns == "" {
 		return ""
@@ -46,8 +47,9 @@ func (o *Options) instance() string {
 	return o.Name
 }
 
-// Run governs connections until ctx ends or the options' time is over, and prints lines to out. What it
-// attached stays, so that connections are governed until an agent comes back, or --detach removes it.
+// Run governs connections until ctx ends or the options' time is over, and prints lines to out.
+// What it attached to the kernel stays, so connections are governed until an agent comes back or
+// --detach removes it.
 func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error {
 	if o.Detach {
 		return kernel.Detach(o.instance())
@@ -84,7 +86,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 	return group.Wait()
 }
 
-// attach attaches to the kernel, and tells it the classes and the parameters.
+// attach attaches to the kernel and sets the classes and the parameters.
 func attach(o *Options, log *slog.Logger) (*governor, error) {
 	classes, cgroups, err := o.resolve()
 	if err != nil {
@@ -115,7 +117,7 @@ func attach(o *Options, log *slog.Logger) (*governor, error) {
 	return g, nil
 }
 
-// setParams tells the kernel the classes and the parameters.
+// setParams passes the classes and the parameters to the kernel.
 func (g *governor) setParams() error {
 	p, err := g.o.params()
 	if err != nil {
@@ -130,7 +132,7 @@ func (g *governor) setParams() error {
 				return err
 			}
 		case c.Priority > 0:
-			k.Law = kernel.Other // until the controller has told the base round trip
+			k.Law = kernel.Other // until the controller has sent the base round trip
 		}
 		if err := g.kernel.SetClass(uint32(i), k); err != nil {
 			return err
@@ -139,7 +141,7 @@ func (g *governor) setParams() error {
 	return g.kernel.SetParams(p)
 }
 
-// adopt takes the fabric's parameters, as remote.Options has it.
+// adopt applies the fabric's parameters. It is remote.Options' callback.
 func (g *governor) adopt(_ context.Context, list []*headgatev1.HostParameter) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,7 +153,7 @@ func (g *governor) adopt(_ context.Context, list []*headgatev1.HostParameter) er
 	return nil
 }
 
-// do is remote.Do.
+// do implements remote.Do.
 func (g *governor) do(ctx context.Context, fn func(remote.Agent, units.Time)) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,7 +165,7 @@ func (g *governor) do(ctx context.Context, fn func(remote.Agent, units.Time)) er
 	return ctx.Err()
 }
 
-// watch prints the connections that send.
+// watch prints the connections that are sending.
 func (g *governor) watch(ctx context.Context, out io.Writer) error {
 	acked, at := map[agent.FlowKey]units.Bytes{}, units.Time(0)
 	tick := time.NewTicker(g.o.Interval)

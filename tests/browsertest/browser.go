@@ -1,4 +1,4 @@
-// Package browsertest has tests look at pages with Chromium, through its DevTools protocol.
+// Package browsertest lets tests look at pages with Chromium, through its DevTools protocol.
 package browsertest
 
 import (

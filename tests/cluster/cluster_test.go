@@ -1,7 +1,8 @@
-// Package cluster does to three controllers what happens to them, while weights and configurations
-// change at all of them: the leader is killed, frozen, cut off from the others but not from the
-// switches, asked to end, its disk runs full, and it comes back with another uptime. No change that was acknowledged may be lost, and no
-// switch may take a write of a leader after one of the next. The wall clock of a member that runs is set too.
+// Package cluster injects faults into three controllers while clients change weights and
+// configurations at all of them. The leader is killed, frozen, cut off from the others but not
+// from the switches, and asked to end; its disk runs full; it comes back with another uptime; a
+// running member's wall clock is set. No acknowledged change may be lost, and no switch may accept
+// a write of a leader after one of the next leader.
 package cluster
 
 import (

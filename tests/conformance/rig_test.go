@@ -1,7 +1,7 @@
-// Package conformance holds black-box tests of a P4Runtime switch: P4Runtime and frames go
-// in, P4Runtime and frames come out. The cases are those of the tests of BMv2's
-// simple_switch_grpc and of SONiC PINS's arbitration, thought anew. All run on the embedded
-// switch, and with HEADGATE_BMV2=1 on BMv2 too, where quirks say what it does otherwise.
+// Package conformance holds black-box tests of a P4Runtime switch: P4Runtime messages and frames
+// go in, P4Runtime messages and frames come out. The cases cover what the tests of BMv2's
+// simple_switch_grpc and of SONiC PINS's arbitration cover, written anew. All run on the embedded
+// switch, and with HEADGATE_BMV2=1 also on BMv2; quirks lists where BMv2 behaves differently.
 package conformance
 
 import (

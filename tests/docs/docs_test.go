@@ -1,4 +1,4 @@
-// Package docs holds the pages of the documentation to what can be checked: links, anchors, kinds of events, words.
+// Package docs checks the pages of the documentation: links, anchors, kinds of events, and words.
 package docs
 
 import (

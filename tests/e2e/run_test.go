@@ -1,5 +1,5 @@
-// Package e2e runs whole fabrics: the compiled P4 program on embedded switches, the
-// controller over P4Runtime, hosts, and the API in between.
+// Package e2e runs whole fabrics: the compiled P4 program on embedded switches, the controller
+// over P4Runtime, hosts, and the API between them.
 package e2e
 
 import (

@@ -1,5 +1,5 @@
-// Package etcdtest runs etcd in a test's process, as one that others run: members of a cluster
-// reach it by its address alone.
+// Package etcdtest runs etcd in a test's process. Like an etcd that an operator runs elsewhere,
+// members of a cluster reach it only by its address.
 package etcdtest
 
 import (

@@ -1,4 +1,5 @@
-// Package failover cuts cables between real processes, in namespaces that the test makes.
+// Package failover tests that traffic survives cut cables. Real processes run in network
+// namespaces that the test makes, and the test cuts the cables between them.
 package failover
 
 import (

@@ -1,9 +1,9 @@
-// Package faults does to a fabric of real processes what happens to one: switches die and
-// freeze, the controller is killed in mid-apply, cables are cut and flap. It reports lost
-// packets and the longest time without a reply, and fails where the fabric does not come back.
+// Package faults injects real faults into a fabric of real processes: switches die and freeze, the
+// controller is killed in mid-apply, cables are cut and flap. It reports lost packets and the
+// longest time without a reply. It fails if the fabric does not recover.
 //
-// It takes about two minutes for each target and runs as root with HEADGATE_FAULTS=1; where
-// simple_switch_grpc is on the PATH it plays the switches, too.
+// It runs as root with HEADGATE_FAULTS=1 and takes about two minutes for each target. If
+// simple_switch_grpc is on the PATH, the faults run on it too.
 package faults
 
 import (

@@ -1,6 +1,7 @@
-// Package firstfabric executes docs/start/first-fabric.md and docs/start/your-program.md as an operator would: every block of
-// commands in order, in one shell, as root. The shell has network, process and mount
-// namespaces of its own, so that runs do not meet and nothing is left behind, however it ends.
+// Package firstfabric runs docs/start/first-fabric.md and docs/start/your-program.md as an
+// operator would: every block of commands in order, in one shell, as root. The shell has network,
+// process and mount namespaces of its own, so that runs do not disturb each other and leave
+// nothing behind, however they end.
 package firstfabric
 
 import (

@@ -1,5 +1,5 @@
-// Package house holds the rules of the house as tests: what may import what, and that no
-// product code lives for tests alone.
+// Package house holds the repository's rules as tests: what each package may import, and that no
+// product code exists only for tests.
 package house
 
 import (

@@ -1,5 +1,5 @@
-// Package lag is for tests on a machine that may have other work: it measures how late the machine
-// is, makes measurements that this spoils again, and waits without a limit of its own.
+// Package lag helps tests with deadlines on a busy machine. It measures how late the machine is,
+// repeats measurements that the lag has spoiled, and waits without a time limit of its own.
 package lag
 
 import (

@@ -1,5 +1,6 @@
-// Package linear checks histories of clients that worked at one time: each call must have happened at one moment
-// between its beginning and its end, as if all had come one after the other. Porcupine does the search.
+// Package linear checks that histories of concurrent clients are linearizable: each call must have
+// taken effect at one moment between its start and its end, as if all calls had run one after the
+// other. Porcupine does the search.
 package linear
 
 import (

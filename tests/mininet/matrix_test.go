@@ -1,8 +1,8 @@
-// Package mininet plays the five systems on networks of real processes: Mininet's hosts with
-// `headgate host`, switches that are `headgate switch` or simple_switch_grpc, and the controller,
-// started from a fabric file by mininet/fabric.py. The plays are those of package emulation, as are
-// their measures, judges and the rule for when a play counts; figures come from the controller's
-// API, from what the hosts measure and from captures that tshark decodes.
+// Package mininet runs the five systems on networks of real processes: Mininet's hosts run
+// `headgate host`, switches run `headgate switch` or simple_switch_grpc, and mininet/fabric.py
+// starts the controller from a fabric file. The plays, their measures and judges, and the rule for
+// when a play counts are those of package emulation. Figures come from the controller's API, from
+// the hosts' measurements, and from captures that tshark decodes.
 package mininet
 
 import (

@@ -1,5 +1,5 @@
-// Package race tells tests whether the race detector is on: it makes code five to fifteen times
-// slower and sync.Pool drop what it is given at random.
+// Package race tells tests whether the race detector is on. The detector makes code five to
+// fifteen times slower, and makes sync.Pool drop objects at random.
 package race
 
 import "testing"

@@ -1,9 +1,10 @@
-// Package scale measures one controller with up to a thousand switches, and lets it run for long under
-// random faults. Each switch is the embedded switch's P4Runtime server over TCP, with the program, tables
-// and validation of the real one, and in place of its data plane a few lines that answer polls and
-// carry probes. The controller is a process of its own, the program as it is delivered.
+// Package scale measures one controller with up to a thousand switches, and runs it for a long
+// time under random faults. Each switch is the embedded switch's P4Runtime server over TCP, with
+// the real program, tables and validation. A few lines that answer polls and carry probes replace
+// its data plane. The controller is a process of its own, the program as it is delivered.
 //
-// TestScale runs with HEADGATE_SCALE=1, TestSoak with HEADGATE_SOAK=1: they take minutes to hours.
+// TestScale runs with HEADGATE_SCALE=1, TestSoak with HEADGATE_SOAK=1, because they take minutes
+// to hours.
 package scale
 
 import (

@@ -1,7 +1,7 @@
 // Package switchtest is a switch for tests of the controller: the embedded switch's P4Runtime
-// server over TCP, without packets, behind a gRPC interceptor that injects faults: refused
-// updates, failed and delayed calls, messages and packets that no program sent, deviations
-// of simple_switch_grpc, and a process that is stopped with or without its state.
+// server over TCP, without packets. A gRPC interceptor in front of it injects faults: refused
+// updates, failed and delayed calls, messages and packets that no program sent, and deviations of
+// simple_switch_grpc. The process can be stopped with or without its state.
 package switchtest
 
 import (

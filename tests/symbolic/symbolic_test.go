@@ -1,7 +1,7 @@
-// Package symbolic replays test cases that p4testgen makes from Headgate's P4 program by symbolic
-// execution: entries, a frame, and what becomes of it by P4's own semantics, written down without
-// any switch. TestSymbolic (make test-symbolic) makes new ones and plays them on the embedded
-// switch and on BMv2; TestSelection plays a selection that is kept in testdata.
+// Package symbolic compares switches with P4's semantics. It replays test cases that p4testgen
+// makes from Headgate's P4 program by symbolic execution, without any switch: entries, a frame,
+// and the expected result. TestSymbolic (make test-symbolic) makes new cases and plays them on the
+// embedded switch and on BMv2. TestSelection plays the cases kept in testdata.
 package symbolic
 
 import (

@@ -1,5 +1,5 @@
-// Package tcpoption reads, writes and stamps the maxQD option of TCP for tests. The product does it in P4
-// (p4src/v1model/maxqd_tcp.p4) and in eBPF (hosts/tcp/kernel).
+// Package tcpoption reads, writes and stamps the maxQD option of TCP for tests. The product does
+// the same in P4 (p4src/v1model/maxqd_tcp.p4) and in eBPF (hosts/tcp/kernel).
 package tcpoption
 
 import (

@@ -1,11 +1,11 @@
-// Package tofino runs the text of p4src/headgate_tna.p4 as the public descriptions of the Tofino native
-// architecture say it runs: an interpreter of the P4 that the program is written in, with the chip's
-// registers, math unit, counters, checksums, digests and mirror copies. It is neither the compiler nor
-// the chip: it shows what the program says, not what becomes of it.
+// Package tofino runs the source of p4src/headgate_tna.p4 in an interpreter, by the public
+// descriptions of the Tofino native architecture. The interpreter has the chip's registers, math
+// unit, counters, checksums, digests and mirror copies. It is neither the compiler nor the chip:
+// it shows what the program says, not how a chip behaves.
 //
-// What it takes for granted: the traffic manager's numbers are the caller's; the low-pass filter passes
-// what it is given; a parser that meets the end of a packet leaves the header invalid; a next hop is
-// the only one of its route.
+// It assumes four things. The caller gives the traffic manager's numbers. The low-pass filter
+// passes its input on. A parser that reaches the end of a packet leaves the header invalid. A
+// route has only one next hop.
 package tofino
 
 import (

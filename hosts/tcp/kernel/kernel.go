@@ -19,31 +19,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is where bpffs is usually mounted, and Headgate's folder in it.
+// Root is Headgate's folder in bpffs, at the usual mount point of bpffs.
 const Root = "/sys/fs/bpf/headgate"
 
-// Cgroup is a cgroup whose connections are governed, those of cgroups below it included.
+// Cgroup is a cgroup whose connections are governed, and those of all cgroups below it.
 type Cgroup struct {
-	Path  string // of its folder in a cgroup v2 file system
-	Class uint32 // of its connections
+	Path  string // its folder in a cgroup v2 file system
+	Class uint32 // class of its connections
 }
 
 // Config says what to attach.
 type Config struct {
-	// Name tells apart those that govern connections of one machine, such as one for each network
-	// namespace: it is a folder in Root and, where it is not "", part of the congestion controls' names.
+	// Name distinguishes several Kernels on one machine, for example one per network namespace. It
+	// names a folder in Root and, unless it is "", is part of the congestion controls' names.
 	Name    string
 	Cgroups []Cgroup
 }
 
-// Kernel is what runs in the kernel. Its methods may be called from any goroutine.
+// Kernel is the set of programs and maps in the kernel. Any goroutine may call its methods.
 type Kernel struct {
 	maps    programMaps
 	names   [3]string
-	Adopted bool // it was running already
+	Adopted bool // Open found it running
 }
 
-// laws are the congestion controls by their map in the object.
+// laws names the congestion control of each law, which is the name of its map in the object.
 var laws = map[Law]string{Soze: "soze", PrioPlus: "prioplus"}
 
 // controlName returns the name of a law's congestion control: at most 15 letters, digits, dots and underscores.
@@ -60,7 +60,8 @@ func controlName(l Law, name string) string {
 	return string(b[:min(len(b), 15)])
 }
 
-// Open adopts what the same version left running with the same configuration, else loads it and attaches it.
+// Open adopts the programs that the same version left running with the same configuration. If
+// there are none it loads and attaches them.
 func Open(cfg Config) (*Kernel, error) {
 	if err := Supported(); err != nil {
 		return nil, err
@@ -82,7 +83,8 @@ func Open(cfg Config) (*Kernel, error) {
 		k.Adopted = true
 		return k, nil
 	}
-	// Sockets keep the congestion control that they have until they end, when another is put in its place.
+	// Existing sockets keep their congestion control until they are closed, even if it is
+	// replaced.
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
@@ -102,7 +104,8 @@ func (c *Config) folder() string {
 	return "host-" + filepath.Base(c.Name)
 }
 
-// Detach removes what Open left for a name: connections that begin afterwards are not governed.
+// Detach removes the programs and maps that Open left for a name. Connections that begin
+// afterwards are not governed.
 func Detach(name string) error {
 	c := Config{Name: name}
 	dir := filepath.Join(Root, c.folder())
@@ -121,7 +124,7 @@ func pinnedMaps(dir string) (m programMaps, err error) {
 	return m, nil
 }
 
-// last is what load pins last: where it is, everything is.
+// last is the name of the pin that load makes last. If it exists, all others do.
 const last = "parameters"
 
 // load loads the object, attaches its parts and pins them in dir.
@@ -165,11 +168,12 @@ func (k *Kernel) load(cfg Config, dir string) error {
 	return err
 }
 
-// sockops is the name of the program that is attached to cgroups.
+// sockops is the name of the program that load attaches to cgroups.
 const sockops = "headgate"
 
-// part loads a law, the sockops program, or for "" neither, over shared maps. The library finds a congestion
-// control's programs by the operation that they are for, so the laws must not be in one collection.
+// part loads the part of the object with the given name, over shared maps: a law, the sockops
+// program, or neither for "". The laws cannot be in one collection, because the library finds a
+// congestion control's programs by the operation that they implement.
 func part(shared map[string]*ebpf.Map, name string, change func(*ebpf.CollectionSpec) error) (*ebpf.Collection, error) {
 	spec, err := loadProgram()
 	if err != nil {
@@ -204,10 +208,10 @@ func pinLink(l link.Link, err error, path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(l.Pin(path), l.Close()) // the pin holds it
+	return errors.Join(l.Pin(path), l.Close()) // the pin keeps the link alive
 }
 
-// rename gives the congestion control of a map another name.
+// rename gives the congestion control in a map another name.
 func rename(m *ebpf.MapSpec, old, name string) error {
 	field := make([]byte, 16)
 	copy(field, old)
@@ -221,7 +225,7 @@ func rename(m *ebpf.MapSpec, old, name string) error {
 	return nil
 }
 
-// explain adds what the verifier says last of a program that it refuses.
+// explain adds the last lines of the verifier's log to the error for a refused program.
 func explain(err error) error {
 	if v := new(ebpf.VerifierError); errors.As(err, &v) {
 		return fmt.Errorf("the kernel refuses the program: %w\n%+v", err, v)
@@ -229,14 +233,15 @@ func explain(err error) error {
 	return fmt.Errorf("the kernel refuses the program: %w", err)
 }
 
-// NetnsCookie returns the cookie of the network namespace at path, of this thread's where path is "".
+// NetnsCookie returns the cookie of the network namespace at path, or of the calling thread's if
+// path is "".
 func NetnsCookie(path string) (uint64, error) {
 	type result struct {
 		cookie uint64
 		err    error
 	}
 	done := make(chan result)
-	go func() { // on a thread of its own, which ends with it
+	go func() { // on a thread of its own, which ends with the goroutine
 		var r result
 		r.cookie, r.err = netnsCookie(path)
 		done <- r
@@ -245,7 +250,8 @@ func NetnsCookie(path string) (uint64, error) {
 	return r.cookie, r.err
 }
 
-// Supported returns an error that says what the kernel lacks. It mounts bpffs where it is not.
+// Supported returns an error that names what the kernel lacks. It mounts bpffs if that is not
+// mounted.
 func Supported() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

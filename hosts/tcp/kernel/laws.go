@@ -17,37 +17,37 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Law is a congestion law of the kernel's.
+// Law is a congestion law that runs in the kernel.
 type Law uint32
 
-// The laws. Other leaves a connection the congestion control that it has.
+// The laws. A connection with Other keeps the congestion control that it has.
 const (
 	Other Law = iota
 	Soze
 	PrioPlus
 )
 
-// lgBits is how many fractional bits a logarithm to the base 2 has, oneBits a factor.
+// lgBits is the number of fractional bits of a base-2 logarithm, oneBits that of a factor.
 const lgBits, oneBits = 24, 30
 
 func lg(v float64) int64 { return int64(math.Round(math.Log2(v) * (1 << lgBits))) }
 
 func nanos(t units.Time) uint64 { return uint64(max(t, 0) / units.Nanosecond) }
 
-// weight returns the weight that a logarithm stands for, rounded to a millionth of it.
+// weight converts the logarithm of a weight to the weight, rounded to a millionth of it.
 func weight(lg int64) float64 {
 	w, _ := strconv.ParseFloat(strconv.FormatFloat(math.Exp2(float64(lg)/(1<<lgBits)), 'g', 7, 64), 64)
 	return w
 }
 
-// Params are the laws' parameters, for all connections alike.
+// Params holds the laws' parameters. All connections share them.
 type Params struct {
 	Soze soze.Params
-	Unit units.Time // of maxQD
-	// PrioPlus and Swift underneath it; each connection has a channel of its own.
+	Unit units.Time // unit of maxQD
+	// PrioPlus, and Swift underneath it. Each connection has a channel of its own.
 	PrioPlus prioplus.Params
 	Swift    swift.Params
-	Netns    uint64 // cookie of the network namespace whose connections are governed; 0 for all
+	Netns    uint64 // cookie of the network namespace whose connections are governed; 0 for all namespaces
 }
 
 // SetParams sets the parameters.
@@ -64,7 +64,7 @@ func (k *Kernel) SetParams(p Params) error {
 	return k.maps.Parameters.Put(uint32(0), &v)
 }
 
-// sozeParams converts parameters that soze.New takes.
+// sozeParams converts parameters that soze.New accepts.
 func sozeParams(p soze.Params) (v programSozeParams) {
 	v.P, v.K = nanos(p.P), max(nanos(p.K), 1)
 	v.LgAlpha, v.LgBeta = lg(bytesPerSecond(p.Alpha)), lg(bytesPerSecond(p.Beta))
@@ -79,7 +79,7 @@ func sozeParams(p soze.Params) (v programSozeParams) {
 
 func bytesPerSecond(r units.Rate) float64 { return float64(r) / 8 }
 
-// prioParams converts parameters that prioplus.New and swift.New take.
+// prioParams converts parameters that prioplus.New and swift.New accept.
 func prioParams(p prioplus.Params, s swift.Params) programPrioParams {
 	return programPrioParams{
 		BaseRtt: nanos(p.BaseRTT), Tolerance: nanos(p.Tolerance), LineRate: uint64(bytesPerSecond(p.LineRate)),
@@ -89,27 +89,29 @@ func prioParams(p prioplus.Params, s swift.Params) programPrioParams {
 	}
 }
 
-// toChannel converts a channel, which has no limit where that is the time's largest.
+// toChannel converts a channel. A limit of units.MaxTime means no limit.
 func toChannel(c channel.Channel) programPrioChannel {
 	return programPrioChannel{Target: nanos(c.Target), Limit: nanos(c.Limit)}
 }
 
-// Class is what connections are given that the controller says nothing of.
+// Class holds what new connections start with. They keep it until the controller tells them
+// something else.
 type Class struct {
 	Law     Law
 	Weight  float64
-	Channel channel.Channel // PrioPlus'
+	Channel channel.Channel // used by PrioPlus
 }
 
-// MaxClasses bounds the classes.
+// MaxClasses bounds the number of classes.
 const MaxClasses = 64
 
-// SetClass sets a class, 0 to MaxClasses - 1.
+// SetClass sets class i, from 0 to MaxClasses - 1.
 func (k *Kernel) SetClass(i uint32, c Class) error {
 	return k.maps.Classes.Put(i, &programClass{Law: uint32(c.Law), LgWeight: lg(c.Weight), Channel: toChannel(c.Channel)})
 }
 
-// SetMarks gives connections of sockets with a mark a class, by mark; no mark is 0.
+// SetMarks sets the class of connections by their sockets' mark (SO_MARK). marks must not contain
+// 0, which is the mark of sockets without one.
 func (k *Kernel) SetMarks(marks map[uint32]uint32) error {
 	var old, class uint32
 	var stale []uint32
@@ -129,21 +131,21 @@ func (k *Kernel) SetMarks(marks map[uint32]uint32) error {
 	return err
 }
 
-// Key is a connection, as its sender sees it.
+// Key identifies a connection. Src is the sender's end.
 type Key struct{ Src, Dst netip.AddrPort }
 
 func (k Key) wire() programFlowKey {
 	return programFlowKey{Src: k.Src.Addr().As16(), Dst: k.Dst.Addr().As16(), SrcPort: k.Src.Port(), DstPort: k.Dst.Port()}
 }
 
-// Order is what a connection is told to do.
+// Order is what user space orders a connection to do.
 type Order struct {
 	Weight  float64
 	Channel channel.Channel
 	Held    bool // sends next to nothing
 }
 
-// Tell tells a connection what to do, which it hears with its next acknowledgement.
+// Tell gives a connection an order. The connection follows it from its next acknowledgement on.
 func (k *Kernel) Tell(key Key, o Order) error {
 	v := programOrder{LgWeight: lg(o.Weight), Channel: toChannel(o.Channel)}
 	if o.Held {
@@ -153,20 +155,20 @@ func (k *Kernel) Tell(key Key, o Order) error {
 	return k.maps.Orders.Put(&w, &v)
 }
 
-// Flow is how a connection is doing.
+// Flow is the state of a connection.
 type Flow struct {
 	Key           Key
 	Law           Law
 	Class         uint32
 	Weight        float64
 	Acked         units.Bytes
-	Rate          units.Rate // its pace
+	Rate          units.Rate // pacing rate
 	RTT, LeastRTT units.Time
 	MaxQD         units.Time
 	Retransmits   uint32
 	Channel       channel.Channel
 	Crowded, Held bool
-	Started       time.Duration // by the monotonic clock
+	Started       time.Duration // on the monotonic clock
 }
 
 // Flows returns the governed connections that have sent something, in no order.

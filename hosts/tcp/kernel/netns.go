@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netnsCookie locks its thread for good when it goes to another namespace.
+// netnsCookie returns the cookie of a network namespace. It locks its thread for good if it enters
+// another namespace.
 func netnsCookie(path string) (uint64, error) {
 	if path != "" {
 		runtime.LockOSThread()

@@ -1,8 +1,7 @@
-// Package bmv2 measures the embedded switch side by side with BMv2's simple_switch_grpc:
-// the same program, the same entries (through P4Runtime) and the same packets, in turns,
-// so that both see the same load of the machine, and prints medians. `make bench-bmv2`
-// runs it, as root and with simple_switch_grpc on the PATH; each run has a network
-// namespace of its own.
+// Package bmv2 measures the embedded switch side by side with BMv2's simple_switch_grpc and prints
+// medians. Both get the same program, the same entries (through P4Runtime) and the same packets.
+// They run in turns, so that both see the same load of the machine. `make bench-bmv2` runs it, as
+// root and with simple_switch_grpc on the PATH. Each run has a network namespace of its own.
 package bmv2
 
 import (

@@ -1,7 +1,7 @@
-// Package bmv2 runs BMv2's simple_switch_grpc for tests: Process is the process alone,
-// Switch is also a target of data-plane tests. Frames go in and out of a Switch through
-// BMv2's own gRPC service instead of interfaces, so that no privileges are needed and
-// nothing is lost on the way; queues are shaped through its Thrift service.
+// Package bmv2 runs BMv2's simple_switch_grpc for tests. Process is the process alone. Switch is
+// also a target of data-plane tests. Frames enter and leave a Switch through BMv2's own gRPC
+// service instead of interfaces, which needs no privileges and loses no frames. BMv2's Thrift
+// service sets the queues' rates and depths.
 package bmv2
 
 import (

@@ -1,6 +1,6 @@
-// Package control is a small P4Runtime client for tests: it says what it is told, in
-// generated ids, and keeps nothing in mind. It is not the controller's session on purpose,
-// so that the two do not share mistakes.
+// Package control is a small P4Runtime client for tests. It writes what it is given, in generated
+// ids, and keeps no state. It does not use the controller's session on purpose, so that the two do
+// not share mistakes.
 package control
 
 import (

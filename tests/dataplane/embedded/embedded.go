@@ -1,5 +1,5 @@
-// Package embedded runs the embedded switch in the test's process as a target of
-// data-plane tests, on a loop paced by the wall clock or by the test, with P4Runtime over TCP.
+// Package embedded makes the embedded switch a target of data-plane tests. The switch runs in the
+// test's process, on a loop that the wall clock or the test paces, and serves P4Runtime over TCP.
 package embedded
 
 import (

@@ -1,4 +1,4 @@
-// Package target is what a data-plane test needs of a switch: a P4Runtime server, frames in
+// Package target defines what a data-plane test needs of a switch: a P4Runtime server, frames in
 // and out of numbered ports, and queues that can be made slow.
 package target
 

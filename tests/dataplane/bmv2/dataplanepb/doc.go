@@ -1,4 +1,4 @@
-// Package dataplanepb is the Go code of frames.proto, by which frames go in and out of
+// Package dataplanepb is the Go code of frames.proto, the service by which frames enter and leave
 // simple_switch_grpc without interfaces.
 package dataplanepb
 
