@@ -15,42 +15,42 @@ import (
 const NoClass = -1
 
 // PFC says whether and how the ports of a switch obey priority-based flow control (IEEE Std
-// 802.1Qbb). It is off by default, as in BMv2, whose pipeline sees MAC control frames like
-// all others.
+// 802.1Qbb). It is off by default. MAC control frames then pass the pipeline like other frames, as
+// in BMv2.
 //
-// When it is on, the ports consume every MAC control frame (EtherType 0x8808), as a MAC
-// does. A PFC frame pauses the queues of the classes that it names, on the port that it
-// arrived on, for its quanta of 512 bit times at the port's rate; time 0 resumes them. The
-// frame on the wire goes on. All other MAC control frames are counted and ignored, and so is the
-// PAUSE of a class without a queue. A controller may replace the queues of all classes.
+// When it is on, the ports consume every MAC control frame (EtherType 0x8808), as a MAC does. A
+// PFC frame pauses the queues of the classes that it names, on the port that it arrived on, for
+// its quanta of 512 bit times at the port's rate; time 0 resumes them. The frame on the wire is
+// sent to its end. All other MAC control frames are counted and ignored, and so is the PAUSE of a
+// class without a queue. A controller may replace the queues of all classes.
 type PFC struct {
 	Enabled bool
-	// Classes has the class of each queue, 0 to 7 or NoClass. By default queues 0 to 6 are
-	// the classes of their numbers and higher ones have none: class 7 is for network control
-	// (IEEE Std 802.1Q, annex I), and the frames with which a switch itself pauses others
-	// must get through a port that is paused in all classes. A controller may replace the map.
+	// Classes has the class of each queue, 0 to 7 or NoClass. By default queues 0 to 6 have the
+	// class of their number and higher queues have none. Class 7 is for network control (IEEE Std
+	// 802.1Q, annex I): the switch's own PAUSE frames must leave even by a port that is paused in
+	// all classes. A controller may replace the map.
 	Classes []int
-	// Deliver hands MAC control frames to the pipeline as well.
+	// Deliver also passes MAC control frames to the pipeline.
 	Deliver bool
-	// UnlimitedRate is the rate whose bit times count on a port that has none,
+	// UnlimitedRate is the rate that defines bit times on a port without a rate;
 	// DefaultUnlimitedRate when zero.
 	UnlimitedRate units.Rate
-	// Watch is the watchdog for pauses that do not end, until a controller sets it; off by
-	// default.
+	// Watch configures the watchdog for pauses that do not end, until a controller replaces it;
+	// off by default.
 	Watch pfcwd.Settings
 }
 
 // DefaultUnlimitedRate is the speed that Linux reports for virtual interfaces (veth, tun).
 const DefaultUnlimitedRate = 10 * units.Gbps
 
-// PFCStats count the MAC control frames that a port took. A frame that names several
-// classes counts in each.
+// PFCStats counts the MAC control frames that a port consumed. A frame that names several classes
+// counts in each.
 type PFCStats struct {
 	Frames  uint64                    // well-formed PFC frames
-	Pauses  [packet.PFCClasses]uint64 // that paused the class, or went on with its pause
-	Resumes [packet.PFCClasses]uint64 // that resumed the class, whether it was paused or not
-	// Storms counts how often the watchdog found the class paused for too long, StormDropped
-	// what it dropped of the class since. Storming has a bit for each class in a storm now.
+	Pauses  [packet.PFCClasses]uint64 // PAUSEs that started or prolonged a pause of the class
+	Resumes [packet.PFCClasses]uint64 // RESUMEs of the class, paused or not
+	// Storms counts the storms that the watchdog found in each class, and StormDropped the packets
+	// that it dropped in them. Storming has a bit for each class that is in a storm now.
 	Storms, StormDropped [packet.PFCClasses]uint64
 	Storming             uint8
 	// Ignored counts the PAUSEs of a class that stop no queue, because the class is not lossless or has none.
@@ -59,11 +59,11 @@ type PFCStats struct {
 	Other     uint64 // MAC control frames with another opcode; ignored
 }
 
-// flowControl is what the data plane knows to obey PFC. It does not change.
+// flowControl holds the configuration of PFC. It does not change.
 type flowControl struct {
 	PFC
-	cpu    uint32         // whose frames come from the controller; beyond all ports when there is none
-	queues pfcwd.Lossless // by Classes
+	cpu    uint32         // the CPU port, whose frames are never MAC control frames; above all port numbers if there is none
+	queues pfcwd.Lossless // the queues of each class, from Classes
 }
 
 // newFlowControl returns nil when PFC is off.
@@ -106,13 +106,13 @@ func newFlowControl(p PFC, queues int, cpu uint32) (*flowControl, error) {
 	return f, nil
 }
 
-// consumes reports whether a frame is for the port's MAC, which forwards it to nobody.
+// consumes reports whether a frame is for the port's MAC, which does not forward it.
 func (f *flowControl) consumes(number uint32, frame []byte) bool {
 	return f != nil && packet.IsMACControl(frame) && number != f.cpu
 }
 
-// obey takes a MAC control frame that arrived on an existing port at time now, after all
-// that was due before it.
+// obey processes a MAC control frame that arrived on an existing port at time now. The caller has
+// processed all events that were due before now.
 func (c *dataplane) obey(number uint32, state *portState, frame []byte, now units.Time) {
 	st := &state.info.PFC
 	var p packet.PFC
@@ -148,10 +148,11 @@ func (c *dataplane) obey(number uint32, state *portState, frame []byte, now unit
 	}
 }
 
-// pause stops the queues of a class at an existing port until a time; until now, it resumes them.
+// pause stops the queues of a class at an existing port until a time. If the time is now, it
+// resumes them.
 func (c *dataplane) pause(number uint32, class int, until, now units.Time) {
 	for left := c.lossless[class]; left != 0; left &= left - 1 {
-		_ = c.tm.Pause(number, bits.TrailingZeros32(left), until, now) // both exist
+		_ = c.tm.Pause(number, bits.TrailingZeros32(left), until, now) // cannot fail: port and queue exist
 	}
 }
 
@@ -165,8 +166,8 @@ func (c *dataplane) forget(number uint32, class int, now units.Time) {
 	c.pause(number, class, now, now)
 }
 
-// setLossless replaces the queues that a PAUSE of each class stops. A class whose queues change obeys from
-// the next PAUSE on.
+// setLossless replaces the queues that a PAUSE of each class stops. A class whose queues change is
+// no longer paused; it obeys again from the next PAUSE on.
 func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
 	for number, p := range c.ports {
 		for class := 0; p != nil && class < packet.PFCClasses; class++ {
@@ -178,12 +179,12 @@ func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
 	c.lossless = l
 }
 
-// setting gives the control plane access to something that the switch starts with and a controller may replace.
-// The switch's lock guards set.
+// setting gives the control plane access to a value that the switch starts with and a controller
+// may replace. The switch's lock guards set.
 type setting[T any] struct {
 	*Switch
 	initial T
-	set     *T // nil: initial is in force
+	set     *T // nil while initial is in force
 	apply   func(T, units.Time)
 }
 
@@ -205,7 +206,7 @@ func (s *setting[T]) Set(to *T) {
 		to = &s.initial
 	}
 	s.apply(*to, s.driver.time())
-	s.driver.post(func() {}) // makes the driver compute anew what is due next
+	s.driver.post(func() {}) // makes the driver compute the time of the next event again
 }
 
 var _ entity.Setting[pfcwd.Lossless] = (*setting[pfcwd.Lossless])(nil)

@@ -7,17 +7,17 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// received is the state of the pauses of one class that a port's peer sent. The data plane owns it.
+// received is the state of one class's pauses that a port's peer sent. The data plane owns it.
 type received struct {
 	since    units.Time // when the window began that the watchdog looks at, with a pause
-	until    units.Time // of the pause in force, or of the last one; refreshes prolong it
-	unpaused units.Time // from since to the last PAUSE
-	heard    units.Time // when a PAUSE came last
+	until    units.Time // end of the pause in force, or of the last one; a refresh prolongs it
+	unpaused units.Time // time without a pause, from since to the last PAUSE
+	heard    units.Time // when the last PAUSE arrived
 	storm    bool
-	began    units.Time // of the storm
+	began    units.Time // when the storm began
 }
 
-// pause notes a PAUSE and reports whether the queues obey it.
+// pause records a PAUSE and reports whether the queues obey it.
 func (r *received) pause(now, until units.Time, w pfcwd.Settings) bool {
 	r.heard = now
 	if r.unpaused += max(0, now-r.until); r.unpaused > w.Slack() {
@@ -27,10 +27,11 @@ func (r *received) pause(now, until units.Time, w pfcwd.Settings) bool {
 	return !r.storm || w.Action == pfcwd.Alert
 }
 
-// resume notes the end of a pause. A storm goes on until no PAUSE has come for a while.
+// resume records the end of a pause. A storm lasts until no PAUSE has arrived for the restoration
+// time.
 func (r *received) resume(now units.Time) { r.until = min(r.until, now) }
 
-// next returns when the watchdog must check the class next, MaxTime for never.
+// next returns when the watchdog must check the class next, or MaxTime for never.
 func (r *received) next(w pfcwd.Settings) units.Time {
 	switch at := r.since + w.Detection; {
 	case w.Detection == 0:
@@ -42,7 +43,8 @@ func (r *received) next(w pfcwd.Settings) units.Time {
 	return units.MaxTime
 }
 
-// watchStorms begins and ends the storms that are due by now, and computes the time of the next check.
+// watchStorms starts and ends the storms that are due by now, and computes the time of the next
+// check.
 func (c *dataplane) watchStorms(now units.Time) {
 	c.stormAt = units.MaxTime
 	for number, p := range c.ports {
@@ -66,7 +68,7 @@ func (c *dataplane) watchStorms(now units.Time) {
 	}
 }
 
-// unpause ends the pause of a class for which the watchdog acts.
+// unpause ends the pause of a class in a storm, unless the watchdog only alerts.
 func (c *dataplane) unpause(number uint32, class int, now units.Time) {
 	if c.watch.Action == pfcwd.Alert {
 		return
@@ -74,8 +76,8 @@ func (c *dataplane) unpause(number uint32, class int, now units.Time) {
 	c.pause(number, class, now, now)
 }
 
-// lostCarrier ends the pauses and storms of a port without a carrier: whoever sent them is no longer there to
-// resume the classes, and what waits is for whoever comes next.
+// lostCarrier ends the pauses and storms of a port without a carrier, because their sender can no
+// longer resume the classes. The queued packets go to the next peer.
 func (c *dataplane) lostCarrier(number uint32, now units.Time) {
 	p := c.port(number)
 	if p == nil || c.pfc == nil {
@@ -86,8 +88,8 @@ func (c *dataplane) lostCarrier(number uint32, now units.Time) {
 	}
 }
 
-// setWatch replaces the watchdog's settings, also those of storms in progress. Without a watchdog all
-// storms end, and their classes obey from the next PAUSE on.
+// setWatch replaces the watchdog's settings, for storms in progress too. Switching the watchdog
+// off ends all storms; their classes obey again from the next PAUSE on.
 func (c *dataplane) setWatch(w pfcwd.Settings, now units.Time) {
 	c.watch = w
 	for number, p := range c.ports {
@@ -128,8 +130,8 @@ func (w *watchdog) Storms() []pfcwd.Storm {
 
 var _ entity.Watchdog = (*watchdog)(nil)
 
-// drops reports whether the watchdog drops the packets of a queue. They are dropped after egress and
-// not before, so that the pipeline accounts for them.
+// drops reports whether the watchdog drops the packets of a queue. It drops them after egress, so
+// that the pipeline counts them.
 func (c *dataplane) drops(p *portState, queue int) bool {
 	if c.pfc == nil || c.watch.Action != pfcwd.Drop || queue < 0 {
 		return false

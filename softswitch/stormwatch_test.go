@@ -8,23 +8,25 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// A host at a port of 8 Mb/s pauses class 3 for 4.2 s at a time, every second for 5 s, while a
-// frame of classes 3 and 1 comes every 100 ms. The watchdog waits 2 s, and 3 s without a PAUSE.
+// A host at a port of 8 Mb/s pauses class 3 for 4.2 s at a time, once a second for 5 s. Every 100
+// ms a frame of class 3 and a frame of class 1 arrive. The detection time is 2 s, the restoration
+// time 3 s.
 func TestStorm(t *testing.T) {
 	second := func(s float64) units.Time { return units.Time(s * float64(units.Second)) }
 	const frames = 150
 	for _, tt := range []struct {
 		action  pfcwd.Action
 		dropped uint64
-		first   units.Time // when the first frame of class 3 arrives in the storm or after it
-		count   int        // of class 3, by the end
+		first   units.Time // when the first frame of class 3 leaves in or after the storm
+		count   int        // frames of class 3 that have left by the end
 	}{
-		// From 2 s, when 20 wait, to 7 s: the last PAUSE came at 4 s.
+		// The storm lasts from 2 s, when 20 frames wait, to 7 s, because the last PAUSE came at 4
+		// s.
 		{pfcwd.Drop, 70, second(7), frames - 70},
 		{"", 70, second(7), frames - 70},
 		{pfcwd.Forward, 0, second(2), frames},
-		// The last pause ends by itself, 65535 quanta of 64 us after 4 s. 82 frames have come, and
-		// the queue holds 64.
+		// The last pause ends by itself, 65535 quanta of 64 us after 4 s. By then 82 frames have
+		// arrived, and the queue holds 64.
 		{pfcwd.Alert, 0, second(4) + 65535*64*us, frames - 18},
 	} {
 		t.Run(string(tt.action), func(t *testing.T) {
@@ -67,7 +69,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// Pauses that are shorter than the detection time, or that a RESUME breaks, are no storm.
+// Pauses that are shorter than the detection time, or that a RESUME ends, are no storm.
 func TestNoStorm(t *testing.T) {
 	loop, s, _, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 100 * ms}}, pfcRate)
 	for i := range units.Time(50) {
@@ -116,7 +118,8 @@ func TestChoppyStorm(t *testing.T) {
 	}
 }
 
-// TestChoppyStormShorterTime: a detection time that becomes shorter counts for a class that is paused already.
+// TestChoppyStormShorterTime: when the detection time becomes shorter, it applies to a class that
+// is paused already.
 func TestChoppyStormShorterTime(t *testing.T) {
 	loop, s, _, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 10 * units.Second}}, pfcRate)
 	h2.send(0, pauseFrame(1, 3))
@@ -145,8 +148,8 @@ func TestStormSettingsErrors(t *testing.T) {
 	}
 }
 
-// What a controller sets counts at once, also for a class that stands since before, and its end
-// gives back what the switch was started with.
+// A controller's setting takes effect at once, also for a class that is paused already. When the
+// controller takes it back, the switch returns to its initial setting.
 func TestStormSettings(t *testing.T) {
 	second := func(s float64) units.Time { return units.Time(s * float64(units.Second)) }
 	loop, s, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
@@ -189,8 +192,9 @@ func TestStormSettings(t *testing.T) {
 	}
 }
 
-// TestCarrierLossIsNoStorm: a host pauses class 3 once, as any host may, and then its cable is cut. Nothing
-// can resume the class any more, so the loss of the carrier does, and the watchdog sees no storm.
+// TestCarrierLossIsNoStorm: a host pauses class 3 once, as any host may, and then its cable is
+// cut. Nothing can resume the class any more, so the loss of the carrier resumes it, and the
+// watchdog finds no storm.
 func TestCarrierLossIsNoStorm(t *testing.T) {
 	loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 2 * units.Second}}, pfcRate)
 	h2.send(0, pauseFrame(65535, 3)) // 4.2 s
@@ -204,7 +208,7 @@ func TestCarrierLossIsNoStorm(t *testing.T) {
 	if st := stats(t, s, 2).PFC; st.Storms[3] != 0 || st.Storming != 0 {
 		t.Errorf("after the cut: %+v, want no storm", st)
 	}
-	// In a storm, the cut ends it.
+	// During a storm, the cut ends the storm.
 	h2.send(4*units.Second, pauseFrame(65535, 3))
 	loop.RunUntil(7 * units.Second)
 	if st := stats(t, s, 2).PFC; st.Storming != 1<<3 {

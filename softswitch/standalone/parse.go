@@ -21,7 +21,7 @@ import (
 // JSONVersion is the newest BMv2 JSON that the engine reads.
 const JSONVersion = "2.24"
 
-// flags are the raw flags. Names, defaults and meaning are those of BMv2 1.15's
+// flags holds the raw flags. Their names, defaults and meaning are those of BMv2 1.15's
 // options_parse.cpp and simple_switch_grpc/main.cpp.
 type flags struct {
 	general, target *pflag.FlagSet
@@ -53,7 +53,7 @@ func newFlags() *flags {
 	g.StringVar(&o.PcapDir, "pcap", "", "write NAME_in.pcap and NAME_out.pcap of each interface to directory `DIR`")
 	g.Lookup("pcap").NoOptDefVal = "."
 	g.IntVar(&f.useFiles, "use-files", -1, "read frames from NAME_in.pcap and write to NAME_out.pcap in place of interfaces, after waiting `SECONDS`")
-	g.Lookup("use-files").DefValue = "0" // shown as no default
+	g.Lookup("use-files").DefValue = "0" // hides the default
 	g.StringArrayVar(&f.rates, "port-rate", nil, "line rate of a port as `PORT=RATE`, such as 1=20Mbps; unlimited by default; may be repeated")
 	g.StringArrayVar(&f.limits, "queue-limit", nil, "`LIMIT` of queues in packets, or in bytes with a unit: of all, or of PORT=LIMIT or PORT:QUEUE=LIMIT; 64 packets by default; may be repeated")
 	g.StringVar(&f.scheduler, "scheduler", "strict", "strict, or a `LIST` with a weight (DWRR) or strict for each queue, such as 1,1,2,strict")
@@ -62,8 +62,8 @@ func newFlags() *flags {
 	g.DurationVar(&f.detection, "pfcwd-detection-time", 0, "with --pfc, how long a port's peer may pause a class for 98 % of the time, a `TIME` such as 200ms; no limit by default")
 	g.DurationVar(&f.restoration, "pfcwd-restoration-time", 0, "how long no PAUSE must have come until the class obeys again, a `TIME`; by default the detection time")
 	g.StringVar(&f.action, "pfcwd-action", "", "what happens to a class until then, `ACTION`: drop (the default), forward or alert, as SONiC's pfcwd")
-	g.BoolVar(&o.LogConsole, "log-console", false, "log to standard output, with the way of packets through the program: all with --log-level debug or --trace, 100 a second without a level")
-	g.StringArrayVar(&f.traced, "trace", nil, "log the way of those packets only that came in by port=N, or that have FIELD=VALUE behind the parser, a `FILTER` such as ipv4.dstAddr=10.0.0.2; may be repeated, and all must hold")
+	g.BoolVar(&o.LogConsole, "log-console", false, "log to standard output, with the path of packets through the program: all packets with --log-level debug or --trace, 100 a second without a level")
+	g.StringArrayVar(&f.traced, "trace", nil, "log only packets that arrived on port=N, or that have FIELD=VALUE after the parser, a `FILTER` such as ipv4.dstAddr=10.0.0.2; may be repeated, and all must hold")
 	g.BoolVar(&o.Stats, "stats", false, "print packets, drops by reason and ns by stage to standard output at the end and at SIGUSR1")
 	g.StringVar(&o.Metrics, "metrics", "", "serve packets and drops by reason as OpenMetrics at `HOST:PORT`, path /metrics")
 	g.StringVar(&o.LogFile, "log-file", "", "log to `FILE`")
@@ -103,7 +103,7 @@ func Usage() string {
 	return "Flags:\n" + f.general.FlagUsages() + "\nFlags behind --, as for simple_switch_grpc:\n" + f.target.FlagUsages()
 }
 
-// parse reads the arguments behind `headgate switch`.
+// parse reads the arguments after `headgate switch`.
 func parse(args []string) (*flags, error) {
 	f := newFlags()
 	if err := f.general.Parse(joinPcap(args)); err != nil {
@@ -146,7 +146,7 @@ func joinPcap(args []string) []string {
 	return out
 }
 
-// unused records the flags without effect and refuses those that the switch cannot obey.
+// unused records flags that have no effect, and refuses those that the switch cannot obey.
 func (f *flags) unused() (err error) {
 	for _, c := range compatible() {
 		set := f.general
@@ -198,7 +198,7 @@ func (f *flags) check(own []string) (err error) {
 	if o.Stats {
 		o.Times = stages.New()
 	}
-	if f.useFiles >= 0 || f.general.Changed("use-files") { // a negative wait is none, as in BMv2
+	if f.useFiles >= 0 || f.general.Changed("use-files") { // as in BMv2, a negative wait means no wait
 		o.UseFiles, o.Wait = true, max(0, min(f.useFiles, math.MaxInt32))
 		if o.PcapDir != "" {
 			o.NoEffect = append(o.NoEffect, "--pcap has no effect: with --use-files all frames are in files")
@@ -216,7 +216,7 @@ func (f *flags) check(own []string) (err error) {
 	return f.checkTarget()
 }
 
-// checkTarget fills in the options of the flags behind --, and those that depend on them.
+// checkTarget fills in the options of the flags after --, and the options that depend on them.
 func (f *flags) checkTarget() (err error) {
 	o := &f.options
 	if f.target.Changed("cpu-port") && (o.CPUPort < 1 || o.CPUPort > 511) {

@@ -21,7 +21,7 @@ import (
 
 const cpuPort, dropPort = 510, 511
 
-// fixture is a State of the test program, with a clock that stands still.
+// fixture is a State of the test program, with a clock that does not move.
 type fixture struct {
 	*State
 	clock units.Time
@@ -57,7 +57,7 @@ func (f *fixture) read(t testing.TB, m any) []*p4v1.Entity {
 	return out
 }
 
-// wantRead checks what a read returns, in any order.
+// wantRead checks the results of a read, in any order.
 func (f *fixture) wantRead(t testing.TB, req any, want ...any) {
 	t.Helper()
 	var list []*p4v1.Entity
@@ -130,7 +130,7 @@ func TestUpdatesOfNothing(t *testing.T) {
 	f.readFails(t, codes.InvalidArgument, &p4v1.Entity{})
 }
 
-// dog is a watchdog whose settings are remembered.
+// dog is a watchdog that records its settings.
 type dog struct{ set *pfcwd.Settings }
 
 func (d *dog) Settings() (s pfcwd.Settings, set bool) {
@@ -146,7 +146,7 @@ func (*dog) Storms() []pfcwd.Storm {
 	return []pfcwd.Storm{{Port: 2, Class: 3, On: true, Count: 4, Dropped: 5}}
 }
 
-// The watchdog for received PFC is an extern that no P4Info has.
+// The watchdog for received PFC is an extern that is in no P4Info.
 func TestWatchdog(t *testing.T) {
 	d := &dog{}
 	f := newFixture(t)
@@ -186,7 +186,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// classes are lossless classes that are remembered.
+// classes records the lossless classes that are set.
 type classes struct{ set *pfcwd.Lossless }
 
 func (c *classes) Settings() (l pfcwd.Lossless, set bool) {
@@ -198,7 +198,7 @@ func (c *classes) Settings() (l pfcwd.Lossless, set bool) {
 
 func (c *classes) Set(l *pfcwd.Lossless) { c.set = l }
 
-// The lossless classes are an extern that no P4Info has, without a watchdog too.
+// The lossless classes are an extern that is in no P4Info. They exist without a watchdog, too.
 func TestLosslessClasses(t *testing.T) {
 	c := &classes{}
 	f := newFixture(t)
@@ -232,7 +232,7 @@ func TestTableEntries(t *testing.T) {
 	f.fails(t, codes.AlreadyExists, p4msg.Insert(l2(0x0a, 2)))
 	f.wantRead(t, &p4v1.TableEntry{TableId: p4test.ID("l2")}, a)
 
-	// A value with leading zeros is the same key, and reads return the canonical one.
+	// A value with leading zeros is the same key. Reads return the canonical value.
 	padded := l2(0x0a, 2)
 	padded.Match[0].GetExact().Value = []byte{0, 0, 0x0a}
 	padded.Action.GetAction().Params[0].Value = []byte{0, 2}
@@ -270,7 +270,7 @@ func TestTableEntries(t *testing.T) {
 	f.fails(t, codes.PermissionDenied, p4msg.Insert(p4test.Entry("smac", 0, p4test.Do("learn"), p4msg.Exact(1, 1))))
 	f.fails(t, codes.Unimplemented, p4msg.Insert(edit(acl(1), func(e *p4v1.TableEntry) { e.MeterCounterData = &p4v1.MeterCounterData{} })))
 
-	// DELETE looks at the key alone.
+	// DELETE ignores everything but the key.
 	f.must(t, p4msg.Delete(edit(l2(0x0a, 0), func(e *p4v1.TableEntry) { e.Action, e.IdleTimeoutNs = p4test.Do("mark", 1), -5 })))
 	f.wantRead(t, &p4v1.TableEntry{TableId: p4test.ID("l2")})
 }
@@ -296,7 +296,7 @@ func TestTableReads(t *testing.T) {
 	f.wantRead(t, &p4v1.TableEntry{TableId: id}, one, two, three, four)
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Priority: 10}, one, three)
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Match: one.Match}, one, two)
-	f.wantRead(t, &p4v1.TableEntry{TableId: id, Match: one.Match[:1]}) // and not those that match more
+	f.wantRead(t, &p4v1.TableEntry{TableId: id, Match: one.Match[:1]}) // a read by key does not return entries that match more
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Match: one.Match, Priority: 20}, two)
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Match: one.Match, Priority: 21})
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Action: p4test.Do("NoAction")}, three)
@@ -313,7 +313,7 @@ func TestTableReads(t *testing.T) {
 		&p4v1.TableEntry{TableId: p4test.ID("routes"), Action: p4test.Do("drop")})
 	f.readFails(t, codes.Unimplemented, &p4v1.TableEntry{TableId: id, MeterCounterData: &p4v1.MeterCounterData{}})
 
-	// All tables, the program's own entries among them.
+	// All tables, with the program's own entries.
 	if got := len(f.read(t, &p4v1.TableEntry{})); got != 5+3 {
 		t.Errorf("%d entries in all tables, want 8", got)
 	}

@@ -140,7 +140,7 @@ func TestReplication(t *testing.T) {
 	f.must(t, p4msg.Delete(multicast(1)), p4msg.Delete(session))
 	f.wantRead(t, &p4v1.PacketReplicationEngineEntry{}, multicast(2))
 
-	// Replica.port, which is newer than the messages in use, is a byte string.
+	// Replica.port is a byte string. The Go module's messages do not have it yet.
 	r := &p4v1.Replica{}
 	raw := protowire.AppendTag(nil, fieldReplicaPort, protowire.BytesType)
 	r.ProtoReflect().SetUnknown(protowire.AppendBytes(raw, []byte{0, 3}))
@@ -200,7 +200,7 @@ func TestIdleTimeouts(t *testing.T) {
 	}
 }
 
-// state reads everything there is.
+// everything returns all entities of the state.
 func (f *fixture) everything(t *testing.T) []*p4v1.Entity {
 	t.Helper()
 	var out []*p4v1.Entity
@@ -214,7 +214,7 @@ func (f *fixture) everything(t *testing.T) []*p4v1.Entity {
 	return out
 }
 
-// batch is updates of every kind, each of which succeeds after those before it.
+// batch returns updates of every kind. Each succeeds after those before it.
 func batch() []*p4v1.Update {
 	deflt := edit(p4test.Entry("l2", 0, p4test.Do("flood", 7)), func(e *p4v1.TableEntry) { e.IsDefaultAction = true })
 	counted := edit(acl(5, p4msg.Ternary(1, 1, 1)), func(e *p4v1.TableEntry) {
@@ -242,7 +242,7 @@ func batch() []*p4v1.Update {
 
 var byText = protocmp.SortRepeated(func(a, b *p4v1.Entity) bool { return a.String() < b.String() })
 
-// Each update of the batch, taken back in reverse, leaves the state as it was.
+// Undoing each update of the batch in reverse order restores the state.
 func TestInverse(t *testing.T) {
 	f := newFixture(t)
 	var states [][]*p4v1.Entity
@@ -260,7 +260,7 @@ func TestInverse(t *testing.T) {
 	}
 }
 
-// A dump, applied to a fresh pipeline, makes the same state.
+// A dump that is applied to a fresh pipeline gives the same state.
 func TestDump(t *testing.T) {
 	f := newFixture(t)
 	f.must(t, batch()...)
@@ -276,8 +276,9 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// TestDefaultEntryResources: the default entry has a direct counter and meter as every entry has
-// (P4Runtime 9.1), by either kind of update; an update can be undone, and a dump has them.
+// TestDefaultEntryResources: the default entry has a direct counter and meter like any other entry
+// (P4Runtime 9.1). Both kinds of update write them, an update can be undone, and a dump includes
+// them.
 func TestDefaultEntryResources(t *testing.T) {
 	f := newFixture(t)
 	var acl *schema.Table
@@ -319,7 +320,8 @@ func TestDefaultEntryResources(t *testing.T) {
 	f.fails(t, codes.InvalidArgument, p4msg.Modify(&p4v1.DirectCounterEntry{TableEntry: keyed, Data: &p4v1.CounterData{}}))
 }
 
-// TestIdleInPieces: a table of which very many entries time out at once is told of in pieces, each entry once.
+// TestIdleInPieces: if very many entries of a table time out at once, several notifications name
+// them, each entry once.
 func TestIdleInPieces(t *testing.T) {
 	f := newFixture(t)
 	for mac := range uint64(idleMost + 10) {

@@ -14,7 +14,7 @@ func memberOf(profile string, id uint32, a *p4v1.Action) *p4v1.ActionProfileMemb
 	return &p4v1.ActionProfileMember{ActionProfileId: p4test.ID(profile), MemberId: id, Action: a}
 }
 
-// group has members given as pairs of id and weight.
+// groupOf returns a group with members given as pairs of id and weight.
 func groupOf(id uint32, pairs ...int32) *p4v1.ActionProfileGroup {
 	g := &p4v1.ActionProfileGroup{ActionProfileId: p4test.ID("ecmp"), GroupId: id}
 	for i := 0; i < len(pairs); i += 2 {
@@ -66,7 +66,7 @@ func TestMembers(t *testing.T) {
 	f.readFails(t, codes.NotFound, memberOf("tunnels", 5, nil))
 	f.readFails(t, codes.InvalidArgument, &p4v1.ActionProfileMember{MemberId: 1}, &p4v1.ActionProfileMember{ActionProfileId: 5})
 
-	// An indirect table takes members; they stay as long as an entry points to them.
+	// An indirect table takes members. A member that an entry points to cannot be deleted.
 	e := p4test.Entry("tunnel", 0, toMember(1), p4msg.Exact(1, 17))
 	f.must(t, p4msg.Insert(e))
 	f.wantRead(t, &p4v1.TableEntry{TableId: p4test.ID("tunnel")}, e)
@@ -100,13 +100,13 @@ func TestGroups(t *testing.T) {
 		p4msg.Insert(&p4v1.ActionProfileGroup{ActionProfileId: p4test.ID("tunnels"), GroupId: 1}),
 		p4msg.Insert(&p4v1.ActionProfileGroup{GroupId: 1}),
 		p4msg.Insert(edit(groupOf(9), func(g *p4v1.ActionProfileGroup) { g.MaxSize = -1 })),
-		p4msg.Modify(groupOf(7, 1, 1)),           // another max_size than at insertion
+		p4msg.Modify(groupOf(7, 1, 1)),           // max_size differs from that at insertion
 		p4msg.Insert(route(9, toSet(hop(1, 1))))) // one-shots and members do not mix
 	f.fails(t, codes.ResourceExhausted, p4msg.Insert(groupOf(9, 1, 60)), p4msg.Insert(edit(groupOf(9, 1, 5), func(g *p4v1.ActionProfileGroup) { g.MaxSize = 4 })))
 	f.readFails(t, codes.NotFound, groupOf(9))
 	f.readFails(t, codes.InvalidArgument, &p4v1.ActionProfileGroup{GroupId: 1})
 
-	// The weights of a replaced group are free again: 5 of 64 are used, 64 would fit.
+	// Replacing a group frees its old weights: 5 of 64 are used, so 64 would fit.
 	f.must(t, p4msg.Modify(edit(groupOf(7, 3, 10), func(g *p4v1.ActionProfileGroup) { g.MaxSize = 10 })), p4msg.Delete(memberOf("ecmp", 1, nil)))
 	f.must(t, p4msg.Delete(route(1, nil)), p4msg.Delete(groupOf(7)), p4msg.Modify(groupOf(8, 2, 64)))
 }
@@ -118,7 +118,7 @@ func TestOneShots(t *testing.T) {
 	e := route(1, toSet(watched, hop(2, 1), hop(2, 1)))
 	f.must(t, p4msg.Insert(e))
 	f.wantRead(t, &p4v1.TableEntry{TableId: p4test.ID("routes")}, e)
-	f.wantRead(t, &p4v1.ActionProfileMember{}) // what it is made of is not seen
+	f.wantRead(t, &p4v1.ActionProfileMember{}) // a one-shot's members are not visible
 	f.wantRead(t, &p4v1.ActionProfileGroup{})
 	f.fails(t, codes.InvalidArgument,
 		p4msg.Insert(memberOf("ecmp", 1, p4test.Action("next_hop", 1, 1))), p4msg.Insert(groupOf(1)),
@@ -130,7 +130,7 @@ func TestOneShots(t *testing.T) {
 	f.fails(t, codes.ResourceExhausted, p4msg.Insert(route(2, toSet(hop(1, 61)))))
 	f.must(t, p4msg.Insert(route(2, toSet(hop(1, 60)))), p4msg.Delete(route(2, nil)))
 
-	// A replacement may use what the old one had; a failed update leaves the old one.
+	// A replacement may use the old one-shot's room. After a failed update the old one-shot stays.
 	f.must(t, p4msg.Modify(route(1, toSet(hop(3, 64)))))
 	f.fails(t, codes.ResourceExhausted, p4msg.Modify(route(1, toSet(hop(3, 65)))), p4msg.Insert(route(2, toSet(hop(1, 1)))))
 	f.wantRead(t, &p4v1.TableEntry{TableId: p4test.ID("routes")}, route(1, toSet(hop(3, 64))))
