@@ -276,7 +276,7 @@ func (s *Realtime) watch(ctx context.Context, group *errgroup.Group, changed <-c
 		st := s.Stats()
 		if now := st.Unfinished > unfinished; now != behind {
 			behind = now
-			s.log.Warn("packets that go back to ingress or are cloned in egress", "switch", s.name, "moreThanCanBeTaken", behind, "passes", st.Recirculated)
+			s.log.Warn("recirculated, resubmitted and egress-cloned packets", "switch", s.name, "exceedCapacity", behind, "passes", st.Recirculated)
 		}
 		unfinished = st.Unfinished
 		for _, p := range s.PortStats() {

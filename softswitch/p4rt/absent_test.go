@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 )
 
-// leftovers is what a compiler may leave in the P4Info of a program without it.
+// leftovers are objects that a compiler may leave in the P4Info and omit from the program.
 const leftovers = `
 tables {
   preamble { id: 0x02000777 name: "ingress.gone" }

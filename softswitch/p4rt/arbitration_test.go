@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 )
 
-// The rules are tested in package arbitration; here is what streams make of them.
+// Package arbitration tests the rules. This test covers what streams do with them.
 func TestArbitrationOnStreams(t *testing.T) {
 	r := newRig(t)
 	a, b := r.open(), r.open()

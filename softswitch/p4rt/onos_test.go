@@ -38,8 +38,9 @@ func onosPipelines(t *testing.T) map[string]string {
 	return files
 }
 
-// TestONOS: every pipeline that ONOS' repository has for BMv2 is pushed as ONOS pushes it, an entry is written in each of its
-// tables and read, and a packet-out leaves by its port that has the one metadata field which ONOS' interpreters send.
+// TestONOS: every BMv2 pipeline of ONOS' repository is pushed as ONOS pushes it. An entry is
+// written in each of its tables and read back. A packet-out with the one metadata field that ONOS'
+// interpreters send leaves by its port.
 func TestONOS(t *testing.T) {
 	for program, p4info := range onosPipelines(t) {
 		t.Run(strings.TrimPrefix(filepath.Dir(program)+"/"+filepath.Base(program), os.Getenv("ONOS")), func(t *testing.T) {

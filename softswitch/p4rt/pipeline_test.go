@@ -79,7 +79,8 @@ func wrapped(program []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, 3, protowire.BytesType), program)
 }
 
-// TestWrappedProgram: the message around a program is taken off, and read back with it.
+// TestWrappedProgram: the message around a program is removed to run it. A read of the
+// configuration returns the program with the message.
 func TestWrappedProgram(t *testing.T) {
 	r, _ := running(t)
 	cfg := p4test.Config()

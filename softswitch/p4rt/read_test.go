@@ -81,7 +81,7 @@ func TestEntryMemory(t *testing.T) {
 	}
 }
 
-// A read holds one response in memory and not the table, and its responses are made one by one.
+// A read holds one response in memory and not the whole table. Its responses are built one by one.
 func TestReadMemory(t *testing.T) {
 	const entries, most = 20000, 2 << 20 // the messages of all entries take some 10 MB
 	s, _ := filled(t, entries)
@@ -100,8 +100,8 @@ func TestReadMemory(t *testing.T) {
 	}
 }
 
-// Writes go on while a client reads slowly, and it sees none of them: neither those of the entities that
-// it has read already nor of the others.
+// Writes continue while a client reads slowly. The read sees none of them, in entities that it has
+// returned or in others.
 func TestReadBesideWrites(t *testing.T) {
 	const entries = 4000
 	s, write := filled(t, entries)
@@ -128,7 +128,8 @@ func TestReadBesideWrites(t *testing.T) {
 	}
 }
 
-// TestReadsOfSlowClients: what a write makes for reads in progress is bounded in bytes, by the server's budget.
+// TestReadsOfSlowClients: the server's budget bounds the bytes of the responses that a write
+// builds for reads in progress.
 func TestReadsOfSlowClients(t *testing.T) {
 	const reads, most = 40, 512 << 10
 	s, write := filled(t, 1000)

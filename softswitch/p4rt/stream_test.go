@@ -267,8 +267,8 @@ func TestOutboxOverflow(t *testing.T) {
 	}
 }
 
-// TestOutboxBytes: what clients do not read is bounded in bytes, a stream's and a server's, and is given
-// back with the stream.
+// TestOutboxBytes: the bytes that wait for clients are bounded per stream and per server. They are
+// released when the stream ends.
 func TestOutboxBytes(t *testing.T) {
 	const payload, most = 1 << 20, 64 << 20
 	all := clients.New(most)

@@ -84,7 +84,7 @@ func TestReadBatches(t *testing.T) {
 	}
 }
 
-// Large reads come in messages that a client with gRPC's default limit of 4 MB takes.
+// Large reads are split into messages that a client with gRPC's default limit of 4 MB accepts.
 func TestReadInChunks(t *testing.T) {
 	r, _ := running(t)
 	const entries = 2000
@@ -156,8 +156,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// FuzzWrite feeds arbitrary requests to a server that has a pipeline: whatever they hold,
-// it answers, and what it then holds can be read, dumped and loaded again.
+// FuzzWrite feeds arbitrary requests to a server that has a pipeline. The server answers all of
+// them, and its state can be read, dumped and loaded again.
 func FuzzWrite(f *testing.F) {
 	for _, u := range []*p4v1.Update{
 		p4msg.Insert(l2(1, 1)), p4msg.Modify(l2(1, 2)), p4msg.Delete(l2(1, 1)),
@@ -285,8 +285,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// TestStatusFits: a status fits the headers that a client takes in base64, and says what failed however many updates
-// there were.
+// TestStatusFits: a batch's status fits, in base64, the headers that a client accepts. It names
+// failures however many updates there were.
 func TestStatusFits(t *testing.T) {
 	for _, tt := range []struct {
 		updates, limit, details int

@@ -78,8 +78,8 @@ func usersOf(t *testing.T, name, other string) []user {
 	}
 }
 
-// TestBest: a port leaves its interface to whatever else uses it, at once and again, and no frame is
-// lost or comes twice meanwhile.
+// TestBest: a port leaves its interface to any other user at once, and takes it back afterwards.
+// No frame is lost or arrives twice meanwhile.
 func TestBest(t *testing.T) {
 	p := veth.New(t, 1)[0]
 	sw, users := receiveBest(t, p.Switch)
@@ -138,8 +138,8 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// TestBestFar: a port does not use AF_XDP when the other end goes to another network namespace, and
-// none is opened when it is there from the start.
+// TestBestFar: a port stops using AF_XDP when the interface's other end moves to another network
+// namespace. If the other end is there from the start, the port opens no AF_XDP sockets.
 func TestBestFar(t *testing.T) {
 	p := veth.New(t, 1)[0]
 	sw, users := receiveBest(t, p.Switch)
@@ -175,8 +175,8 @@ func TestBestFar(t *testing.T) {
 	}
 }
 
-// TestBestNone: a port of an interface that is no veth, or has an XDP program of another, uses AF_PACKET
-// and says why.
+// TestBestNone: a port uses AF_PACKET and gives the reason if its interface is not veth, or has
+// another XDP program.
 func TestBestNone(t *testing.T) {
 	p := veth.New(t, 1)[0]
 	driver, _ := openXDP(t, p.Switch)

@@ -36,7 +36,7 @@ type peer struct {
 func OpenIfaceUsers() (*IfaceUsers, error) {
 	packets, err := os.Open("/proc/thread-self/net/packet")
 	if err != nil {
-		return nil, fmt.Errorf("who listens on interfaces: %w", err)
+		return nil, fmt.Errorf("reading /proc/net/packet: %w", err)
 	}
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -105,11 +105,11 @@ func (u *IfaceUsers) look() error {
 // interface, running, memory, user, inode.
 func (u *IfaceUsers) listen() error {
 	if _, err := u.packets.Seek(0, 0); err != nil {
-		return fmt.Errorf("who listens on interfaces: %w", err)
+		return fmt.Errorf("reading /proc/net/packet: %w", err)
 	}
 	u.text.Reset()
 	if _, err := u.text.ReadFrom(u.packets); err != nil {
-		return fmt.Errorf("who listens on interfaces: %w", err)
+		return fmt.Errorf("reading /proc/net/packet: %w", err)
 	}
 	u.listeners = parseListeners(u.text.Bytes(), u.own)
 	return nil

@@ -55,8 +55,8 @@ func drawn(t *rapid.T) []byte {
 	return out.Bytes()
 }
 
-// TestPartialChecksum: a frame that has the pseudo header's sum only gets the checksum that gopacket
-// computes; a complete frame is not changed.
+// TestPartialChecksum: a frame with only the pseudo header's sum gets the checksum that gopacket
+// computes. A frame with a complete checksum is not changed.
 func TestPartialChecksum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawn(t)
@@ -78,8 +78,8 @@ func TestPartialChecksum(t *testing.T) {
 	})
 }
 
-// TestSplit: the parts of a long segment, or of merged datagrams, have right lengths and checksums, and their data joined is the
-// segment's.
+// TestSplit: the parts of a long segment, or of merged datagrams, have the right lengths and
+// checksums. Their data, joined, is the segment's.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawn(t)

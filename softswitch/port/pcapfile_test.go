@@ -59,7 +59,8 @@ func FuzzPcapReader(f *testing.F) {
 	})
 }
 
-// TestPcapWriter: what fills many buffers is in the file in order, whoever wrote it.
+// TestPcapWriter: frames that fill many buffers are in the file in order, whichever goroutine
+// wrote them.
 func TestPcapWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.pcap")
 	w, err := createPcap(path)
@@ -109,7 +110,7 @@ func TestPcapWriter(t *testing.T) {
 	}
 }
 
-// TestPcapWriterFails: an error of the goroutine is that of the next flush, and of the end.
+// TestPcapWriterFails: the next flush and the end return the goroutine's error.
 func TestPcapWriterFails(t *testing.T) {
 	w, err := createPcap(filepath.Join(t.TempDir(), "out.pcap"))
 	if err != nil {
@@ -129,7 +130,8 @@ func TestPcapWriterFails(t *testing.T) {
 	}
 }
 
-// TestPcapng: a file as Wireshark writes it has its frames and times, and a damaged one is refused.
+// TestPcapng: the frames and times of a file as Wireshark writes it are read, and a damaged file
+// is refused.
 func TestPcapng(t *testing.T) {
 	var file bytes.Buffer
 	w, err := pcapgo.NewNgWriter(&file, layers.LinkTypeEthernet)

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/softswitch/port"
 )
 
-// TestTransmitter sends back what comes in full batches, the last of which nothing follows that would make the
-// kernel send what the txWorker leaves.
+// TestTransmitter sends received frames back in full batches. After the last batch, no further
+// call would make the kernel send what the txWorker left in the ring.
 func TestTransmitter(t *testing.T) {
 	p := veth.New(t, 1)[0]
 	driver, src := openXDP(t, p.Switch)

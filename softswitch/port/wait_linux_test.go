@@ -104,7 +104,7 @@ func expect(t *testing.T, frames chan uint32, first, n uint32) {
 }
 
 // TestRead: frames of each interface keep their order and none is left behind, whether the reader
-// rests or waits when they come.
+// sleeps or waits when they arrive.
 func TestRead(t *testing.T) {
 	for _, ports := range []int{1, 3} {
 		peers, inputs, frames, end := reading(t, ports)
@@ -132,8 +132,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadError: a socket that reports nothing but an error is looked at now and then and delays no
-// other, and the reader still ends when it is told to.
+// TestReadError: a socket that reports only errors is tried now and then and delays no other
+// socket. The reader still ends when its context does.
 func TestReadError(t *testing.T) {
 	peers, inputs, frames, end := reading(t, 2)
 	defer unix.Close(peers[1])
@@ -190,7 +190,8 @@ func TestFrameSize(t *testing.T) {
 	}
 }
 
-// TestListeners: of the lines of /proc/net/packet those count that receive and are not our own.
+// TestListeners: of the lines of /proc/net/packet only those of sockets that receive and are not
+// our own count.
 func TestListeners(t *testing.T) {
 	const text = `sk               RefCnt Type Proto  Iface R Rmem   User   Inode
 0000000000000000 3      3    0003   7     1 0      0      100

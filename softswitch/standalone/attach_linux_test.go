@@ -18,9 +18,9 @@ import (
 	"github.com/headgate/headgate/internal/veth"
 )
 
-// TestInterfacesComeAndGo: a port gets its interface back that was deleted and made again, or that was in
-// another network namespace; ports are added and removed by gNMI. A process of its own has all its
-// threads in the namespace, as a switch has.
+// TestInterfacesComeAndGo: a port gets its interface back after the interface was deleted and made
+// again, or moved to another network namespace and back. gNMI adds and removes ports. The test
+// runs a process of its own, so that all threads are in the namespace, as in a real switch.
 func TestInterfacesComeAndGo(t *testing.T) {
 	const inside = "HEADGATE_TEST_INSIDE"
 	if driver := os.Getenv(inside); driver != "" {

@@ -55,7 +55,7 @@ func (s *station) put(t *testing.T, f []byte) {
 	}
 }
 
-// TestRecirculateOverInterfaces: a frame that goes through the switch twice leaves like another.
+// TestRecirculateOverInterfaces: a frame that passes the switch twice leaves like any other.
 func TestRecirculateOverInterfaces(t *testing.T) {
 	eachDriver(t, func(t *testing.T, driver string, pairs []veth.Pair) {
 		startHere(t, "-i", "1@"+pairs[0].Switch, "-i", "2@"+pairs[1].Switch, "--port-driver", driver, program(t), "--", "--grpc-server-addr", listen)
@@ -123,7 +123,8 @@ func push(c *control.Client, info, json string) error {
 	return c.PushProgram(p4info, program)
 }
 
-// TestClonesOverInterfaces: the copies that ingress and egress make of a frame leave, and the frame.
+// TestClonesOverInterfaces: a frame leaves, and so do the copies that ingress and egress make of
+// it.
 func TestClonesOverInterfaces(t *testing.T) {
 	eachDriver(t, func(t *testing.T, driver string, pairs []veth.Pair) {
 		c := controlled(t, driver, pairs, "../testdata/loops.p4info.txtpb", "../testdata/loops.json")
@@ -194,8 +195,8 @@ func (l lines) said(t *testing.T, words ...string) {
 	}
 }
 
-// TestAutoDriver: a capture on an interface of a switch that runs gets the frames too, and the log says
-// which driver each port uses and why.
+// TestAutoDriver: while the switch runs, a capture on one of its interfaces sees the frames, too.
+// The log says which driver each port uses and why.
 func TestAutoDriver(t *testing.T) {
 	pairs := veth.New(t, 2)
 	needXDP(t, pairs[0].Switch)

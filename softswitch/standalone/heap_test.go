@@ -2,7 +2,7 @@ package standalone
 
 import "testing"
 
-// The environment says when to collect, if it says anything.
+// GOGC and GOMEMLIMIT, if set, replace the spare heap.
 func TestSpareHeap(t *testing.T) {
 	for _, tt := range []struct {
 		gogc, limit string

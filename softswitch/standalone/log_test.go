@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestIgnoredFlags: scripts written for BMv2 give flags that have nothing to act on here.
-// They see nothing of it on standard error, and the log says it.
+// TestIgnoredFlags: scripts written for BMv2 give flags that have no effect here. Standard error
+// says nothing about them; the log does.
 func TestIgnoredFlags(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -53,8 +53,8 @@ func (o *output) has(t *testing.T, pattern string) []string {
 	}
 }
 
-// TestObserved: packets, drops by reason and the ways of packets are told while the switch runs: by SIGUSR1, as OpenMetrics,
-// by gNMI and in the log.
+// TestObserved: while the switch runs, its packets, drops by reason and the paths of packets can
+// be seen by SIGUSR1, as OpenMetrics, by gNMI and in the log.
 func TestObserved(t *testing.T) {
 	eachDriver(t, func(t *testing.T, driver string, pairs []veth.Pair) {
 		veth.SetUp(t, "lo", true)
@@ -149,7 +149,8 @@ func TestObserved(t *testing.T) {
 	})
 }
 
-// TestTraceFlags: what --trace, --log-level and the place of the log make of the ways of packets.
+// TestTraceFlags: --trace, --log-level and the log's destination decide which packets' paths are
+// logged.
 func TestTraceFlags(t *testing.T) {
 	const console = "--log-console"
 	for _, c := range []struct {

@@ -66,7 +66,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A certificate that is replaced while the switch runs is what the next client gets.
+// If the certificate is replaced while the switch runs, the next client gets the new one.
 func TestCertificateIsReadAnew(t *testing.T) {
 	a := testcert.New(t, t.TempDir())
 	a.Issue(t, "server", "first")

@@ -111,7 +111,8 @@ func testInterfaces(t *testing.T, driver string, pairs []veth.Pair) {
 	}
 }
 
-// TestPortZero: port 0 is a port as others are, with and without a CPU port. testdata/wire.json joins ports 0 and 3.
+// TestPortZero: port 0 is an ordinary port, with and without a CPU port. testdata/wire.json joins
+// ports 0 and 3.
 func TestPortZero(t *testing.T) {
 	for _, cpu := range [][]string{nil, {"--cpu-port", "510"}} {
 		eachDriver(t, func(t *testing.T, driver string, pairs []veth.Pair) {

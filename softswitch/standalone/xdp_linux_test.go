@@ -137,7 +137,7 @@ func benchDriver(b *testing.B, driver string, window int) {
 	}
 }
 
-// cpuTime is what this process has used so far, in user and kernel mode.
+// cpuTime returns the processor time that this process has used, in user and kernel mode.
 func cpuTime(b *testing.B) time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

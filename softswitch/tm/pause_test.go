@@ -102,7 +102,7 @@ func TestPauseErrors(t *testing.T) {
 	}
 }
 
-// What happens to a switch: a packet comes, or a pause frame.
+// event is what happens to a switch: a packet or a pause frame arrives.
 type event struct {
 	arrival
 	pause bool
@@ -126,7 +126,7 @@ func drawPaused(t *rapid.T) (tm.Config, []units.Rate, []event) {
 	return c, rates, events
 }
 
-// A driver that is late with everything gets the same departures, to the picosecond.
+// A driver that is late with every call gets the same departures, to the picosecond.
 func TestLateDriverOfPausedQueues(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c, rates, events := drawPaused(rt)
@@ -182,9 +182,9 @@ func pausesOf(events []event, port uint32, queue uint8) func(at units.Time) (unt
 	}
 }
 
-// No frame begins in a pause of its queue. Whatever is not paused goes on, in the order of
-// the schedule: a frame never waits for anything but the wire, its own queue's pause, and
-// queues that go before it.
+// No frame starts during a pause of its queue. Queues that are not paused continue in the order of
+// the schedule. A frame waits only for the wire, for its own queue's pause, and for queues that
+// come before it.
 func TestPauseIsObeyedAndNothingElseWaits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c, rates, events := drawPaused(rt)
@@ -248,7 +248,7 @@ func checkPort(rt *rapid.T, c tm.Config, events []event, port uint32, out []sent
 	}
 }
 
-// Queues that take turns keep their shares while another of the same level is paused, and a
+// Queues that take turns keep their shares while another queue of the same level is paused. A
 // queue that is paused again and again gets no more than its share when it may send.
 func TestSharesUnderPauses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -294,7 +294,7 @@ func TestSharesUnderPauses(t *testing.T) {
 	})
 }
 
-// Pauses that nobody reads do not pile up.
+// Pauses do not pile up, even if nothing reads them.
 func TestPausesAllocateNothing(t *testing.T) {
 	m := newManager(t, tm.Config{Queues: 8}, units.Gbps)
 	p := packet(1, 3, 1000)

@@ -38,8 +38,8 @@ func draw(t *rapid.T) (tm.Config, []units.Rate, []arrival) {
 	return c, rates, trace
 }
 
-// Whoever drives the manager and however late, packets leave at the same times, and see
-// the same depths at dequeue.
+// However late the caller drives the manager, packets leave at the same times and see the same
+// depths at dequeue.
 func TestLateDriverChangesNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c, rates, trace := draw(rt)

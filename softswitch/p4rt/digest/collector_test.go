@@ -79,7 +79,7 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// Without a timeout for them there are no acknowledgements to wait for.
+// Without an acknowledgement timeout, the collector waits for no acknowledgements.
 func TestAcknowledgementsGivenUp(t *testing.T) {
 	c, id := newCollector(t, &p4v1.DigestEntry_Config{MaxListSize: 1, AckTimeoutNs: math.MaxInt64})
 	if c.add(1, 0) == nil || c.add(1, 0) != nil {
@@ -118,7 +118,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// Memory stays bounded when nobody acknowledges.
+// Memory stays bounded if nobody acknowledges.
 func TestBounds(t *testing.T) {
 	c, _ := newCollector(t, &p4v1.DigestEntry_Config{MaxListSize: 1, AckTimeoutNs: math.MaxInt64})
 	for i := range uint64(maxCache + 10) {
@@ -132,8 +132,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementCostsTheSame: the message of a stranger's frame and the acknowledgement of its list cost the same
-// however many lists wait for theirs.
+// TestAcknowledgementCostsTheSame: adding a message and acknowledging its list cost the same
+// however many lists wait for acknowledgement.
 func TestAcknowledgementCostsTheSame(t *testing.T) {
 	cost.Flat(t, func(size int) func() {
 		c, id := newCollector(t, &p4v1.DigestEntry_Config{MaxListSize: 1, AckTimeoutNs: math.MaxInt64})

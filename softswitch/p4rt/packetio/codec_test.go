@@ -72,7 +72,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What is encoded is decoded, whatever the widths.
+// Decode returns what was encoded, for any widths.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &schema.Header{}
@@ -114,7 +114,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// FuzzDecode: a frame is shorter than its header, or comes back when it is encoded.
+// FuzzDecode: a frame is shorter than its header, or encoding its decoded form gives the frame
+// again.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"", "\xaa", "\xaa\xdfxy", "\x00\x00"} {
 		f.Add([]byte(s))

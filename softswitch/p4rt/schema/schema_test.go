@@ -109,7 +109,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What the P4Info says and the program does not have is refused too.
+// An object of the P4Info that differs from the program's is refused, too.
 func TestBindRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name string

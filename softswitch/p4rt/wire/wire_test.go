@@ -93,7 +93,7 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-// Updates take no allocation, as the memory of those before is used again.
+// Decoding updates allocates nothing, because it reuses the memory of earlier ones.
 func TestAllocations(t *testing.T) {
 	req := &p4v1.WriteRequest{}
 	for range 320 {
