@@ -24,7 +24,7 @@ type rxRing struct {
 
 	fd      int
 	long    []byte   // buffer for a frame that exceeds a slot; nil until there is one
-	waiting [][]byte // frames cut from it that are not in a batch yet
+	waiting [][]byte // frames cut from a long frame that are not in a batch yet
 	parts   []byte   // buffer for the cut frames
 }
 

@@ -14,7 +14,7 @@ func newDepartures() heap.Heap[*port] {
 }
 
 // place moves a port to the position of its next departure in the heap, or removes it when it has
-// nothing to send. It does nothing for a port that is sending, which Done places.
+// nothing to send. It does nothing for a port that is sending, which Complete places.
 func (m *Manager) place(p *port) {
 	if p.sending >= 0 {
 		return
