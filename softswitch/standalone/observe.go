@@ -22,11 +22,13 @@ import (
 	"github.com/headgate/headgate/softswitch/stages"
 )
 
-// tracedPerSecond bounds the packets that are logged per second unless the operator asks for all.
-// A log of each packet would make a busy switch slow.
+// tracedPerSecond bounds the packets that --log-console logs per second unless the operator asks for
+// all. A log of each packet would make a busy switch slow.
 const tracedPerSecond = 100
 
-// parseTrace reads the filters of --trace.
+// parseTrace reads the filters of --trace, and decides which packets' paths are logged. A log in a
+// file has none unless --log-level or --trace asks for them: writing a path takes the time of many
+// packets, which a switch that carries traffic does not have.
 func (o *Options) parseTrace(filters []string, level bool) error {
 	logs := o.LogConsole || o.LogFile != ""
 	verbose := o.LogLevel == "trace" || o.LogLevel == "debug"
@@ -35,7 +37,7 @@ func (o *Options) parseTrace(filters []string, level bool) error {
 		return fmt.Errorf("--trace %q: want --log-console or --log-file with it", filters[0])
 	case len(filters) > 0 && level && !verbose:
 		return fmt.Errorf("--trace %q: --log-level %s leaves it out: want trace or debug", filters[0], o.LogLevel)
-	case !logs || level && !verbose:
+	case !logs || level && !verbose || o.LogFile != "" && !level && len(filters) == 0:
 		return nil
 	}
 	t := &engine.Tracer{Port: engine.AnyPort}

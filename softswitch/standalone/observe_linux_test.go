@@ -159,7 +159,10 @@ func TestTraceFlags(t *testing.T) {
 	}{
 		{nil, "none"},
 		{[]string{console}, "some"},
-		{[]string{"--log-file", "x"}, "some"},
+		{[]string{"--log-file", "x"}, "none"},
+		{[]string{"--log-file", "x", "-L", "info"}, "none"},
+		{[]string{"--log-file", "x", "-L", "debug"}, "all"},
+		{[]string{"--log-file", "x", "--trace", "port=0"}, "all"},
 		{[]string{console, "-L", "info"}, "none"},
 		{[]string{console, "-L", "debug"}, "all"},
 		{[]string{console, "-L", "trace"}, "all"},

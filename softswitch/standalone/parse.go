@@ -66,7 +66,7 @@ func newFlags() *flags {
 	g.StringArrayVar(&f.traced, "trace", nil, "log only packets that arrived on port=N, or that have FIELD=VALUE after the parser, a `FILTER` such as ipv4.dstAddr=10.0.0.2; may be repeated, and all must hold")
 	g.BoolVar(&o.Stats, "stats", false, "print packets, drops by reason and ns by stage to standard output at the end and at SIGUSR1")
 	g.StringVar(&o.Metrics, "metrics", "", "serve packets and drops by reason as OpenMetrics at `HOST:PORT`, path /metrics")
-	g.StringVar(&o.LogFile, "log-file", "", "log to `FILE`")
+	g.StringVar(&o.LogFile, "log-file", "", "log to `FILE`, with the path of packets through the program if --log-level debug or --trace asks for it")
 	g.Var(&o.LogFormat, "log-format", service.FormatUsage)
 	g.StringVarP(&o.LogLevel, "log-level", "L", "info", "`LEVEL` of the log: trace, debug, info, warn, error or off")
 	g.StringVar(&o.Profile, "pprof", "", service.ProfileUsage)

@@ -56,7 +56,6 @@ func TestParse(t *testing.T) {
 		{"as p4c's tests start it", "--log-file x.log --log-flush --use-files 0 --thrift-port 9090 --device-id 7 -i 0@pcap0 out.json",
 			defaults(func(o *Options) {
 				o.LogFile, o.UseFiles, o.DeviceID, o.Interfaces, o.Program = "x.log", true, 7, []port.Named{{Number: 0, Name: "pcap0"}}, "out.json"
-				o.Tracer = some
 				o.Ignored = []string{
 					"--thrift-port has no effect: there is no Thrift service: rates and limits are --port-rate and --queue-limit",
 					"--log-flush has no effect: every log line is written at once",
