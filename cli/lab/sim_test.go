@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/sim/experiment"
+	"github.com/headgate/headgate/tests/race"
 )
 
 const tiny = `
@@ -148,6 +149,7 @@ func TestSimNewAndCheck(t *testing.T) {
 }
 
 func TestSimExplain(t *testing.T) {
+	race.SkipSequential(t)
 	for args, want := range map[string]string{
 		"flows.load":     "flows[].load: a number from 0.000001 to 1\ndefault: follows from other keys\nwhere kind is coflows, poisson\n\nPart of",
 		"":               "topology",
@@ -171,6 +173,7 @@ func TestSimExplain(t *testing.T) {
 
 // TestSimFigures: what has a record of the same file is not run again, and pages show both.
 func TestSimFigures(t *testing.T) {
+	race.SkipSequential(t)
 	dir := t.TempDir()
 	args := []string{"figures", "dsh-14", "--records", dir, "--pages", dir}
 	for i, want := range []string{"dsh-14: 6 agrees", "dsh-14: has its record"} {
