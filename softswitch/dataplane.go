@@ -210,7 +210,7 @@ func (c *dataplane) retain(pl *pipeline) {
 	}
 }
 
-// release undoes one retain. It forgets an old pipeline when no packet of it is left.
+// release undoes one retain. It forgets a replaced pipeline when the last packet that retained it is gone.
 func (c *dataplane) release(pl *pipeline) {
 	if pl.packets--; pl.packets == 0 && pl != c.running.Load() {
 		delete(c.old, pl.epoch)

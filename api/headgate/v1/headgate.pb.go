@@ -3200,7 +3200,8 @@ type GetSeriesResponse struct {
 	Times []*timestamppb.Timestamp `protobuf:"bytes,1,rep,name=times,proto3" json:"times,omitempty"`
 	Ports []*PortSeries            `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
 	Flows []*FlowSeries            `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`
-	// Flows that the hosts reported last and that are not kept, since 4096 are; shares are then not known.
+	// The number of running flows without a series. The controller keeps series of at most 2048 flows.
+	// While this is more than 0, all shares are NaN.
 	FlowsLeftOut  uint64 `protobuf:"varint,4,opt,name=flows_left_out,json=flowsLeftOut,proto3" json:"flows_left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

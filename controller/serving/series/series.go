@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -286,14 +287,31 @@ func (p *port) sample(at int, r *reading, elapsed time.Duration) {
 func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
 	hosts := newEdge(f)
 	r.leftOut = 0
+	var ended []weights.Key // flows that the sample before does not have
 	for k, old := range r.running {
 		if old.seen < r.count-len(r.times) {
 			delete(r.running, k)
 			continue
 		}
+		if old.seen < r.count-1 {
+			ended = append(ended, k)
+		}
 		for i := range old.values {
 			old.values[i][at] = float32(math.NaN())
 		}
+	}
+	slices.SortFunc(ended, func(a, b weights.Key) int { return r.running[a].seen - r.running[b].seen })
+	// evict forgets the flow that ended first. It reports false if all flows run.
+	evict := func() bool {
+		for len(ended) > 0 {
+			k := ended[0]
+			ended = ended[1:]
+			if r.running[k].seen < r.count { // it has not come back in this sample
+				delete(r.running, k)
+				return true
+			}
+		}
+		return false
 	}
 	var solve []maxmin.Flow
 	var sharing []*flow
@@ -304,7 +322,7 @@ func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
 		switch {
 		case hosts.names[k.Src().Addr()] != now.Host:
 			continue // the host may not speak for it
-		case old == nil && len(r.running) >= maxFlows && !r.evict():
+		case old == nil && len(r.running) >= maxFlows && !evict():
 			r.leftOut++
 			continue
 		case old == nil:
@@ -328,20 +346,6 @@ func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
 	for i, f := range sharing {
 		f.values[flowShare][at] = float32(shares.Rate[i])
 	}
-}
-
-// evict forgets the flow that ended first, and reports false where all run. The caller holds mu.
-func (r *Recorder) evict() bool {
-	var oldest weights.Key
-	seen := r.count - 1 // those of the sample before may run
-	for k, f := range r.running {
-		if f.seen < seen {
-			oldest, seen = k, f.seen
-		}
-	}
-	_, found := r.running[oldest]
-	delete(r.running, oldest)
-	return found
 }
 
 // edge is hosts' links, each way one: link 2i leaves host i, and link 2i+1 leads to it.

@@ -201,3 +201,27 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d flows from %v, %d left out", len(out.GetFlows()), out.GetFlows()[0].GetFlow(), out.GetFlowsLeftOut())
 	}
 }
+
+// TestFlowsBeyondTheBound: a flow without a series costs a sample no more than a flow with one, or hosts that report
+// many flows would take the controller's processor.
+func TestFlowsBeyondTheBound(t *testing.T) {
+	const times = 16
+	sample := func(flows int) time.Duration {
+		f, r := start(2)
+		for i := range flows {
+			f.flows = append(f.flows, flowOf(1, uint16(1000+i), 1))
+		}
+		least := time.Hour
+		for range 4 {
+			began := time.Now()
+			f.pass(r, 1)
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	full, beyond := sample(maxFlows), sample(times*maxFlows)
+	t.Logf("%v for %d flows, %v for %d", full, maxFlows, beyond, times*maxFlows)
+	if beyond > 4*times*full {
+		t.Errorf("a sample of %d flows takes %v and one of %d takes %v, want at most %d times as much", times*maxFlows, beyond, maxFlows, full, 4*times)
+	}
+}

@@ -1,6 +1,6 @@
 // Package sonic writes the buffer policy of a switch as the part of SONiC's CONFIG_DB that says the
 // same, and reads that of any switch as far as a policy can say it. Its tables are those of sonic-buildimage's
-// src/sonic-yang-models; docs/operate/sonic.md has what stands for what.
+// src/sonic-yang-models. docs/operate/sonic.md says which of its fields stands for which key of ours.
 //
 // A SONiC switch counts at its ingress, as package headroom does: a priority group is a queue of a
 // port, dynamic_th is the exponent of α, xoff is Φ. The pool's xoff is the sum of all Φ, so that no
