@@ -1,9 +1,18 @@
+// Package authz decides who may do what: who calls (identity.go, token.go), what the policy grants to
+// whom (policy.go, method.go), and how much of it at a time (authorizer.go). An Authorizer stands before the
+// API and the metrics; what the table of methods does not name is refused.
+//
+// A caller is known by what it cannot forge: a client certificate, a bearer token, or the
+// kernel's word on the process at the other end of a Unix socket. The user that the controller
+// runs as, and root, may do everything over the socket, whatever the policy says: they could
+// replace the controller too.
 package authz
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -146,4 +155,64 @@ func hasSPIFFE(c *x509.Certificate) bool {
 		}
 	}
 	return false
+}
+
+// callerMetadata says who called the member of a cluster that hands a call on to the leader. It is
+// believed on connections of members alone.
+const callerMetadata = "headgate-caller-bin"
+
+// Members marks the connections of a listener as those of a cluster's members.
+func Members(l net.Listener) net.Listener { return members{l} }
+
+type members struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l members) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return memberConn{c}, nil
+}
+
+type memberConn struct{ net.Conn }
+
+// memberInfo describes the other end of a member's connection.
+type memberInfo struct{ credentials.AuthInfo }
+
+// caller is a member's statement of who called it.
+type caller struct {
+	Identity Identity
+	Address  string
+	Secure   bool // a token may come this way
+}
+
+// Relay returns the context in which a member hands a call on, with who made it.
+func Relay(ctx context.Context) context.Context {
+	md, _ := metadata.FromIncomingContext(ctx)
+	md = md.Copy()
+	if md == nil {
+		md = metadata.MD{}
+	}
+	var c caller
+	c.Identity, c.Address, c.Secure = identify(ctx, md)
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // texts and truth values
+	}
+	md.Set(callerMetadata, string(text))
+	for _, own := range []string{":authority", "content-type", "user-agent", "grpc-accept-encoding"} {
+		md.Delete(own)
+	}
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// relayed reads what Relay wrote. It returns no caller if there is none.
+func relayed(md metadata.MD) (id Identity, address string, secure bool) {
+	list := md.Get(callerMetadata)
+	var c caller
+	if len(list) != 1 || json.Unmarshal([]byte(list[0]), &c) != nil {
+		return Identity{}, "unknown", false
+	}
+	return c.Identity, c.Address, c.Secure
 }

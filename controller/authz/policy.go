@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -232,4 +236,88 @@ func (p *policy) describe(o OIDC) {
 		p.lines = append(p.lines, fmt.Sprintf("limits %g/s, burst %d, %d streams", p.limits.Rate, p.limits.Burst, p.limits.Streams))
 	}
 	slices.Sort(p.lines)
+}
+
+// Role is a set of methods.
+type Role string
+
+// The roles. Each is for itself; who needs two is granted two.
+const (
+	Viewer      Role = "viewer"      // sees the fabric, changes nothing
+	Operator    Role = "operator"    // runs the fabric: configurations, links, weights, budgets, priorities
+	Application Role = "application" // sets weights and priorities of its own applications
+	Host        Role = "host"        // attaches as itself
+	Admin       Role = "admin"       // everything, the policy too
+)
+
+// Roles are all roles.
+var Roles = []Role{Viewer, Operator, Application, Host, Admin}
+
+// anyone is the role of those without one.
+const anyone Role = ""
+
+// rights are an identity's rights from all its grants.
+type rights struct {
+	roles        []Role
+	applications []string // of the role application
+	hosts        []string // of the role host
+	paying       []string // applications of the role host
+}
+
+// allow reports whether a method is in the rights, and to what it is confined.
+func (r rights) allow(method string) (c confined, ok bool) {
+	list := methods[method].roles
+	if slices.Contains(list, anyone) {
+		return c, true
+	}
+	for _, role := range r.roles {
+		switch {
+		case role == Admin && list != nil, role != Application && role != Host && slices.Contains(list, role):
+			return confined{}, true
+		case role == Application && slices.Contains(list, role):
+			c.applications, ok = r.applications, true
+		case role == Host && slices.Contains(list, role):
+			c.hosts, ok = r.hosts, true
+			if !slices.Contains(r.paying, AnyApplication) {
+				c.applications = append([]string{weights.DefaultApplication}, r.paying...)
+			}
+		}
+	}
+	return c, ok
+}
+
+// confined bounds a call to applications or hosts; nil is no bound.
+type confined struct{ applications, hosts []string }
+
+func (c confined) equal(d confined) bool {
+	return slices.Equal(c.applications, d.applications) && slices.Equal(c.hosts, d.hosts)
+}
+
+// named are requests about one application.
+type named interface{ GetApplication() string }
+
+// checkScope refuses a message that is about what its caller has nothing to do with. Flows of others
+// the registry refuses, which knows whose they are.
+func (a *Authorizer) checkScope(c Caller, method string, m any) error {
+	if r, ok := m.(*pb.HostReport); ok && c.hosts != nil && r.GetHost() != "" && !slices.Contains(c.hosts, r.GetHost()) {
+		return a.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("host: %v may attach as %s, not as %q", c.Identity, strings.Join(c.hosts, ", "), r.GetHost()))
+	}
+	if c.Applications == nil {
+		return nil
+	}
+	var list []named
+	switch r := m.(type) {
+	case *pb.SetWeightsRequest:
+		for _, one := range r.GetWeights() {
+			list = append(list, one)
+		}
+	case named:
+		list = append(list, r)
+	}
+	for _, r := range list {
+		if name := r.GetApplication(); !slices.Contains(c.Applications, name) {
+			return a.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("application: %q is not one of %v: want %s", name, c.Identity, strings.Join(c.Applications, ", ")))
+		}
+	}
+	return nil
 }

@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/headgate/headgate/controller/serving/metrics"
 	"github.com/headgate/headgate/controller/serving/northbound"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/service"
@@ -140,4 +142,29 @@ func (o Options) socket(ctx context.Context) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("--socket: %w", err), unix.Close())
 	}
 	return clients.Limit(unix, clients.Options{Name: "socket", Log: o.Log}), nil
+}
+
+// ready says whether what changes can be kept, and whether the fabric is as the configuration wants it, switch by switch.
+func (d *daemon) ready() []metrics.Check {
+	list := []metrics.Check{{Part: "state store", Err: d.db.Err()}}
+	if d.auditFile != nil {
+		list = append(list, metrics.Check{Part: "audit log", Err: d.auditFile.Err()})
+	}
+	fabric := d.core.Fabric()
+	configuration := metrics.Check{Part: "configuration"}
+	if fabric.Name == "" {
+		configuration.Err = errors.New("none was applied yet")
+	}
+	if why := d.refused.Load(); why != nil {
+		configuration.Err = *why
+	}
+	list = append(list, configuration)
+	for _, s := range fabric.Switches {
+		c := metrics.Check{Part: "switch " + s.Name}
+		if s.State != view.Ready {
+			c.Err = fmt.Errorf("%v: %s", s.State, s.Err)
+		}
+		list = append(list, c)
+	}
+	return list
 }

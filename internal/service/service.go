@@ -3,8 +3,15 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"net"
+	"os"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -54,4 +61,63 @@ func alive(ctx context.Context, log *slog.Logger, every time.Duration, healthy f
 		case <-tick.C:
 		}
 	}
+}
+
+// Format is how a program writes its log: as "text" (key=value, the zero value) or as "json", one
+// object a line. It is a pflag.Value.
+type Format string
+
+// JSON is one object a line.
+const JSON Format = "json"
+
+// FormatUsage describes the flag --log-format.
+const FormatUsage = "`FORMAT` of the log: text, or json, one object a line"
+
+// Log returns a log of messages of a level and above.
+func (f Format) Log(out io.Writer, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if f == JSON {
+		return slog.New(slog.NewJSONHandler(out, options))
+	}
+	return slog.New(slog.NewTextHandler(out, options))
+}
+
+// Set parses what the user gave.
+func (f *Format) Set(s string) error {
+	if s != "text" && Format(s) != JSON {
+		return errors.New("want text or json")
+	}
+	*f = Format(s)
+	return nil
+}
+
+func (f *Format) String() string { return string(cmp.Or(*f, "text")) }
+
+// Type is what pflag shows where the usage names no value.
+func (*Format) Type() string { return "format" }
+
+// ListenUnix listens on a Unix socket. It takes the place of a socket that a process left behind when it
+// was killed. It fails when another process listens there, and when the path is anything but a socket,
+// which stays as it is.
+func ListenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if conn, err := net.Dial("unix", path); err == nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("%s: another process listens there", path)
+	}
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, fmt.Errorf("%s: want a path where nothing is, or a socket: there is %v", path, info.Mode())
+	default:
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return l, nil
 }

@@ -11,7 +11,7 @@ import (
 // unlimited are the files that open addresses and have another listener's limit, with the reason.
 var unlimited = map[string]string{
 	"cli/operator/doctor/doctor.go": "it closes the address at once",
-	"internal/service/socket.go":    "its callers limit the listener",
+	"internal/service/service.go":   "its callers limit the listener",
 	"hosts/nic/nic.go":              "a UDP socket has no connections",
 }
 

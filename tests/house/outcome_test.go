@@ -16,7 +16,7 @@ var notMade = regexp.MustCompile(`(?i)nothing (was|is|has been) (changed|made|ap
 
 // certain are those that know it for another reason than the state store's word.
 var certain = map[string]string{
-	"controller/state/outcome/error.go": "Of, which has asked whether that is known",
+	"controller/state/outcome/request.go": "Of, which has asked whether that is known",
 }
 
 // claims returns the texts of a file that say that something was not changed.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/tlsfiles"
 )
 
 // Role is this controller's role at the switch.
@@ -294,4 +299,34 @@ func (s *Session) PacketOut(p *p4v1.PacketOut) error {
 func isCode(err error, code codes.Code) bool {
 	st, ok := status.FromError(err)
 	return ok && st.Code() == code
+}
+
+// Backoff is how long to wait before trying again: Min at first, twice as long each time up to
+// Max, shortened by up to half at random so that many who failed together do not try together.
+type Backoff struct {
+	Min, Max time.Duration
+	last     time.Duration // without the random part; 0 before the first
+}
+
+// Next returns the next wait.
+func (b *Backoff) Next() time.Duration {
+	b.last = min(max(2*b.last, b.Min), b.Max)
+	return b.last/2 + rand.N(b.last/2+1)
+}
+
+// Reset begins again with Min.
+func (b *Backoff) Reset() { b.last = 0 }
+
+// Credentials returns how to dial a switch: TLS when the configuration names a CA, else
+// plain TCP. The files, which are in dirs, are read now, to refuse what is wrong with them, and
+// again for each connection, so that certificates may be replaced while the controller runs.
+func Credentials(c config.TLS, dirs confine.Dirs) (grpc.DialOption, error) {
+	if c.CA == "" {
+		return grpc.WithTransportCredentials(insecure.NewCredentials()), nil
+	}
+	creds, err := tlsfiles.Client(tlsfiles.Files{CA: c.CA, Cert: c.Cert, Key: c.Key, ServerName: c.ServerName, Prefix: "tls.", Read: dirs.Secret})
+	if err != nil {
+		return nil, err
+	}
+	return grpc.WithTransportCredentials(creds), nil
 }

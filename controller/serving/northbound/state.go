@@ -2,14 +2,22 @@ package northbound
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/outcome"
 )
@@ -79,4 +87,112 @@ func (s *stateService) ReplaceMember(ctx context.Context, r *pb.ReplaceMemberReq
 		return nil, status.Error(codes.FailedPrecondition, clean(err.Error()))
 	}
 	return &pb.ReplaceMemberResponse{}, nil
+}
+
+// maxRequestID is the longest id of a request in bytes.
+const maxRequestID = 64
+
+// requests lets each change with an id be made once. It is safe for concurrent use.
+type requests struct {
+	state State // nil: nothing is kept
+
+	mu   sync.Mutex
+	open map[string]chan struct{} // the calls that are under way, by the keys of their requests
+}
+
+// unary is a grpc.UnaryServerInterceptor, behind the authorizer's.
+func (s *requests) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	id := metadata.ValueFromIncomingContext(ctx, pb.RequestIDKey)
+	if len(id) == 0 || !pb.Changes(info.FullMethod) {
+		return next(ctx, in)
+	}
+	if len(id) > 1 || id[0] == "" || len(id[0]) > maxRequestID || strings.ContainsFunc(id[0], func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, invalid(pb.RequestIDKey, "%q is not allowed: want one id of 1 to %d printable ASCII characters", id, maxRequestID)
+	}
+	digest, err := digestOf(info.FullMethod, in.(proto.Message))
+	if err != nil {
+		return nil, err
+	}
+	r := &outcome.Request{Done: outcome.Done{Key: authz.CallerOf(ctx).Name + " " + id[0], Digest: digest}}
+	end, err := s.turn(ctx, r.Key)
+	if err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	defer end()
+	if ctx.Err() != nil { // it may have asked elsewhere meanwhile
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	if s.state == nil {
+		return next(ctx, in)
+	}
+	d, known := s.state.Done(r.Key)
+	switch {
+	case known && d.Digest != digest:
+		return nil, invalid(pb.RequestIDKey, "%q names another request: want an id that was not used", id[0])
+	case known && len(d.Refusal) > 0:
+		var refusal spb.Status
+		if err := proto.Unmarshal(d.Refusal, &refusal); err != nil {
+			return nil, err
+		}
+		return nil, status.ErrorProto(&refusal)
+	case known:
+		r.Earlier = &d
+	}
+	answer, err := next(outcome.With(ctx, r), in)
+	if !known && refuses(err) {
+		if kept := s.refuse(r.Done, err); kept != nil {
+			return nil, toStatus(outcome.Of(kept))
+		}
+	}
+	return answer, err
+}
+
+// refuses reports whether an error is a refusal for good of what was asked for.
+func refuses(err error) bool {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.FailedPrecondition, codes.ResourceExhausted:
+		return !tells(err)
+	}
+	return false
+}
+
+// refuse keeps that a request was refused.
+func (s *requests) refuse(d outcome.Done, err error) error {
+	var text error
+	if d.Refusal, text = proto.Marshal(status.Convert(err).Proto()); text != nil {
+		return text
+	}
+	return s.state.KeepDone(d)
+}
+
+// digestOf is what tells requests apart.
+func digestOf(method string, in proto.Message) (string, error) {
+	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(in)
+	sum := sha256.Sum256(append([]byte(method+"\n"), text...))
+	return hex.EncodeToString(sum[:16]), err
+}
+
+// turn waits until no other call is under way with a key, and returns what ends this one.
+func (s *requests) turn(ctx context.Context, key string) (end func(), err error) {
+	for {
+		s.mu.Lock()
+		other, busy := s.open[key]
+		if !busy {
+			own := make(chan struct{})
+			s.open[key] = own
+			s.mu.Unlock()
+			return func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				delete(s.open, key)
+				close(own)
+			}, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
