@@ -177,9 +177,9 @@ func (c *Client) Write(ctx context.Context, changes []Change) error {
 		if err != nil {
 			return err
 		}
-		kind := map[Operation]pb.Update_Type{Insert: pb.Update_INSERT, Modify: pb.Update_MODIFY, Delete: pb.Update_DELETE}[ch.Operation]
+		kind := pb.Update_Type(pb.Update_Type_value[strings.ToUpper(string(ch.Operation))])
 		if kind == pb.Update_UNSPECIFIED {
-			return bad(ch.Row, "operation", fmt.Sprint(uint8(ch.Operation)), "insert, modify or delete")
+			return bad(ch.Row, "operation", fmt.Sprintf("%q", ch.Operation), "insert, modify or delete")
 		}
 		req.Updates = append(req.Updates, &pb.Update{Type: kind, Entity: &pb.Entity{Entity: &pb.Entity_TableEntry{TableEntry: e}}})
 	}
@@ -203,7 +203,7 @@ func (c *Client) Read(ctx context.Context, rows ...Row) ([]Row, error) {
 	}
 	req := &pb.ReadRequest{P4Name: c.opts.Program, Target: c.target()}
 	for _, r := range rows {
-		e, err := c.opts.Schema.Encode(c.opts.Device, 0, r)
+		e, err := c.opts.Schema.Encode(c.opts.Device, Read, r)
 		if err != nil {
 			return nil, err
 		}

@@ -88,40 +88,6 @@ func (r Row) String() string {
 	return fmt.Sprintf("%s → %s", s, r.Data)
 }
 
-// Operation is what a Change does with a row.
-type Operation uint8
-
-// The operations that can be written.
-const (
-	Insert Operation = iota + 1
-	Modify
-	Delete
-)
-
-func (o Operation) String() string {
-	switch o {
-	case Insert:
-		return "insert"
-	case Modify:
-		return "modify"
-	case Delete:
-		return "delete"
-	}
-	return "operation"
-}
-
-func (o Operation) needs() Operations {
-	switch o {
-	case Insert:
-		return CanInsert
-	case Modify:
-		return CanModify
-	case Delete:
-		return CanDelete
-	}
-	return 0
-}
-
 // Change is one row to write.
 type Change struct {
 	Operation Operation
@@ -129,4 +95,4 @@ type Change struct {
 }
 
 // String returns a change as one line.
-func (c Change) String() string { return c.Operation.String() + " " + c.Row.String() }
+func (c Change) String() string { return string(c.Operation) + " " + c.Row.String() }

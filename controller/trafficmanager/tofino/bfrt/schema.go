@@ -1,40 +1,56 @@
 package bfrt
 
 import (
+	"bytes"
+	"embed"
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Scope is what an entry of a table belongs to.
-type Scope uint8
+type Scope string
 
 // The scopes of tables.
 const (
-	Device Scope = iota + 1 // the target of an entry is AllPipes
-	Pipe                    // the target of an entry is one pipe
+	Device Scope = "device" // the target of an entry is AllPipes
+	Pipe   Scope = "pipe"   // the target of an entry is one pipe
 )
 
 // AllPipes is the pipe of a target that is the whole device.
 const AllPipes = 0xffff
 
-// Operations are what may be done with the entries of a table.
-type Operations uint8
+// Operation is what may be done with the entries of a table.
+type Operation string
 
 // The operations.
 const (
-	CanRead Operations = 1 << iota
-	CanInsert
-	CanModify
-	CanDelete
-	CanReadDefault // of a keyed table: what a new or reset entry holds
+	Read        Operation = "read"
+	Insert      Operation = "insert"
+	Modify      Operation = "modify"
+	Delete      Operation = "delete"
+	ReadDefault Operation = "read_default" // of a keyed table: what a new or reset entry holds
+)
+
+// Kind is what the values of a field are.
+type Kind string
+
+// The kinds, and the Go types of their values. A list of numbers is []uint32.
+const (
+	Number  Kind = "uint"   // uint64
+	Boolean Kind = "bool"   // bool
+	Text    Kind = "string" // string
+	Float   Kind = "float"  // float32
 )
 
 // Field is a part of a key or of an entry's data.
 type Field struct {
 	Name     string
 	ID       uint32
-	Kind     Kind   `json:"type"` // of one value: Number, Boolean, Text or Float
+	Kind     Kind   `json:"type"` // of one value
 	Bits     int    // of a Number: 1 to 64
 	Min, Max uint64 // of a Number that is written
 	Choices  []string
@@ -58,7 +74,7 @@ type Table struct {
 	ID         uint32
 	Size       int // entries
 	Scope      Scope
-	Operations Operations
+	Operations []Operation
 	Keys       []Field // none: the only entry is the default entry
 	Data       []Field // of every entry
 	Actions    []Action
@@ -71,12 +87,140 @@ type Schema struct {
 	byID   map[uint32]*Table
 }
 
-func newSchema(tables []*Table) *Schema {
+// schemas are the tables of the traffic manager and of ports that the controller uses, from
+// the public driver's bf_rt_tm_tf{1,2}.json and bf_rt_port_tf{1,2}.json, in the form of
+// Table.
+//
+//go:embed schemas/tofino1.json schemas/tofino2.json
+var schemas embed.FS
+
+// Load returns the schema of a chip's fixed tables and of a program's filters, from its
+// bf-rt.json, which may be nil. Chips are "tofino1" and "tofino2".
+func Load(chip string, program []byte) (*Schema, error) {
+	b, err := schemas.ReadFile("schemas/" + chip + ".json")
+	if err != nil {
+		return nil, fmt.Errorf("chip is %q: allowed is tofino1 or tofino2", chip)
+	}
+	tables, err := parse(b)
+	if err == nil && program != nil {
+		var filters []*Table
+		filters, err = parseProgram(program)
+		tables = append(tables, filters...)
+	}
+	if err != nil {
+		return nil, err
+	}
 	s := &Schema{tables: tables, byName: map[string]*Table{}, byID: map[uint32]*Table{}}
 	for _, t := range tables {
 		s.byName[t.Name], s.byID[t.ID] = t, t
 	}
-	return s
+	return s, nil
+}
+
+func parse(b []byte) ([]*Table, error) {
+	var in struct{ Tables []*Table }
+	if err := strict(b, &in); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	return in.Tables, nil
+}
+
+func strict(b []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode(to)
+}
+
+// UnmarshalJSON reads a field; without a maximum it is what its bits allow.
+func (f *Field) UnmarshalJSON(b []byte) error {
+	type plain Field
+	p := plain{Max: math.MaxUint64}
+	err := strict(b, &p)
+	*f = Field(p)
+	f.Max = min(f.Max, largest(f.Bits))
+	return err
+}
+
+// largest returns the largest number of some bits.
+func largest(bits int) uint64 {
+	if bits <= 0 || bits >= 64 {
+		return math.MaxUint64
+	}
+	return 1<<uint(bits) - 1
+}
+
+// programField is a field in the bf-rt.json that p4c writes for a program (p4c, backends/
+// tofino/bf-p4c/control-plane/bfruntime.cpp).
+type programField struct {
+	ID   uint32
+	Name string
+	Type struct {
+		Type    string
+		Width   int
+		Choices []string
+	}
+	Repeated bool
+}
+
+// parseProgram returns a program's low-pass filters from its bf-rt.json: what of a program
+// P4Runtime does not reach. Entries of a filter are there from the start and are modified;
+// they belong to the device.
+func parseProgram(info []byte) (tables []*Table, err error) {
+	var in struct {
+		Tables []struct {
+			Name string
+			ID   uint32
+			Type string `json:"table_type"`
+			Size int
+			Key  []programField
+			Data []struct {
+				Mandatory bool
+				ReadOnly  bool `json:"read_only"`
+				Singleton programField
+			}
+		}
+	}
+	err = json.Unmarshal(info, &in)
+	for _, t := range in.Tables {
+		if t.Type != "Lpf" {
+			continue
+		}
+		out := &Table{Name: t.Name, ID: t.ID, Size: t.Size, Scope: Device, Operations: []Operation{Read, Modify}}
+		for _, k := range t.Key {
+			f := k.field(&err)
+			f.Max = min(f.Max, uint64(t.Size)-1) // the key of a filter is its index
+			out.Keys = append(out.Keys, f)
+		}
+		for _, d := range t.Data {
+			f := d.Singleton.field(&err)
+			f.Mandatory, f.ReadOnly = d.Mandatory, d.ReadOnly
+			out.Data = append(out.Data, f)
+		}
+		tables = append(tables, out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("schema of the program: %w", err)
+	}
+	return tables, nil
+}
+
+// field returns the field, or sets err.
+func (p *programField) field(err *error) Field {
+	f := Field{Name: p.Name, ID: p.ID, Repeated: p.Repeated, Choices: p.Type.Choices, Bits: p.Type.Width, Kind: Kind(p.Type.Type)}
+	switch f.Kind {
+	case Boolean, Text, Float:
+	case "bytes":
+		f.Kind = Number
+	default:
+		bits, ok := strings.CutPrefix(p.Type.Type, "uint")
+		n, bad := strconv.Atoi(bits)
+		if !ok || bad != nil {
+			*err = fmt.Errorf("field %s: type is %q: allowed is bool, string, float, bytes or uint8 to uint64", p.Name, p.Type.Type)
+		}
+		f.Kind, f.Bits = Number, n
+	}
+	f.Max = largest(f.Bits)
+	return f
 }
 
 // Tables returns all tables.
@@ -87,6 +231,9 @@ func (s *Schema) Table(name string) *Table { return s.byName[name] }
 
 // Key returns the key field of a name, or nil.
 func (t *Table) Key(name string) *Field { return named(t.Keys, name) }
+
+// Can reports whether a table has an operation.
+func (t *Table) Can(o Operation) bool { return slices.Contains(t.Operations, o) }
 
 // Action returns the action of a name, or nil.
 func (t *Table) Action(name string) *Action {
@@ -125,9 +272,9 @@ func find[T any](list []T, is func(*T) bool) *T {
 }
 
 func names(list []Field) string {
-	all := make([]string, len(list))
-	for i := range list {
-		all[i] = list[i].Name
+	var all []string
+	for _, f := range list {
+		all = append(all, f.Name)
 	}
 	if len(all) == 0 {
 		return "none"
@@ -140,34 +287,14 @@ func (f *Field) Bytes() int { return (f.Bits + 7) / 8 }
 
 // Allowed says what values a field may have, for errors.
 func (f *Field) Allowed() string {
-	var s string
-	switch {
-	case len(f.Choices) > 0:
+	s := map[Kind]string{Number: fmt.Sprintf("%d to %d", f.Min, f.Max), Boolean: "true or false", Text: "a text", Float: "a number with a fraction"}[f.Kind]
+	if len(f.Choices) > 0 {
 		s = "one of " + strings.Join(f.Choices, ", ")
-	case f.Kind == Number:
-		s = fmt.Sprintf("%d to %d", f.Min, f.Max)
-	default:
-		s = f.Kind.String()
 	}
 	if f.Repeated {
 		s = "a list, each " + s
 	}
 	return s
-}
-
-// Kind is what the values of a field are.
-type Kind uint8
-
-// The kinds, and the Go types of their values. A list of numbers is []uint32.
-const (
-	Number  Kind = iota + 1 // uint64
-	Boolean                 // bool
-	Text                    // string
-	Float                   // float32
-)
-
-func (k Kind) String() string {
-	return [...]string{"nothing", "a number", "true or false", "a text", "a number with a fraction"}[k]
 }
 
 // is reports whether a value is one of a field, whatever its range.

@@ -10,14 +10,14 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Encode returns a row as an entry for an operation, or, with operation 0, for a Read. The
+// Encode returns a row as an entry for an operation. The
 // error, a *units.FieldError, names what the schema does not allow.
 func (s *Schema) Encode(device uint32, op Operation, r Row) (*pb.TableEntry, error) {
 	t := s.byName[r.Table]
 	if t == nil {
 		return nil, bad(r, "table", fmt.Sprintf("%q", r.Table), "a table of the schema")
 	}
-	e := encoder{schema: s, table: t, row: r, op: op}
+	e := encoder{table: t, row: r, op: op, write: op != Read}
 	return e.entry(device)
 }
 
@@ -29,10 +29,10 @@ func bad(r Row, field, value, allowed string) error {
 
 // encoder builds one entry.
 type encoder struct {
-	schema *Schema
-	table  *Table
-	row    Row
-	op     Operation
+	table *Table
+	row   Row
+	op    Operation
+	write bool // op is not Read
 }
 
 func (e *encoder) bad(field, value, allowed string) error {
@@ -41,8 +41,8 @@ func (e *encoder) bad(field, value, allowed string) error {
 
 func (e *encoder) entry(device uint32) (*pb.TableEntry, error) {
 	t, r := e.table, &e.row
-	if need := e.op.needs(); need&^t.Operations != 0 {
-		return nil, e.bad("operation", e.op.String(), "what the table has")
+	if e.write && !t.Can(e.op) {
+		return nil, e.bad("operation", string(e.op), "what the table has")
 	}
 	out := &pb.TableEntry{TableId: t.ID, EntryTgt: &pb.TargetDevice{DeviceId: device, PipeId: AllPipes}}
 	if t.Scope == Pipe && !r.Default {
@@ -52,7 +52,7 @@ func (e *encoder) entry(device uint32) (*pb.TableEntry, error) {
 		out.EntryTgt.PipeId = r.Pipe
 	}
 	if r.Fresh {
-		if e.op != 0 {
+		if e.write {
 			return nil, e.bad("fresh", "true", "false in a write")
 		}
 		out.TableFlags = &pb.TableFlags{FromHw: true}
@@ -68,9 +68,9 @@ func (e *encoder) key(out *pb.TableEntry) error {
 	if len(r.Key) == 0 {
 		out.IsDefaultEntry = r.Default || len(t.Keys) == 0
 		switch {
-		case out.IsDefaultEntry && len(t.Keys) > 0 && (e.op != 0 || t.Operations&CanReadDefault == 0):
+		case out.IsDefaultEntry && len(t.Keys) > 0 && (e.write || !t.Can(ReadDefault)):
 			return e.bad("key", "that of the default entry", "one with "+names(t.Keys))
-		case !out.IsDefaultEntry && e.op != 0:
+		case !out.IsDefaultEntry && e.write:
 			return e.bad("key", "empty", "one with "+names(t.Keys))
 		}
 		return nil
@@ -125,7 +125,7 @@ func (e *encoder) data(out *pb.TableEntry) error {
 			return e.bad(n.Name, show(n.Value), "a field once, not twice")
 		}
 		field := &pb.DataField{FieldId: f.ID}
-		if e.op != 0 {
+		if e.write {
 			if f.ReadOnly {
 				return e.bad(n.Name, show(n.Value), "reading it")
 			}
@@ -138,7 +138,7 @@ func (e *encoder) data(out *pb.TableEntry) error {
 	}
 	for i := range known {
 		f := &known[i]
-		if needed := f.Mandatory && e.op != 0 || f.Insert && e.op == Insert; needed && r.Data.Get(f.Name) == nil {
+		if needed := f.Mandatory && e.write || f.Insert && e.op == Insert; needed && r.Data.Get(f.Name) == nil {
 			return e.bad(f.Name, "left out", f.Allowed())
 		}
 	}

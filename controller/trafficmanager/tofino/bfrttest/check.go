@@ -3,6 +3,7 @@ package bfrttest
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -12,9 +13,8 @@ import (
 
 // update reads an update, or returns why that is not allowed.
 func update(s *bfrt.Schema, u *pb.Update) (bfrt.Change, string) {
-	kinds := map[pb.Update_Type]bfrt.Operation{pb.Update_INSERT: bfrt.Insert, pb.Update_MODIFY: bfrt.Modify, pb.Update_DELETE: bfrt.Delete}
-	ch := bfrt.Change{Operation: kinds[u.GetType()]}
-	if ch.Operation == 0 {
+	ch := bfrt.Change{Operation: bfrt.Operation(strings.ToLower(u.GetType().String()))}
+	if u.GetType() == pb.Update_UNSPECIFIED {
 		return ch, fmt.Sprintf("update of type %v", u.GetType())
 	}
 	e := u.GetEntity().GetTableEntry()
@@ -43,7 +43,7 @@ func query(s *bfrt.Schema, entity *pb.Entity) (bfrt.Row, string) {
 		}
 		r.Data = append(r.Data, bfrt.Named{Name: known[at].Name})
 	}
-	return r, same(s, 0, r, e)
+	return r, same(s, bfrt.Read, r, e)
 }
 
 // same says why an entry is not a row as the schema has it written: there is one way to
@@ -65,7 +65,7 @@ func same(s *bfrt.Schema, op bfrt.Operation, r bfrt.Row, e *pb.TableEntry) strin
 // entry returns a row as an entry of an answer: as it would be asked for, with its values.
 func entry(s *bfrt.Schema, r bfrt.Row) (*pb.TableEntry, error) {
 	r.Data = slices.DeleteFunc(slices.Clone(r.Data), func(n bfrt.Named) bool { return n.Value == nil }) // not asked for
-	e, err := s.Encode(0, 0, r)
+	e, err := s.Encode(0, bfrt.Read, r)
 	if err != nil {
 		return nil, err
 	}
