@@ -18,14 +18,15 @@ type count struct{ bytes, congested uint64 }
 // its counters are taken here and nowhere else.
 type flowState struct {
 	flow    Flow
-	share   [2]place // among the flows of its port and of its source
-	now     count    // counters at the last reading
-	base    count    // counters when its port was last computed; never above now in a reading
-	last    count    // the difference that its port was last computed with
-	sent    uint64   // bytes of the last reading that the one before did not have
-	hit     bool     // congested packets likewise
-	since   uint64   // the period in which it was learned
-	seen    uint64   // the last reading that contained it
+	share   [2]place  // among the flows of its port and of its source
+	now     count     // counters at the last reading
+	base    count     // counters when its port was last computed; never above now in a reading
+	listed  count     // counters in the tick that its port waits to compute
+	last    FlowCount // the difference that its port was last computed with
+	sent    uint64    // bytes of the last reading that the one before did not have
+	hit     bool      // congested packets likewise
+	since   uint64    // the period in which it was learned
+	seen    uint64    // the last reading that contained it
 	written bool
 	gone    bool // left the table
 	row     int  // index in the last reading
@@ -314,28 +315,157 @@ func (t *learned) write(sw Switch, st *LoopStats) error {
 // Meter takes the differences of the counters of a flow table that a loop elsewhere keeps. Its owner calls it from one
 // goroutine at a time.
 type Meter struct {
-	table   learned
-	reading uint64
-	bytes   map[FlowKey]uint64 // scratch of Read
+	most      int
+	begun     bool
+	last, now map[Flow]uint64    // bytes at the reading before, and at this one
+	sent      map[FlowKey]uint64 // scratch of Read
 }
 
 // NewMeter returns a meter for a table of at most so many flows.
 func NewMeter(most int) *Meter {
-	return &Meter{table: newLearned(most, 1, func(uint32) bool { return true }), bytes: map[FlowKey]uint64{}}
+	return &Meter{most: most, last: map[Flow]uint64{}, now: map[Flow]uint64{}, sent: map[FlowKey]uint64{}}
 }
 
 // Read takes the counters of all flows. It returns what pairs of addresses have sent since the reading before, nothing for the
 // first one; the map is good until the next. A flow that is new has sent all that it is counted with, and one
 // whose counters went back, in a switch that was restarted or an entry that was written anew, nothing.
 func (m *Meter) Read(counts []Counters) map[FlowKey]uint64 {
-	m.reading++
+	clear(m.now)
+	clear(m.sent)
 	for _, c := range counts {
-		if m.reading > 1 && m.table.flows[c.Flow] == nil && len(m.table.flows) < m.table.most {
-			m.table.put(c.Flow, &flowState{})
+		if c.Partial || len(m.now) >= m.most {
+			continue
+		}
+		m.now[c.Flow] = c.Bytes
+		if n := c.Bytes - min(c.Bytes, m.last[c.Flow]); n > 0 && m.begun {
+			m.sent[c.FlowKey] += n
 		}
 	}
-	m.table.read(counts, 0, m.reading)
-	m.table.remove = m.table.remove[:0] // the table is another's
-	clear(m.table.removing)
-	return m.table.sent(m.bytes)
+	m.last, m.now, m.begun = m.now, m.last, true
+	return m.sent
+}
+
+// QueuePair is a queue pair of a source. The acknowledgements from its destination name it. Data
+// packets name the destination's queue pair, so a switch that sees only data does not know it.
+type QueuePair struct {
+	FlowKey
+	QP uint32 // 1 to packet.MaxQP
+}
+
+// QueuePairTable is the switch's table of known queue pairs, which it does not report any more.
+type QueuePairTable interface {
+	// QueuePairs appends those that are in the table.
+	QueuePairs(dst []QueuePair) ([]QueuePair, error)
+	// WriteQueuePairs adds queue pairs to the table and removes others. It is no error if one
+	// to be added is there already, or one to be removed is not. When it returns ErrBusy it
+	// has done nothing, and the loop calls it again.
+	WriteQueuePairs(add, remove []QueuePair) error
+}
+
+// mostNotified bounds the number of frames that one notification is sent as.
+const mostNotified = 16
+
+// unknownQP is the queue pair of a notification to a source of which none is known.
+var unknownQP = []uint32{0}
+
+// queuePairs are the sources' queue pairs that a loop knows. PACC counts by pairs of addresses, so a
+// notification is for all queue pairs from one address to the other. It is one frame for each,
+// because a NIC slows down only the queue pair that a frame names.
+type queuePairs struct {
+	table QueuePairTable // nil: none can be learned
+	most  int
+
+	begun       bool // the table's contents have been read
+	known       map[QueuePair]bool
+	of          map[FlowKey][]uint32
+	ofSource    map[netip.Addr]int // how many of known
+	add, remove []QueuePair        // to be written
+	scratch     []uint32
+}
+
+func newQueuePairs(t QueuePairTable, most int) queuePairs {
+	return queuePairs{table: t, most: most, known: map[QueuePair]bool{}, of: map[FlowKey][]uint32{}, ofSource: map[netip.Addr]int{}}
+}
+
+// enter adds a queue pair. It returns false when the pair is known already or there is no room: in the table, or in the
+// share of its source, which also bounds what a notification to it looks at. Those that are known leave by their age.
+func (q *queuePairs) enter(p QueuePair) bool {
+	if q.table == nil || p.QP == 0 || q.known[p] || len(q.known) >= q.most || q.ofSource[p.Src] >= max(q.most/sourceShare, sourceLeast) {
+		return false
+	}
+	q.known[p] = true
+	q.ofSource[p.Src]++
+	q.of[p.FlowKey] = append(q.of[p.FlowKey], p.QP)
+	return true
+}
+
+// learn plans an entry for a queue pair. With the entry the switch does not report the pair again.
+func (q *queuePairs) learn(p QueuePair) {
+	if q.enter(p) {
+		q.add = append(q.add, p)
+	}
+}
+
+// forget plans to remove the entry of a queue pair.
+func (q *queuePairs) forget(p QueuePair) {
+	if !q.known[p] {
+		return
+	}
+	delete(q.known, p)
+	if q.ofSource[p.Src]--; q.ofSource[p.Src] == 0 {
+		delete(q.ofSource, p.Src)
+	}
+	q.remove = append(q.remove, p)
+	list := slices.DeleteFunc(q.of[p.FlowKey], func(qp uint32) bool { return qp == p.QP })
+	if q.of[p.FlowKey] = list; len(list) == 0 {
+		delete(q.of, p.FlowKey)
+	}
+}
+
+// write makes some of the planned changes, at most writeMost additions and as many removals. At
+// first it adopts the queue pairs that an earlier loop wrote, because the switch does not report
+// them.
+func (q *queuePairs) write() error {
+	if q.table == nil {
+		return nil
+	}
+	if !q.begun {
+		left, err := q.table.QueuePairs(nil)
+		if err != nil {
+			return err
+		}
+		q.begun = true
+		for _, p := range left {
+			if !q.enter(p) && !q.known[p] {
+				q.remove = append(q.remove, p)
+			}
+		}
+	}
+	remove, add := q.remove[:min(len(q.remove), writeMost)], q.add[:min(len(q.add), writeMost)]
+	if len(add)+len(remove) == 0 {
+		return nil
+	}
+	err := q.table.WriteQueuePairs(add, remove)
+	if errors.Is(err, ErrBusy) {
+		return nil
+	}
+	q.remove = slices.Delete(q.remove, 0, len(remove))
+	q.add = slices.Delete(q.add, 0, len(add))
+	return err
+}
+
+// notified returns the queue pairs that a notification to a source is for, 0 when none is known. If
+// there are more than mostNotified, it returns that many, and the next ones in the next call. The
+// list is valid until the next call.
+func (q *queuePairs) notified(k FlowKey) []uint32 {
+	list := q.of[k]
+	switch {
+	case len(list) == 0:
+		return unknownQP
+	case len(list) <= mostNotified:
+		return list
+	}
+	q.scratch = append(q.scratch[:0], list[:mostNotified]...)
+	copy(list[copy(list, list[mostNotified:]):], q.scratch)
+	return q.scratch
 }

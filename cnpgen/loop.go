@@ -75,14 +75,12 @@ func Phases(interval units.Time, ports, most int) int {
 
 // port is one watched port.
 type port struct {
+	*Port
 	number uint32
-	gen    *Port
-	pacer  *Pacer
 
 	began   units.Time   // start of its present tick
 	flows   []FlowCount  // traffic since the last computed tick; valid if counted
 	states  []*flowState // the states of flows, in the same order
-	nows    []count      // their counters in this tick, in the same order
 	queue   units.Bytes  // queue length at time at; valid if polled
 	at      units.Time
 	counted bool // the counters of this tick have been read
@@ -139,11 +137,7 @@ func NewLoop(c LoopConfig, sw Switch) (*Loop, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cnpgen: port %d: %w", pc.Port, err)
 		}
-		pacer, err := NewPacer(pc.Params)
-		if err != nil {
-			return nil, fmt.Errorf("cnpgen: port %d: %w", pc.Port, err)
-		}
-		p := &port{number: pc.Port, gen: gen, pacer: pacer, done: true}
+		p := &port{Port: gen, number: pc.Port, done: true}
 		l.ports = append(l.ports, p)
 		l.by[pc.Port] = p
 	}
@@ -177,7 +171,7 @@ func (l *Loop) Next() units.Time {
 		next = min(next, g.due)
 	}
 	for _, p := range l.ports {
-		next = min(next, p.pacer.Next())
+		next = min(next, p.Next())
 	}
 	return next
 }
@@ -219,7 +213,7 @@ func (l *Loop) begin(now units.Time) error {
 			l.stats.Unanswered++
 		}
 		p.began, p.counted, p.polled, p.done = now, false, false, false
-		p.flows, p.states, p.nows = p.flows[:0], p.states[:0], p.nows[:0]
+		p.flows, p.states = p.flows[:0], p.states[:0]
 	}
 	for _, p := range l.ticking {
 		if err := l.sw.Poll(p.number); err != nil {
@@ -241,8 +235,10 @@ func (l *Loop) begin(now units.Time) error {
 		if p.counted || p.done || p.began != now {
 			continue // of another group
 		}
-		p.flows = append(p.flows, FlowCount{r.FlowKey, r.state.now.bytes - r.state.base.bytes, r.state.now.congested - r.state.base.congested})
-		p.states, p.nows = append(p.states, r.state), append(p.nows, r.state.now)
+		s, f := r.state, r.state.last
+		s.listed = s.now
+		f.Key, f.Bytes, f.Congested = r.FlowKey, s.now.bytes-s.base.bytes, s.now.congested-s.base.congested
+		p.flows, p.states = append(p.flows, f), append(p.states, s)
 	}
 	for _, p := range l.ticking {
 		p.counted = true
@@ -285,10 +281,10 @@ func (l *Loop) compute(p *port) {
 		return
 	}
 	p.done = true
+	p.Tick(p.at, p.queue, p.flows)
 	for i, s := range p.states {
-		s.base, s.last = p.nows[i], count{p.flows[i].Bytes, p.flows[i].Congested}
+		s.base, s.last = s.listed, p.flows[i]
 	}
-	p.pacer.Add(p.at, p.gen.Tick(p.at, p.queue, p.flows))
 }
 
 // send sends the CNPs that are due.
@@ -296,7 +292,7 @@ func (l *Loop) send(now units.Time) error {
 	var errs error
 	for _, p := range l.ports {
 		for {
-			key, ok := p.pacer.Pop(now)
+			key, ok := p.Pop(now)
 			if !ok {
 				break
 			}
@@ -384,7 +380,7 @@ func (l *Loop) Stats() LoopStats {
 func (l *Loop) Ports() []PortStats {
 	list := make([]PortStats, len(l.ports))
 	for i, p := range l.ports {
-		list[i] = PortStats{p.number, p.queue, p.gen.Stats()}
+		list[i] = PortStats{p.number, p.queue, p.Stats()}
 	}
 	return list
 }

@@ -202,6 +202,18 @@ func TestLoopPolls(t *testing.T) {
 	}
 }
 
+// charged returns the traffic with which the flow's port was computed last.
+func (s *flowState) charged() count { return count{s.last.Bytes, s.last.Congested} }
+
+// NewPacer returns a pacer without a port.
+func NewPacer(p Params) (*Pacer, error) {
+	pacer := newPacer(p)
+	return &pacer, nil
+}
+
+// Add is add.
+func (p *Pacer) Add(now units.Time, grants []Grant) { p.add(now, grants) }
+
 // A flow whose poll is lost is charged with both periods in the next tick, a counter that
 // begins again with none, and what a loop before has counted with nothing.
 func TestLoopDifferences(t *testing.T) {
@@ -211,7 +223,7 @@ func TestLoopDifferences(t *testing.T) {
 	tick := func(bytes, congested uint64) count {
 		f.table[k].Bytes, f.table[k].Congested = bytes, congested
 		f.run(t, f.loop.groups[0].due+1)
-		return f.loop.table.flows[k].last
+		return f.loop.table.flows[k].charged()
 	}
 	for _, step := range []struct {
 		bytes, congested uint64

@@ -49,7 +49,7 @@ func TestLoopPhases(t *testing.T) {
 	seen := map[units.Time]bool{}
 	for n, at := range f.asked {
 		seen[at] = true
-		if got := f.loop.table.flows[flow(n, byte(n))].last; got != (count{ports, ports}) {
+		if got := f.loop.table.flows[flow(n, byte(n))].charged(); got != (count{ports, ports}) {
 			t.Errorf("port %d is charged with %+v, want what a period has", n, got)
 		}
 	}
@@ -71,7 +71,7 @@ func TestLoopPhases(t *testing.T) {
 	f.silent = false
 	step()
 	f.loop.Polled(f.now, asked, 1, 1000)
-	if got := f.loop.table.flows[flow(1, 1)]; got.last != (count{ports, ports}) || got.now.bytes != got.base.bytes+1 {
-		t.Errorf("with a late answer port 1 is charged with %+v, base %+v, now %+v", got.last, got.base, got.now)
+	if got := f.loop.table.flows[flow(1, 1)]; got.charged() != (count{ports, ports}) || got.now.bytes != got.base.bytes+1 {
+		t.Errorf("with a late answer port 1 is charged with %+v, base %+v, now %+v", got.charged(), got.base, got.now)
 	}
 }

@@ -1,8 +1,10 @@
 package cnpgen
 
 import (
+	"cmp"
 	"math"
 	"net/netip"
+	"slices"
 
 	"github.com/headgate/headgate/units"
 )
@@ -11,10 +13,15 @@ import (
 type FlowKey struct{ Src, Dst netip.Addr }
 
 // FlowCount is what a flow has sent through an egress port in a period: bytes, and packets
-// that met a queue above Params.Threshold.
+// that met a queue above Params.Threshold. Whoever counts keeps it from tick to tick, with what the Port
+// knows of the flow in it.
 type FlowCount struct {
 	Key              FlowKey
-	Bytes, Congested uint64
+	Bytes, Congested uint64 // txBytes, N_cong
+
+	carry float64 // fraction left of the last share, below 1 CNP
+	live  bool    // the flow is in the table in the paper's sense
+	row   int32   // index in the list of the tick
 }
 
 // Grant is how many CNPs a flow gets in the coming period, at least 1.
@@ -23,8 +30,10 @@ type Grant struct {
 	CNPs int
 }
 
-// Port is PACC at one egress port. The caller owns it; it is not safe for concurrent use.
+// Port is PACC at one egress port, with the Pacer of the CNPs that it grants. The caller owns it; it is not
+// safe for concurrent use.
 type Port struct {
+	Pacer
 	par Params
 
 	ticked   bool       // there was a tick
@@ -32,7 +41,7 @@ type Port struct {
 	queueOld units.Bytes
 	queueAvg float64 // bytes
 
-	table  table
+	rank   []*FlowCount // scratch of fit
 	grants []Grant
 	stats  Stats
 }
@@ -52,37 +61,37 @@ type Stats struct {
 	Lost     uint64 // CNPs of N_all that were rounded off or exceeded T/gap of a flow
 	Aged     uint64 // flows that left the table for sending less than Burst
 	Evicted  uint64 // flows that left a full table, or that it had no room for; least congested first
-	Ignored  uint64 // rows given twice, or more than twice MaxFlows
 }
 
-// NewPort returns a port with an empty table.
+// NewPort returns a port. The error says which parameter is out of range.
 func NewPort(p Params) (*Port, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	return &Port{par: p, table: newTable(p.MaxFlows)}, nil
+	return &Port{Pacer: newPacer(p), par: p}, nil
 }
-
-// Params returns the port's parameters.
-func (p *Port) Params() Params { return p.par }
 
 // Stats returns the counters.
 func (p *Port) Stats() Stats { return p.stats }
 
 // Tick runs one period of Algorithm 1. queue is the length of the queue now, and flows is what each
-// flow has sent since the last Tick, in any order; the order of the last Tick is the fastest. The
-// grants are for the coming period and valid until the next Tick.
+// flow has sent since the last Tick, each flow once, in any order. The grants are for the coming period, over which
+// the Pacer spreads them, and valid until the next Tick.
 //
 // Ticks need not be punctual, because Tick computes with the time that has really passed. In a late
 // tick the change of the queue counts per period. An early tick gets only the fraction of a period's
 // CNPs that has passed. The moving average and the ageing of flows use the actual time too. The
-// first tick grants nothing, nor does a tick that is not later than the previous one. A flow that is
-// not listed is forgotten.
+// first tick grants nothing, nor does a tick that is not later than the previous one.
 func (p *Port) Tick(now units.Time, queue units.Bytes, flows []FlowCount) []Grant {
 	p.grants = p.grants[:0]
-	if p.ticked && now <= p.last {
-		return p.grants
+	if !p.ticked || now > p.last {
+		p.tick(now, queue, flows)
 	}
+	p.Pacer.add(now, p.grants)
+	return p.grants
+}
+
+func (p *Port) tick(now units.Time, queue units.Bytes, flows []FlowCount) {
 	p.stats.Ticks++
 	periods := float64(now-p.last) / float64(p.par.Interval)
 	first := !p.ticked
@@ -98,17 +107,60 @@ func (p *Port) Tick(now units.Time, queue units.Bytes, flows []FlowCount) []Gran
 	p.ticked, p.last = true, now
 	p.stats.QueueAvg = units.Bytes(math.Round(p.queueAvg))
 
-	p.table.read(flows, &p.stats)
-	p.table.fit(float64(p.par.Burst)*periods, &p.stats)
+	least := float64(p.par.Burst) * periods
+	p.fit(flows, least)
 	all := p.all(queue, periods)
 	p.queueOld = queue
 	if !first && all > 0 {
-		p.allocate(all)
+		p.allocate(flows, all)
 	}
 	p.stats.All = all
-	p.table.age(float64(p.par.Burst)*periods, &p.stats)
-	p.stats.Flows = p.table.live
-	return p.grants
+	p.age(flows, least)
+}
+
+// fit adds the flows that have sent at least so much or were congested to the table. When there are more than
+// it has room for, it leaves out the least congested, and among equals those with fewer bytes.
+func (p *Port) fit(flows []FlowCount, least float64) {
+	p.rank = p.rank[:0]
+	for i := range flows {
+		f := &flows[i]
+		if f.row = int32(i); f.live || f.Congested > 0 || float64(f.Bytes) >= least {
+			p.rank = append(p.rank, f)
+		}
+	}
+	if over := len(p.rank) - p.par.MaxFlows; over > 0 {
+		slices.SortFunc(p.rank, (*FlowCount).compare)
+		p.stats.Evicted += uint64(over)
+	}
+	for r, f := range p.rank {
+		f.live = r < p.par.MaxFlows
+	}
+}
+
+// compare orders flows by congestion, most congested first. The other criteria make the order total.
+func (f *FlowCount) compare(o *FlowCount) int {
+	order := cmp.Or(cmp.Compare(o.Congested, f.Congested), cmp.Compare(o.Bytes, f.Bytes))
+	switch {
+	case order != 0 || f.live == o.live:
+		return cmp.Or(order, cmp.Compare(f.row, o.row))
+	case f.live:
+		return -1
+	}
+	return 1
+}
+
+// age removes the flows that have sent fewer than least bytes in the period from the table.
+func (p *Port) age(flows []FlowCount, least float64) {
+	p.stats.Flows = 0
+	for i := range flows {
+		switch f := &flows[i]; {
+		case f.live && float64(f.Bytes) < least:
+			f.live, f.carry = false, 0
+			p.stats.Aged++
+		case f.live:
+			p.stats.Flows++
+		}
+	}
 }
 
 func (p *Port) punctuality(periods float64) {
@@ -135,41 +187,44 @@ func (p *Port) all(queue units.Bytes, periods float64) float64 {
 	return n
 }
 
-// allocate is CNP_ALLOCATION_AND_GENERATION. Each flow gets a share of all in proportion to its
+// allocate is CNP_ALLOCATION_AND_GENERATION. Each flow of the table gets a share of all in proportion to its
 // congested packets, rounded down, and at most T/gap.
-func (p *Port) allocate(all float64) {
-	sum := p.table.congested()
-	if sum == 0 {
-		return
+func (p *Port) allocate(flows []FlowCount, all float64) {
+	var sum uint64
+	carried := 0.0
+	for i := range flows {
+		if f := &flows[i]; f.live && f.Congested > 0 {
+			sum += f.Congested
+			carried += f.carry
+		}
 	}
 	all = min(all, maxAll)
 	most := p.par.MaxPerFlow()
-	// left prevents that rounding errors grant more than all.
-	left := int(all)
+	left := int(all) // so that rounding errors do not grant more than all
 	if p.par.Carry {
-		left = int(all + p.table.carried())
+		left = int(all + carried)
 	}
 	granted := 0
-	for _, i := range p.table.order {
-		e := &p.table.entries[i]
-		if !e.live || e.congested == 0 {
+	for i := range flows {
+		f := &flows[i]
+		if !f.live || f.Congested == 0 {
 			continue
 		}
-		share := all * float64(e.congested) / float64(sum)
+		share := all * float64(f.Congested) / float64(sum)
 		if p.par.Carry {
-			share += e.carry
-			e.carry = share - math.Floor(share)
+			share += f.carry
+			f.carry = share - math.Floor(share)
 		}
-		n := min(int(share), most, left)
-		if n == 0 {
-			continue
+		if n := min(int(share), most, left); n > 0 {
+			left -= n
+			granted += n
+			p.grants = append(p.grants, Grant{Key: f.Key, CNPs: n})
 		}
-		left -= n
-		granted += n
-		p.grants = append(p.grants, Grant{Key: e.key, CNPs: n})
 	}
-	p.stats.CNPs += uint64(granted)
-	p.stats.Lost += uint64(max(0, int(all)-granted))
+	if sum > 0 {
+		p.stats.CNPs += uint64(granted)
+		p.stats.Lost += uint64(max(0, int(all)-granted))
+	}
 }
 
 // maxAll bounds N_all, so that it and the numbers computed from it fit in an int.

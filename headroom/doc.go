@@ -32,6 +32,6 @@
 //   - SPFC counts all lossless classes of a port together; a PAUSE of any of them, or of the
 //     port, makes the port normal until none is paused.
 //
-// Start at MMU in mmu.go, which admits and releases packets; policy.go has the thresholds of each policy, pfc.go
-// the PAUSE and RESUME decisions, layout.go the sizes of the pools.
+// Start at MMU in mmu.go, which admits and releases packets; policy.go has the thresholds of each policy and the PAUSE and
+// RESUME decisions, config.go the sizes of the pools.
 package headroom

@@ -68,33 +68,6 @@ func TestMeterTransitions(t *testing.T) {
 	}
 }
 
-func TestMeterSamplesCounters(t *testing.T) {
-	m := NewMeter(10)
-	for i, s := range []struct {
-		total      uint64
-		ok, victim bool
-	}{
-		{1000, false, false}, // no telling when these left
-		{1009, true, false},
-		{1019, true, true},
-		{1030, true, true},
-		{5, false, false}, // the switch has restarted
-		{14, true, false},
-		{24, true, true},
-	} {
-		if ok := m.Sample(s.total); ok != s.ok || m.Victim() != s.victim {
-			t.Fatalf("sample %d: ok %v, victim %v, want %+v", i, ok, m.Victim(), s)
-		}
-	}
-	m.Pause()
-	if m.Sample(1000); m.Victim() {
-		t.Error("victim while paused")
-	}
-	if m.Sample(3); m.paused {
-		t.Error("paused after a restart")
-	}
-}
-
 // A meter is what the paper says of it, whatever happens: a victim only if not paused and
 // if this period or the one before reached the limit after the last PAUSE's RESUME.
 func TestMeterNeverErrs(t *testing.T) {

@@ -27,7 +27,6 @@ type paccPort struct {
 	phase     units.Time
 	threshold units.Bytes
 	engine    *cnpgen.Port
-	pacer     *cnpgen.Pacer
 
 	counts  []cnpgen.FlowCount // in the present period, by row
 	rows    []paccRow
@@ -76,14 +75,10 @@ func (s *Sim) buildPACC(c *PACC, seed uint64) error {
 		if err != nil {
 			return fmt.Errorf("pacc: %w", err)
 		}
-		pacer, err := cnpgen.NewPacer(par)
-		if err != nil {
-			return fmt.Errorf("pacc: %w", err)
-		}
 		p := &paccPort{
 			class: c.Class, port: int32(i), interval: par.Interval, threshold: par.Threshold,
 			phase:  units.Time(phases.Int64N(int64(par.Interval))),
-			engine: engine, pacer: pacer, index: map[uint64]int32{}, sendAt: units.MaxTime,
+			engine: engine, index: map[uint64]int32{}, sendAt: units.MaxTime,
 		}
 		s.paccs[i] = p
 	}
@@ -122,12 +117,12 @@ func (p *paccPort) wake(s *partition) {
 func (p *paccPort) onTick(s *partition) {
 	queue := s.ports[p.port].queues[p.class].bytes
 	p.forget()
-	p.pacer.Add(s.now, p.engine.Tick(s.now, queue, p.counts))
+	p.engine.Tick(s.now, queue, p.counts)
 	for i := range p.counts {
 		p.counts[i].Bytes, p.counts[i].Congested = 0, 0
 	}
 	p.arm(s)
-	p.ticking = len(p.rows) > 0 || queue > 0 || p.pacer.Len() > 0
+	p.ticking = len(p.rows) > 0 || queue > 0 || p.engine.Len() > 0
 	if p.ticking {
 		s.events.schedule(s.now+p.interval, evTick, p.port)
 	}
@@ -151,7 +146,7 @@ func (p *paccPort) forget() {
 
 // arm makes sure that onSend is called when the next CNP is due.
 func (p *paccPort) arm(s *partition) {
-	if at := p.pacer.Next(); at < p.sendAt {
+	if at := p.engine.Next(); at < p.sendAt {
 		p.sendAt = at
 		s.events.schedule(at, evCNP, p.port)
 	}
@@ -162,7 +157,7 @@ func (p *paccPort) onSend(s *partition) {
 		p.sendAt = units.MaxTime
 	}
 	for {
-		k, ok := p.pacer.Pop(s.now)
+		k, ok := p.engine.Pop(s.now)
 		if !ok {
 			break
 		}

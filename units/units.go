@@ -7,8 +7,10 @@
 package units
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 	"time"
 )
 
@@ -116,4 +118,45 @@ func RateOf(n Bytes, t Time) Rate {
 		return 0
 	}
 	return Rate(math.Round(float64(n) * 8 / t.Seconds()))
+}
+
+// FieldError says which field of a configuration is wrong, what it is, what is allowed
+// and, where it takes arithmetic to see that, the arithmetic.
+type FieldError struct {
+	Field   string // as in JSON: policy, ports[3].rate, dsh.window, …
+	Value   string // with its unit
+	Allowed string
+	Because string // may be empty
+}
+
+func (e *FieldError) Error() string {
+	s := fmt.Sprintf("%s is %s: allowed is %s", e.Field, e.Value, e.Allowed)
+	if e.Because != "" {
+		s += "; " + e.Because
+	}
+	return s
+}
+
+// Fault returns a *FieldError where bad says that a field is wrong, else nil; the first of several is cmp.Or's.
+func Fault(bad bool, field string, value any, allowed, because string) error {
+	if !bad {
+		return nil
+	}
+	return &FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed, Because: because}
+}
+
+// Count writes a number of things for people, such as "1 host" and "2 hosts"; thing is one of them, in
+// English and with a regular plural.
+func Count[T ~int | ~int64 | ~uint32 | ~uint64](n T, thing string) string {
+	if n != 1 {
+		switch last := thing[len(thing)-1]; {
+		case strings.HasSuffix(thing, "ch") || strings.HasSuffix(thing, "sh") || last == 's' || last == 'x':
+			thing += "es"
+		case last == 'y' && !strings.ContainsRune("aeou", rune(thing[len(thing)-2])):
+			thing = thing[:len(thing)-1] + "ies"
+		default:
+			thing += "s"
+		}
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }

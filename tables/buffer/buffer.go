@@ -4,6 +4,7 @@
 package buffer
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/headgate/headgate/headroom"
@@ -82,9 +83,7 @@ func Build(c Config) (*Entries, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if c.Quanta == 0 {
-		c.Quanta = DefaultQuanta
-	}
+	c.Quanta = cmp.Or(c.Quanta, DefaultQuanta)
 	links, err := c.links()
 	if err != nil {
 		return nil, err
@@ -108,17 +107,18 @@ func Build(c Config) (*Entries, error) {
 // refresh returns when a port repeats its PAUSE, in ticks: when half
 // of its time is over.
 func (c *Config) refresh(i int) uint64 {
-	half := max(1, c.MMU.Ports[i].Rate.PauseTime(c.Quanta)/2)
-	return uint64(min((half+Tick-1)/Tick, ids.Unlimited))
+	return ticks(max(1, c.MMU.Ports[i].Rate.PauseTime(c.Quanta)/2))
 }
+
+// ticks returns a time in ticks, rounded up.
+func ticks(t units.Time) uint64 { return uint64(min((t+Tick-1)/Tick, ids.Unlimited)) }
 
 // response returns, in ticks, how long after a PAUSE the peer of a port has stopped: the time of the
 // bytes that its headroom is for.
 func (c *Config) response(i int) uint64 {
 	l := c.MMU.Link(i)
 	l.Cell = 0 // the wire has none
-	t := l.Rate.TxTime(l.Required())
-	return uint64(min((t+Tick-1)/Tick, ids.Unlimited))
+	return ticks(l.Rate.TxTime(l.Required()))
 }
 
 // departLimit returns C·TC/K of a port in bytes, 0 without SPFC.
@@ -141,11 +141,14 @@ func (c *Config) mac(i int) (v uint64) {
 // policy returns the parameters of set_buffer_policy.
 func (c *Config) policy(l *headroom.Layout) Action {
 	m := &c.MMU
-	var flags uint64
+	var flags, period uint64
 	flag := func(set bool, f uint64) {
 		if set {
 			flags |= f
 		}
+	}
+	if c.victims() {
+		period = uint64(m.SPFC.Period / Tick)
 	}
 	dsh := m.Policy == headroom.DSH || m.Policy == headroom.DSHSPFC
 	flag(m.Policy != headroom.Static, ids.BufferDynamic)
@@ -158,16 +161,8 @@ func (c *Config) policy(l *headroom.Layout) Action {
 		flags, uint64(m.Lossless), uint64(l.Shared), uint64(l.Private), uint64(l.Headroom), uint64(l.Insurance),
 		uint64(m.Private), uint64(m.LossyPrivate),
 		uint64(m.Threshold), uint64(up), uint64(down), uint64(m.ResumeGap), uint64(m.PortResumeGap),
-		uint64(m.PortQueues), uint64(m.DSH.Window / Tick), c.period(),
+		uint64(m.PortQueues), uint64(m.DSH.Window / Tick), period,
 	}}
-}
-
-// period returns SPFC's Timeout Clock in ticks, 0 without SPFC.
-func (c *Config) period() uint64 {
-	if !c.victims() {
-		return 0
-	}
-	return uint64(c.MMU.SPFC.Period / Tick)
 }
 
 // victims reports whether the policy has SPFC's port states.
@@ -184,33 +179,27 @@ func (c *Config) estimates() bool {
 // check reports what package headroom allows and the pipeline cannot do.
 func (c *Config) check() error {
 	m := &c.MMU
-	if m.Buffer > maxBuffer {
-		return &units.FieldError{Field: "buffer", Value: fmt.Sprintf("%d B", m.Buffer), Allowed: fmt.Sprintf("up to %d B in a pipeline", maxBuffer)}
-	}
-	if c.estimates() && (m.DSH.Window < Tick || m.DSH.Window/Tick > ids.Unlimited) {
-		return &units.FieldError{Field: "dsh.window", Value: m.DSH.Window.String(), Allowed: fmt.Sprintf("%v to %v in a pipeline", Tick, Tick*ids.Unlimited)}
-	}
-	if c.victims() && (m.SPFC.Period < Tick || m.SPFC.Period/Tick > ids.Unlimited) {
-		return &units.FieldError{Field: "spfc.period", Value: m.SPFC.Period.String(), Allowed: fmt.Sprintf("%v to %v in a pipeline", Tick, Tick*ids.Unlimited)}
-	}
+	within := func(t units.Time) bool { return t >= Tick && t/Tick <= ids.Unlimited }
+	times := fmt.Sprintf("%v to %v in a pipeline", Tick, Tick*ids.Unlimited)
+	err := cmp.Or(
+		units.Fault(m.Buffer > maxBuffer, "buffer", fmt.Sprintf("%d B", m.Buffer), fmt.Sprintf("up to %d B in a pipeline", maxBuffer), ""),
+		units.Fault(c.estimates() && !within(m.DSH.Window), "dsh.window", m.DSH.Window, times, ""),
+		units.Fault(c.victims() && !within(m.SPFC.Period), "spfc.period", m.SPFC.Period, times, ""),
+	)
 	for i := range m.Ports {
-		if n := c.departLimit(i); n > ids.Unlimited {
-			return &units.FieldError{Field: "spfc.period", Value: m.SPFC.Period.String(), Allowed: fmt.Sprintf("a period in which up to %d B depart of a port: C·TC/K of port %d is %d B", int64(ids.Unlimited), i, n)}
-		}
+		n := c.departLimit(i)
+		err = cmp.Or(err, units.Fault(n > ids.Unlimited, "spfc.period", m.SPFC.Period,
+			fmt.Sprintf("a period in which up to %d B depart of a port: C·TC/K of port %d is %d B", int64(ids.Unlimited), i, n), ""))
 	}
-	if len(c.Numbers) != len(m.Ports) || c.MAC != nil && len(c.MAC) != len(m.Ports) {
-		return &units.FieldError{Field: "ports", Value: fmt.Sprintf("%d ports, %d numbers and %d MAC addresses", len(m.Ports), len(c.Numbers), len(c.MAC)),
-			Allowed: "one number for each port, and one MAC address or none at all"}
-	}
-	seen := map[uint32]bool{}
+	err = cmp.Or(err, units.Fault(len(c.Numbers) != len(m.Ports) || c.MAC != nil && len(c.MAC) != len(m.Ports), "ports",
+		fmt.Sprintf("%d ports, %d numbers and %d MAC addresses", len(m.Ports), len(c.Numbers), len(c.MAC)), "one number for each port, and one MAC address or none at all", ""))
+	seen := map[uint32]bool{ids.CPUPort: true}
 	for i, port := range c.Numbers {
-		if port >= ids.PortCells || port == ids.CPUPort || seen[port] {
-			return &units.FieldError{Field: fmt.Sprintf("ports[%d]", i), Value: fmt.Sprint(port),
-				Allowed: fmt.Sprintf("0 to %d but for the CPU port %d, each once", ids.PortCells-1, ids.CPUPort)}
-		}
+		err = cmp.Or(err, units.Fault(port >= ids.PortCells || seen[port], fmt.Sprintf("ports[%d]", i), port,
+			fmt.Sprintf("0 to %d but for the CPU port %d, each once", ids.PortCells-1, ids.CPUPort), ""))
 		seen[port] = true
 	}
-	return nil
+	return err
 }
 
 // maxBuffer keeps every sum of two amounts within the 32 bits of the pipeline's registers.

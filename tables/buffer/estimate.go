@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/headgate/headgate/headroom"
@@ -48,9 +49,9 @@ func (c *Config) links() (*links, error) {
 	profiles := map[*headroom.Gradients]uint64{}
 	steps, highest := 0, uint64(0)
 	for i, g := range gradients {
-		if g.Limit() >= maxGradient {
-			return nil, &units.FieldError{Field: fmt.Sprintf("ports[%d].rate", i), Value: c.MMU.Ports[i].Rate.String(),
-				Allowed: "a rate whose gradients fit into the pipeline", Because: fmt.Sprintf("|g| saturates at %d B in %v · 2^%d, and 2^27 are possible", g.Limit(), Tick, g.Unit())}
+		if err := units.Fault(g.Limit() >= maxGradient, fmt.Sprintf("ports[%d].rate", i), c.MMU.Ports[i].Rate, "a rate whose gradients fit into the pipeline",
+			fmt.Sprintf("|g| saturates at %d B in %v · 2^%d, and 2^27 are possible", g.Limit(), Tick, g.Unit())); err != nil {
+			return nil, err
 		}
 		profile, known := profiles[g]
 		if !known {
@@ -65,28 +66,51 @@ func (c *Config) links() (*links, error) {
 	}
 	logs := gradients[0].Logs()
 	p := logs.Precision()
-	if len(profiles) > 1<<8 || steps > ids.PhiEntries {
-		return nil, &units.FieldError{Field: "dsh.entries", Value: fmt.Sprint(c.MMU.DSH.Entries), Allowed: fmt.Sprintf("%d entries for all kinds of links together", ids.PhiEntries),
-			Because: fmt.Sprintf("there are %d kinds of links (rate and Φ), which take %d", len(profiles), steps)}
-	}
-	if n := max(p.LogEntries(keyBits), p.ExpEntries(wholeBits)); n > ids.LogEntries || n > ids.ExpEntries {
-		return nil, &units.FieldError{Field: "dsh.precision", Value: fmt.Sprintf("%+v", p), Allowed: fmt.Sprintf("one with at most %d entries", ids.LogEntries),
-			Because: fmt.Sprintf("the logarithm takes %d and the exponential %d", p.LogEntries(keyBits), p.ExpEntries(wholeBits))}
+	if err := cmp.Or(
+		units.Fault(len(profiles) > 1<<8 || steps > ids.PhiEntries, "dsh.entries", c.MMU.DSH.Entries, fmt.Sprintf("%d entries for all kinds of links together", ids.PhiEntries),
+			fmt.Sprintf("there are %d kinds of links (rate and Φ), which take %d", len(profiles), steps)),
+		Fits(p, min(ids.LogEntries, ids.ExpEntries)),
+	); err != nil {
+		return nil, err
 	}
 	up := fraction - p.Frac
 	for _, e := range logs.LogEntries(keyBits) {
 		if e.Key <= uint64(c.MMU.Buffer) {
-			l.entries = append(l.entries, prefixed(ids.TableLog2BytesName, "bytes", e.Key, e.PrefixLen, ids.ActionSetLogBytesName, e.Result<<up))
+			l.entries = append(l.entries, LogBytes(e.Key, e.PrefixLen, e.Result<<up))
 		}
-		l.entries = append(l.entries, prefixed(ids.TableLog2TicksName, "ticks", e.Key, e.PrefixLen, ids.ActionSetLogTicksName, e.Result<<up))
+		l.entries = append(l.entries, LogTicks(e, up))
 	}
+	l.entries = append(l.entries, Exp2(logs, highest)...) // a miss saturates
+	return l, nil
+}
+
+// Fits returns a *units.FieldError where tables of a precision take more than so many entries.
+func Fits(p log2.Precision, most int) error {
+	logs, exp := p.LogEntries(keyBits), p.ExpEntries(wholeBits)
+	return units.Fault(max(logs, exp) > most, "dsh.precision", fmt.Sprintf("%+v", p), fmt.Sprintf("one with at most %d entries", most),
+		fmt.Sprintf("the logarithm takes %d and the exponential %d", logs, exp))
+}
+
+// LogBytes returns an entry of table log2_bytes.
+func LogBytes(key uint64, prefix uint, result uint64) Entry {
+	return prefixed(ids.TableLog2BytesName, "bytes", key, prefix, ids.ActionSetLogBytesName, result)
+}
+
+// LogTicks returns an entry of table log2_ticks; up is how many fractional bits the pipeline has more.
+func LogTicks(e log2.Entry, up uint) Entry {
+	return prefixed(ids.TableLog2TicksName, "ticks", e.Key, e.PrefixLen, ids.ActionSetLogTicksName, e.Result<<up)
+}
+
+// Exp2 returns the entries of table exp2 with a result below limit.
+func Exp2(logs *log2.Table, limit uint64) (list []Entry) {
+	up := fraction - logs.Precision().Frac
 	for _, e := range logs.ExpEntries(wholeBits) {
-		if e.Result >= highest { // a miss saturates
+		if e.Result >= limit {
 			break
 		}
-		l.entries = append(l.entries, prefixed(ids.TableExp2Name, "log", e.Key<<up, keyBits-wholeBits-fraction+e.PrefixLen, ids.ActionSetGradientName, e.Result))
+		list = append(list, prefixed(ids.TableExp2Name, "log", e.Key<<up, keyBits-wholeBits-fraction+e.PrefixLen, ids.ActionSetGradientName, e.Result))
 	}
-	return l, nil
+	return list
 }
 
 func prefixed(table, field string, key uint64, prefix uint, action string, result uint64) Entry {

@@ -1,9 +1,32 @@
+// Package estimate makes the table entries of DSH's Algorithm 3 (DSH §IV-C) as a Tofino runs it on its
+// egress queues (p4src/tna/gradient.p4). The tests have a model of the chip's arithmetic, with its bounds.
+//
+// A chip's registers add but do not scale, so packets of a queue take turns: one measures
+// and adds to the sums S = 4·g_avg and V = 16·v_avg, the next takes a quarter off them. It is
+// Algorithm 3 on every other packet. The math unit's quarter is up to 1/16 of itself off.
+// headroom.Estimator has neither error.
+//
+// TestMeasuredErrors measures both errors for random walks of a queue at 100 Gb/s. Nothing here was tried
+// on a chip or on the traffic of a real switch.
+//
+//   - The arithmetic, beside Algorithm 3 on the same every other packet: ĝ is within 10 % of
+//     the line rate, 0.7 % on average, φ̂ within 8 % of Φ. The model's error bound holds for every
+//     trace, loosely: 1.1 times the largest g.
+//   - The packets left out, beside Algorithm 3 on every packet as DSH prints it: ĝ differs by
+//     23 % of the line rate on average and by up to 290 %, φ̂ by 14 % of Φ on average and by
+//     up to all of it. It is too small by more than Φ/8 in a quarter of the cases.
+//
+// So φ̂ here shows how fast queues grow. It is not the overestimate that DSH needs, so no headroom may be
+// reduced by it.
 package estimate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tables/buffer"
 	"github.com/headgate/headgate/tables/log2"
 	"github.com/headgate/headgate/tables/phi"
 	"github.com/headgate/headgate/units"
@@ -35,7 +58,6 @@ const (
 	depthBits = 19 // of deq_qdepth, in cells
 	keyBits   = 32
 	fraction  = log2.MaxFrac // bits of a logarithm
-	wholeBits = 5            // of an exponent: 2³² is beyond every gradient
 	profiles  = 1 << 8
 )
 
@@ -71,23 +93,17 @@ type Tables struct {
 // New makes the tables. It returns a *units.FieldError when c is not valid or does not
 // fit into the chip.
 func New(c Config) (*Tables, error) {
-	if c.Precision == (log2.Precision{}) {
-		c.Precision = log2.Default()
-	}
-	if c.Entries == 0 {
-		c.Entries = phi.DefaultEntries
-	}
+	c.Precision, c.Entries = cmp.Or(c.Precision, log2.Default()), cmp.Or(c.Entries, phi.DefaultEntries)
 	t := &Tables{ports: c.Ports, cell: cells[c.Chip]}
-	if t.cell == 0 {
-		return nil, &units.FieldError{Field: "chip", Value: fmt.Sprintf("%q", c.Chip), Allowed: "tofino1 or tofino2"}
+	if err := units.Fault(t.cell == 0, "chip", fmt.Sprintf("%q", c.Chip), "tofino1 or tofino2", ""); err != nil {
+		return nil, err
 	}
 	var err error
 	if t.logs, err = log2.New(c.Precision); err != nil {
 		return nil, &units.FieldError{Field: "dsh.precision", Value: fmt.Sprintf("%+v", c.Precision), Allowed: err.Error()}
 	}
-	if n := max(c.Precision.LogEntries(keyBits), c.Precision.ExpEntries(wholeBits)); n > LogEntries {
-		return nil, &units.FieldError{Field: "dsh.precision", Value: fmt.Sprintf("%+v", c.Precision), Allowed: fmt.Sprintf("one with at most %d entries", LogEntries),
-			Because: fmt.Sprintf("the logarithm takes %d and the exponential %d", c.Precision.LogEntries(keyBits), c.Precision.ExpEntries(wholeBits))}
+	if err := buffer.Fits(c.Precision, LogEntries); err != nil {
+		return nil, err
 	}
 	t.offset = uint64(math.Round((math.Log2(float64(t.cell)) + gradientUnit) * (1 << fraction)))
 	return t, t.addPorts(c.Entries)
@@ -103,17 +119,15 @@ func (t *Tables) addPorts(entries int) error {
 	steps := 0
 	for i, p := range t.ports {
 		field := func(name string) string { return fmt.Sprintf("ports[%d].%s", i, name) }
-		if p.Number > 511 || seen[p.Number] {
-			return &units.FieldError{Field: field("number"), Value: fmt.Sprint(p.Number), Allowed: "0 to 511, each once"}
+		limit := saturation * int64(p.Rate.In(Tick<<gradientUnit))
+		if err := cmp.Or(
+			units.Fault(p.Number > 511 || seen[p.Number], field("number"), p.Number, "0 to 511, each once", ""),
+			units.Fault(p.Rate <= 0, field("rate"), p.Rate, "a positive rate", ""),
+			units.Fault(limit > maxGradient, field("rate"), p.Rate, fmt.Sprintf("a rate of which 16 times are at most %d B in %v", maxGradient, Tick<<gradientUnit), ""),
+		); err != nil {
+			return err
 		}
 		seen[p.Number] = true
-		if p.Rate <= 0 {
-			return &units.FieldError{Field: field("rate"), Value: p.Rate.String(), Allowed: "a positive rate"}
-		}
-		limit := saturation * int64(p.Rate.In(Tick<<gradientUnit))
-		if limit > maxGradient {
-			return &units.FieldError{Field: field("rate"), Value: p.Rate.String(), Allowed: fmt.Sprintf("a rate of which 16 times are at most %d B in %v", maxGradient, Tick<<gradientUnit)}
-		}
 		t.limit = max(t.limit, limit)
 		k := kind{p.Rate, p.Headroom}
 		index, old := known[k]
@@ -129,9 +143,37 @@ func (t *Tables) addPorts(entries int) error {
 		}
 		t.profile = append(t.profile, index)
 	}
-	if len(t.links) > profiles || steps > PhiEntries {
-		return &units.FieldError{Field: "ports", Value: fmt.Sprintf("%d kinds of links (rate and Φ) with %d thresholds", len(t.links), steps),
-			Allowed: fmt.Sprintf("%d kinds and %d thresholds", profiles, PhiEntries)}
+	return units.Fault(len(t.links) > profiles || steps > PhiEntries, "ports", fmt.Sprintf("%d kinds of links (rate and Φ) with %d thresholds", len(t.links), steps),
+		fmt.Sprintf("%d kinds and %d thresholds", profiles, PhiEntries), "")
+}
+
+// Names of what only a Tofino has.
+const (
+	PortTable     = "egress.gradient.estimate_port"
+	ProfileAction = "egress.gradient.set_profile"
+)
+
+// Entries returns all entries, in an order that is safe to insert.
+func (t *Tables) Entries() []buffer.Entry {
+	up := fraction - t.logs.Precision().Frac
+	var list []buffer.Entry
+	for _, e := range t.logs.LogEntries(depthBits) {
+		list = append(list, buffer.LogBytes(e.Key, keyBits-depthBits+e.PrefixLen, e.Result<<up+t.offset))
 	}
-	return nil
+	for _, e := range t.logs.LogEntries(keyBits) {
+		list = append(list, buffer.LogTicks(e, up))
+	}
+	// A logarithm of 0 means that the queue stands still or the gradient is at most 1.
+	list = append(list, buffer.Entry{Table: ids.TableExp2Name, Match: []buffer.Match{{Field: "log", Prefix: keyBits}},
+		Action: buffer.Action{Name: ids.ActionSetGradientName, Params: []uint64{0}}})
+	list = append(list, buffer.Exp2(t.logs, uint64(t.limit))...)
+	list = append(list, buffer.Entry{Table: ids.TableExp2Name, Action: buffer.Action{Name: ids.ActionSetGradientName, Params: []uint64{uint64(t.limit)}}})
+	for i, link := range t.links {
+		list = append(list, buffer.Thresholds(uint64(i), link)...)
+	}
+	for i, p := range t.ports {
+		list = append(list, buffer.Entry{Table: PortTable, Match: []buffer.Match{{Field: "egress_port", Value: uint64(p.Number), Prefix: buffer.Exact}},
+			Action: buffer.Action{Name: ProfileAction, Params: []uint64{uint64(t.profile[i])}}})
+	}
+	return list
 }

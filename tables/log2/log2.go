@@ -8,6 +8,7 @@
 package log2
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -37,15 +38,11 @@ func Default() Precision { return Precision{Log: 6, Exp: 6, Frac: 10} }
 
 // Validate returns a *units.FieldError for the first parameter out of range.
 func (p Precision) Validate() error {
-	switch {
-	case p.Log < MinBits || p.Log > MaxBits:
-		return &units.FieldError{Field: "log", Value: fmt.Sprint(p.Log), Allowed: fmt.Sprintf("%d to %d bits", MinBits, MaxBits)}
-	case p.Frac < MinFrac || p.Frac > MaxFrac:
-		return &units.FieldError{Field: "frac", Value: fmt.Sprint(p.Frac), Allowed: fmt.Sprintf("%d to %d bits", MinFrac, MaxFrac)}
-	case p.Exp < MinBits || p.Exp > min(MaxBits, p.Frac):
-		return &units.FieldError{Field: "exp", Value: fmt.Sprint(p.Exp), Allowed: fmt.Sprintf("%d to %d bits", MinBits, min(MaxBits, p.Frac))}
-	}
-	return nil
+	return cmp.Or(
+		units.Fault(p.Log < MinBits || p.Log > MaxBits, "log", p.Log, fmt.Sprintf("%d to %d bits", MinBits, MaxBits), ""),
+		units.Fault(p.Frac < MinFrac || p.Frac > MaxFrac, "frac", p.Frac, fmt.Sprintf("%d to %d bits", MinFrac, MaxFrac), ""),
+		units.Fault(p.Exp < MinBits || p.Exp > min(MaxBits, p.Frac), "exp", p.Exp, fmt.Sprintf("%d to %d bits", MinBits, min(MaxBits, p.Frac)), ""),
+	)
 }
 
 // Table is a pair of tables. It is never written after New, so it can be shared.
@@ -140,3 +137,51 @@ func (p Precision) expError() float64 {
 func (p Precision) QuotientError() float64 {
 	return math.Exp2(2*p.logError())*(1+p.expError()) - 1
 }
+
+// Entry is one longest-prefix-match entry: keys whose first PrefixLen bits (of Width) are
+// those of Key have Result. The entries of a table never overlap.
+type Entry struct {
+	Key       uint64
+	PrefixLen uint
+	Result    uint64
+}
+
+// LogEntries returns the entries of a logarithm table over keys of width bits (1 to 64),
+// without one for key 0. Small keys have an entry each, larger ones share one per bucket.
+func (t *Table) LogEntries(width uint) []Entry {
+	list := make([]Entry, 0, t.p.LogEntries(width))
+	for x := uint64(1); x < uint64(len(t.exact)) && uint(bits.Len64(x)) <= width; x++ {
+		list = append(list, Entry{x, width, uint64(t.exact[x])})
+	}
+	for e := t.p.Log + 1; e < width; e++ {
+		for i := range t.frac {
+			shift := e - t.p.Log
+			key := (1<<t.p.Log | uint64(i)) << shift
+			list = append(list, Entry{key, width - shift, uint64(t.Log2(key))})
+		}
+	}
+	return list
+}
+
+// ExpEntries returns the entries of an exponential table for exponents from 0 to below
+// 2^whole, whole ≤ 6: keys are fixed-point numbers of whole + Frac bits.
+func (t *Table) ExpEntries(whole uint) []Entry {
+	low := t.p.Frac - t.p.Exp
+	list := make([]Entry, 0, t.p.ExpEntries(whole))
+	for i := range uint64(1) << (whole + t.p.Exp) {
+		list = append(list, Entry{i << low, whole + t.p.Exp, t.Exp2(int32(i << low))})
+	}
+	return list
+}
+
+// LogEntries returns how many entries a logarithm table over width bits takes.
+func (p Precision) LogEntries(width uint) int {
+	if width <= p.Log+1 {
+		return 1<<width - 1
+	}
+	return 2<<p.Log - 1 + int(width-p.Log-1)<<p.Log
+}
+
+// ExpEntries returns how many entries an exponential table for exponents below 2^whole
+// takes.
+func (p Precision) ExpEntries(whole uint) int { return 1 << (whole + p.Exp) }

@@ -8,6 +8,7 @@
 package phi
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
@@ -41,21 +42,15 @@ type Config struct {
 
 // Validate returns a *units.FieldError for the first parameter out of range.
 func (c Config) Validate() error {
-	switch {
-	case c.Phi <= 0 || c.Phi > math.MaxInt32:
-		return &units.FieldError{Field: "phi", Value: fmt.Sprintf("%d B", c.Phi), Allowed: fmt.Sprintf("1 to %d B", math.MaxInt32)}
-	case c.Delay <= 0:
-		return &units.FieldError{Field: "delay", Value: fmt.Sprintf("%d ps", c.Delay), Allowed: "1 ps or more"}
-	case c.Unit > MaxUnit:
-		return &units.FieldError{Field: "unit", Value: fmt.Sprint(c.Unit), Allowed: fmt.Sprintf("0 to %d (2^n ticks)", MaxUnit)}
-	case c.Tick < 0 || c.Tick > MaxTick:
-		return &units.FieldError{Field: "tick", Value: fmt.Sprintf("%d ps", c.Tick), Allowed: fmt.Sprintf("0 to %v", MaxTick)}
-	case c.full().BitLen() > maxGradientBits:
-		return &units.FieldError{Field: "unit", Value: fmt.Sprint(c.Unit), Allowed: fmt.Sprintf("one with which Φ = %d B in %v is below 2^%d", c.Phi, c.Delay, maxGradientBits)}
-	case c.Entries < MinEntries || c.Entries > MaxEntries:
-		return &units.FieldError{Field: "entries", Value: fmt.Sprint(c.Entries), Allowed: fmt.Sprintf("%d to %d", MinEntries, MaxEntries)}
-	}
-	return nil
+	full := c.Delay > 0 && c.Unit <= MaxUnit && c.full().BitLen() > maxGradientBits
+	return cmp.Or(
+		units.Fault(c.Phi <= 0 || c.Phi > math.MaxInt32, "phi", fmt.Sprintf("%d B", c.Phi), fmt.Sprintf("1 to %d B", math.MaxInt32), ""),
+		units.Fault(c.Delay <= 0, "delay", fmt.Sprintf("%d ps", c.Delay), "1 ps or more", ""),
+		units.Fault(c.Unit > MaxUnit, "unit", c.Unit, fmt.Sprintf("0 to %d (2^n ticks)", MaxUnit), ""),
+		units.Fault(c.Tick < 0 || c.Tick > MaxTick, "tick", fmt.Sprintf("%d ps", c.Tick), fmt.Sprintf("0 to %v", MaxTick), ""),
+		units.Fault(full, "unit", c.Unit, fmt.Sprintf("one with which Φ = %d B in %v is below 2^%d", c.Phi, c.Delay, maxGradientBits), ""),
+		units.Fault(c.Entries < MinEntries || c.Entries > MaxEntries, "entries", c.Entries, fmt.Sprintf("%d to %d", MinEntries, MaxEntries), ""),
+	)
 }
 
 // Entry says that gradients from Low to High, both included, need Phi.
@@ -78,8 +73,7 @@ func New(c Config) (*Table, error) {
 		return nil, err
 	}
 	t := &Table{config: c}
-	full := gradientFor(c)
-	for (full-1)>>t.shift+1 > int64(c.Entries) {
+	for c.full().Int64()>>t.shift+1 > int64(c.Entries) {
 		t.shift++
 	}
 	for low := int64(0); ; low += 1 << t.shift {
@@ -96,9 +90,7 @@ func (c Config) time() *big.Int {
 	return new(big.Int).Lsh(big.NewInt(max(1, int64(c.Tick))), c.Unit)
 }
 
-// gradientFor returns the smallest gradient that needs all of Φ.
-func gradientFor(c Config) int64 { return c.full().Int64() + 1 }
-
+// full returns the largest gradient that does not need all of Φ.
 func (c Config) full() *big.Int {
 	g := new(big.Int).Mul(big.NewInt(int64(c.Phi)-1), c.time())
 	return g.Quo(g, big.NewInt(int64(c.Delay)))

@@ -8,6 +8,7 @@
 package red
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -49,15 +50,11 @@ type Entry struct {
 
 // Validate returns a *units.FieldError for the first parameter out of range.
 func (c Config) Validate() error {
-	switch {
-	case c.Kmax < 0 || c.Kmax > MaxDepth:
-		return &units.FieldError{Field: "kmax", Value: fmt.Sprintf("%d B", c.Kmax), Allowed: fmt.Sprintf("0 to %d B", MaxDepth)}
-	case c.Kmin < 0 || c.Kmin > c.Kmax:
-		return &units.FieldError{Field: "kmin", Value: fmt.Sprintf("%d B", c.Kmin), Allowed: fmt.Sprintf("0 to kmax, %d B", c.Kmax)}
-	case !(c.Pmax >= 0 && c.Pmax <= 1): // catches NaN
-		return &units.FieldError{Field: "pmax", Value: fmt.Sprintf("%g", c.Pmax), Allowed: "0 to 1"}
-	}
-	return nil
+	return cmp.Or(
+		units.Fault(c.Kmax < 0 || c.Kmax > MaxDepth, "kmax", fmt.Sprintf("%d B", c.Kmax), fmt.Sprintf("0 to %d B", MaxDepth), ""),
+		units.Fault(c.Kmin < 0 || c.Kmin > c.Kmax, "kmin", fmt.Sprintf("%d B", c.Kmin), fmt.Sprintf("0 to kmax, %d B", c.Kmax), ""),
+		units.Fault(!(c.Pmax >= 0 && c.Pmax <= 1), "pmax", fmt.Sprintf("%g", c.Pmax), "0 to 1", ""), // catches NaN
+	)
 }
 
 // cells returns the thresholds in cells, rounded to the nearest.
@@ -69,12 +66,12 @@ func (c Config) cells() (kmin, kmax int) {
 // Entries returns the curve in at most steps+1 entries, in order of depth. Depths without
 // an entry are not marked. Steps is 1 to MaxSteps.
 func Entries(c Config, steps int) ([]Entry, error) {
-	if err := c.validateSteps(steps); err != nil {
+	if err := cmp.Or(c.Validate(), units.Fault(steps < 1 || steps > MaxSteps, "steps", steps, fmt.Sprintf("1 to %d", MaxSteps), "")); err != nil {
 		return nil, err
 	}
 	kmin, kmax := c.cells()
 	width := kmax - kmin
-	stride := stepCells(width, steps)
+	stride := max(1, (width+steps-1)/steps) // cells of a step
 	var list []Entry
 	for at := kmin; at < kmax; at += stride {
 		end := min(at+stride, kmax)
@@ -94,17 +91,4 @@ func appendEntry(list []Entry, low, high int, p uint32) []Entry {
 		return list
 	}
 	return append(list, Entry{Low: uint16(low), High: uint16(high), P: p})
-}
-
-// stepCells returns how many cells a step has, at least one.
-func stepCells(width, steps int) int { return max(1, (width+steps-1)/steps) }
-
-func (c Config) validateSteps(steps int) error {
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	if steps < 1 || steps > MaxSteps {
-		return &units.FieldError{Field: "steps", Value: fmt.Sprint(steps), Allowed: fmt.Sprintf("1 to %d", MaxSteps)}
-	}
-	return nil
 }

@@ -166,7 +166,7 @@ func (c Config) maxError(steps int) float64 {
 		return 0
 	}
 	width := kmax - kmin
-	return c.Pmax*float64(stepCells(width, steps))/float64(2*width) + 0.5/Certain
+	return c.Pmax*float64(max(1, (width+steps-1)/steps))/float64(2*width) + 0.5/Certain
 }
 
 func BenchmarkEntries(b *testing.B) {
