@@ -21,7 +21,6 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/state/lie"
 	"github.com/headgate/headgate/tests/lag"
-	"github.com/headgate/headgate/tests/linear"
 )
 
 // beLiar in the environment makes members lie: it is how.
@@ -155,7 +154,7 @@ func TestThawedLeader(t *testing.T) {
 // thaw freezes the leader, has another one lead and change something, and counts answers of the former that lack that.
 func (c *trio) thaw(t *testing.T) (stale, answers int) {
 	t.Helper()
-	l := &load{c: c, h: linear.New()}
+	l := &load{c: c, h: newHistory()}
 	set := func(n *node, weight float64) {
 		t.Helper()
 		lag.Await(t, "a weight to be set", func() bool {

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/tests/linear"
 )
 
 // What clients work on: registers, locks, and a counter.
@@ -37,7 +36,7 @@ const (
 // load is clients of all members, and their history.
 type load struct {
 	c     *trio
-	h     *linear.History
+	h     *History
 	round int
 	wg    sync.WaitGroup
 	stop  chan struct{}
@@ -49,12 +48,12 @@ type load struct {
 // newLoad notes what there is, and starts the clients.
 func newLoad(t *testing.T, c *trio, round int) *load {
 	t.Helper()
-	l := &load{c: c, h: linear.New(), round: round, stop: make(chan struct{})}
+	l := &load{c: c, h: newHistory(), round: round, stop: make(chan struct{})}
 	ctx := t.Context()
 	at, generation, owners := l.first(t)
-	l.h.Add(0, at, linear.Op{Kind: linear.Start, Key: counterKey, Value: generation}, linear.Result{})
+	l.h.Add(0, at, Op{Kind: Start, Key: counterKey, Value: generation}, Result{})
 	for i, v := range owners {
-		l.h.Add(0, at, linear.Op{Kind: linear.Start, Key: lockKey(i), Value: v}, linear.Result{})
+		l.h.Add(0, at, Op{Kind: Start, Key: lockKey(i), Value: v}, Result{})
 	}
 	for i := range 4 {
 		l.client(t, func(n int) { l.weigh(t, n, i%2 == 0) }, 15*time.Millisecond)
@@ -154,15 +153,15 @@ func (l *load) change(t *testing.T, patient bool, call func(context.Context, *gr
 }
 
 // note adds a change to the history, unless it was not made.
-func (l *load) note(client int, began int64, o linear.Op, value int64, done, unknown bool, refused error) {
+func (l *load) note(client int, began int64, o Op, value int64, done, unknown bool, refused error) {
 	if done || unknown {
-		l.h.Add(client, began, o, linear.Result{Unknown: unknown, Refused: refused != nil, Value: value})
+		l.h.Add(client, began, o, Result{Unknown: unknown, Refused: refused != nil, Value: value})
 	}
 }
 
 func (l *load) weigh(t *testing.T, client int, patient bool) {
 	i := mathrand.N(registers)
-	o := linear.Op{Kind: linear.Swap, Key: registerKey(l.round, i), Value: l.values.Add(1)}
+	o := Op{Kind: Swap, Key: registerKey(l.round, i), Value: l.values.Add(1)}
 	began, before := l.h.Now(), int64(0)
 	done, unknown, err := l.change(t, patient, func(ctx context.Context, conn *grpc.ClientConn) error {
 		r, err := pb.NewWeightServiceClient(conn).SetWeight(ctx, &pb.SetWeightRequest{
@@ -177,14 +176,14 @@ func (l *load) weigh(t *testing.T, client int, patient bool) {
 func (l *load) lock(t *testing.T, client int) {
 	i, application := mathrand.N(locks), 1+mathrand.Int64N(3)
 	name := fmt.Sprintf("a%d", application)
-	o := linear.Op{Kind: linear.Take, Key: lockKey(i), Value: application}
+	o := Op{Kind: Take, Key: lockKey(i), Value: application}
 	if mathrand.N(2) == 0 {
-		o.Kind = linear.Release
+		o.Kind = Release
 	}
 	began := l.h.Now()
 	done, unknown, err := l.change(t, true, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
 		priorities := pb.NewPriorityServiceClient(conn)
-		if o.Kind == linear.Take {
+		if o.Kind == Take {
 			_, err = priorities.AllocatePriority(ctx, &pb.AllocatePriorityRequest{Application: name, Priority: uint32(i + 1)})
 		} else {
 			_, err = priorities.ReleasePriority(ctx, &pb.ReleasePriorityRequest{Application: name, Priority: uint32(i + 1)})
@@ -196,7 +195,7 @@ func (l *load) lock(t *testing.T, client int) {
 
 // apply counts generations. With compare it wants the one that it has read to be in force.
 func (l *load) apply(t *testing.T, client int, patient, compare bool) {
-	o := linear.Op{Kind: linear.Add, Key: counterKey, Value: l.values.Add(1)}
+	o := Op{Kind: Add, Key: counterKey, Value: l.values.Add(1)}
 	request := &pb.ApplyConfigRequest{Config: fmt.Sprintf(l.c.yaml, 100+o.Value%2), File: "fabric.yaml", Why: l.why(o)}
 	if compare {
 		is, err := l.history(t.Context(), l.c.nodes[mathrand.N(members)])
@@ -204,7 +203,7 @@ func (l *load) apply(t *testing.T, client int, patient, compare bool) {
 			return
 		}
 		expect := uint64(is)
-		o.Kind, o.Expect, request.ExpectGeneration = linear.AddIf, is, &expect
+		o.Kind, o.Expect, request.ExpectGeneration = AddIf, is, &expect
 	}
 	began, generation := l.h.Now(), int64(0)
 	done, unknown, err := l.change(t, patient, func(ctx context.Context, conn *grpc.ClientConn) error {
@@ -215,7 +214,7 @@ func (l *load) apply(t *testing.T, client int, patient, compare bool) {
 	l.note(client, began, o, generation, done, unknown, err)
 }
 
-func (l *load) why(o linear.Op) string { return fmt.Sprintf("%d of round %d", o.Value, l.round) }
+func (l *load) why(o Op) string { return fmt.Sprintf("%d of round %d", o.Value, l.round) }
 
 // history returns the generation that is in force.
 func (l *load) history(ctx context.Context, n *node) (int64, error) {
@@ -306,7 +305,7 @@ func (l *load) read(ctx context.Context, client int, n *node) {
 	}
 	l.reads.Add(1)
 	for i, v := range values {
-		l.h.Add(client, began, linear.Op{Kind: linear.Read, Key: key(i)}, linear.Result{Value: v})
+		l.h.Add(client, began, Op{Kind: Read, Key: key(i)}, Result{Value: v})
 	}
 }
 
@@ -328,9 +327,9 @@ func (l *load) end(t *testing.T, folder string) []string {
 	for _, c := range r.GetConfigs() {
 		applied[c.GetWhy()] = int64(c.GetGeneration())
 	}
-	l.h.Settle(counterKey, func(o linear.Op) (linear.Result, bool) {
+	l.h.Settle(counterKey, func(o Op) (Result, bool) {
 		generation, done := applied[l.why(o)]
-		return linear.Result{Value: generation}, done
+		return Result{Value: generation}, done
 	})
 	return l.h.Check(time.Minute, folder)
 }
@@ -345,12 +344,12 @@ func (l *load) final(t *testing.T, n *node) {
 		generation, err3 := l.history(t.Context(), n)
 		if err == nil && err2 == nil && err3 == nil {
 			for i, v := range list {
-				l.h.Add(0, began, linear.Op{Kind: linear.Read, Key: registerKey(l.round, i)}, linear.Result{Value: v})
+				l.h.Add(0, began, Op{Kind: Read, Key: registerKey(l.round, i)}, Result{Value: v})
 			}
 			for i, v := range owners {
-				l.h.Add(0, began, linear.Op{Kind: linear.Read, Key: lockKey(i)}, linear.Result{Value: v})
+				l.h.Add(0, began, Op{Kind: Read, Key: lockKey(i)}, Result{Value: v})
 			}
-			l.h.Add(0, began, linear.Op{Kind: linear.Read, Key: counterKey}, linear.Result{Value: generation})
+			l.h.Add(0, began, Op{Kind: Read, Key: counterKey}, Result{Value: generation})
 			return
 		}
 		if time.Now().After(end) {

@@ -51,7 +51,7 @@ func newBufferRig(r *rig) *bufferRig {
 		r.write(control.Class(class, class, 0))
 	}
 	for _, port := range losslessPorts() {
-		r.write(control.PFCSession(port))
+		r.write(pfcSession(port))
 	}
 	return b
 }

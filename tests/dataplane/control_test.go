@@ -48,7 +48,7 @@ func testPacketOut(r *rig) {
 
 func testPunt(r *rig) {
 	const arpReason, addrReason = 2, 3
-	r.write(control.PuntEtherType(0x0806, arpReason), control.PuntAddress(address(4, 254), addrReason))
+	r.write(control.PuntEtherType(0x0806, arpReason), puntAddress(address(4, 254), addrReason))
 	arp := append(append(bytes.Repeat([]byte{0xff}, 6), hostMAC(5)...), 0x08, 0x06)
 	arp = append(arp, bytes.Repeat([]byte{7}, 46)...)
 	r.send(5, arp)

@@ -43,13 +43,13 @@ func testECMPHash(r *rig) {
 	base := ecmpGroup(r, 1)
 	for by, n := range []int{2, 3, 4} {
 		by, seed := ecmp.Fields(by), rng.Uint32()
-		r.write(control.HashSeed(seed)...)
+		r.write(hashSeed(seed)...)
 		switch by {
 		case ecmp.QueuePair:
-			r.write(control.HashQueuePair(seed)...)
+			r.write(hashQueuePair(seed)...)
 		case ecmp.FlowLabel:
-			r.write(as(p4v1.Update_DELETE, control.HashQueuePair(seed)...)...)
-			r.write(control.HashFlowLabel(seed))
+			r.write(as(p4v1.Update_DELETE, hashQueuePair(seed)...)...)
+			r.write(hashFlowLabel(seed))
 		}
 		group := make([]control.Weight, n)
 		for i := range group {
@@ -104,7 +104,7 @@ func testECMPTiers(r *rig) {
 		for i := range group {
 			group[i] = control.Weight{Member: uint32(2 + i), Weight: 1}
 		}
-		r.write(append(control.HashSeed(ecmp.Seed(0, device)), as(p4v1.Update_MODIFY, control.Group(100, group...))...)...)
+		r.write(append(hashSeed(ecmp.Seed(0, device)), as(p4v1.Update_MODIFY, control.Group(100, group...))...)...)
 		by := make([][][]byte, links)
 		for i, port := range portsOf(r, frames) {
 			by[port-2] = append(by[port-2], frames[i])

@@ -9,7 +9,6 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/tests/dataplane/control"
 )
 
 var gatewayMAC = net.HardwareAddr{2, 0, 0, 0, 0, 0xfe}
@@ -18,8 +17,8 @@ var gatewayMAC = net.HardwareAddr{2, 0, 0, 0, 0, 0xfe}
 func withGateway(r *rig) (ipv4, ipv6 netip.Addr) {
 	ipv4, ipv6 = netip.MustParseAddr("169.254.1.1"), netip.MustParseAddr("fe80::1")
 	r.write(
-		control.Gateway(netip.PrefixFrom(ipv4, 32), true, gatewayMAC), control.Gateway(netip.MustParsePrefix("10.0.0.0/16"), false, gatewayMAC),
-		control.Gateway(netip.PrefixFrom(ipv6, 128), true, gatewayMAC), control.Gateway(netip.MustParsePrefix("2001:db8::/32"), false, gatewayMAC),
+		answerFor(netip.PrefixFrom(ipv4, 32), true, gatewayMAC), answerFor(netip.MustParsePrefix("10.0.0.0/16"), false, gatewayMAC),
+		answerFor(netip.PrefixFrom(ipv6, 128), true, gatewayMAC), answerFor(netip.MustParsePrefix("2001:db8::/32"), false, gatewayMAC),
 	)
 	return ipv4, ipv6
 }

@@ -100,7 +100,7 @@ func testMalformedIPv6(r *rig) {
 }
 
 func testSourceCheckIPv6(r *rig) {
-	r.write(control.Source(3, addressIPv6(3, 1)), control.Source(3, netip.IPv6Unspecified()))
+	r.write(permitSource(3, addressIPv6(3, 1)), permitSource(3, netip.IPv6Unspecified()))
 	from := func(port uint32, src netip.Addr) []byte {
 		f := newIPv6(r, port, 2)
 		f.src = src
@@ -136,7 +136,7 @@ func testECMPFlowLabel(r *rig) {
 	if n := ports(byLabel); len(n) != 1 {
 		r.Errorf("the five-tuple is hashed, and flow labels use ports %v", n)
 	}
-	r.write(control.HashFlowLabel(0))
+	r.write(hashFlowLabel(0))
 	if n := ports(byLabel); len(n) != 4 {
 		r.Errorf("flow labels are hashed, and use ports %v, want 4", n)
 	}

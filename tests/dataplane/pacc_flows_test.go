@@ -51,9 +51,9 @@ func flowTo(f frame, port uint32) cnpgen.Flow {
 	return cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: f.src, Dst: f.dst}, Port: port}
 }
 
-func (r *rig) flows() map[cnpgen.Flow]control.FlowCount {
+func (r *rig) flows() map[cnpgen.Flow]flowCount {
 	r.Helper()
-	flows, err := r.ctl.Flows()
+	flows, err := flowsOf(r.ctl)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func testPaccCounts(r *rig) {
 func testPaccLearns(r *rig) {
 	const flows = 40
 	r.write(control.WatchQueue(2, 0, 0))
-	r.write(control.FlowDigests(16, 50*time.Millisecond)...)
+	r.write(flowDigests(16, 50*time.Millisecond)...)
 	var frames [][]byte
 	want := map[cnpgen.Flow]bool{}
 	for i := range byte(flows) {
@@ -120,7 +120,7 @@ func testPaccLearns(r *rig) {
 	r.send(1, make([]byte, 64))         // not IP
 	var entries []cnpgen.Flow
 	for len(want) > 0 {
-		learned, err := r.ctl.Learned(patience)
+		learned, err := learnedOf(r.ctl, patience)
 		if err != nil {
 			r.Fatalf("%v, with %d flows to come", err, len(want))
 		}
@@ -137,7 +137,7 @@ func testPaccLearns(r *rig) {
 	}
 	r.send(1, frames...)
 	r.fence()
-	if learned, err := r.ctl.Learned(300 * time.Millisecond); err == nil {
+	if learned, err := learnedOf(r.ctl, 300*time.Millisecond); err == nil {
 		r.Errorf("learned %v once more", learned)
 	}
 	for f, n := range r.flows() {
@@ -160,7 +160,7 @@ func testPaccAges(r *rig) {
 	for longest := time.Duration(0); ; {
 		r.send(1, busy.bytes(r.T))
 		longest, sent = max(longest, time.Since(sent)), time.Now()
-		aged, err := r.ctl.Idle(100 * time.Millisecond)
+		aged, err := agedOf(r.ctl, 100*time.Millisecond)
 		if err == nil {
 			if longest > time.Second/2 {
 				r.Skipf("invalid: the machine let %v pass between two packets of a flow that ages in a second", longest)
@@ -179,14 +179,14 @@ func testPaccAges(r *rig) {
 // testPaccOff sends with nothing watched: nothing is learned and nothing counted.
 func testPaccOff(r *rig) {
 	f := r.frame(1, 2)
-	r.write(control.FlowDigests(1, 0)...)
+	r.write(flowDigests(1, 0)...)
 	r.write(control.LearnFlow(flowTo(f, 2), 0)...)
 	r.send(1, f.bytes(r.T), r.frame(3, 2).bytes(r.T))
 	r.receive(2, 2)
-	if n := r.flows()[flowTo(f, 2)]; n != (control.FlowCount{}) {
+	if n := r.flows()[flowTo(f, 2)]; n != (flowCount{}) {
 		r.Errorf("a flow counts %+v, want nothing", n)
 	}
-	if learned, err := r.ctl.Learned(300 * time.Millisecond); err == nil {
+	if learned, err := learnedOf(r.ctl, 300*time.Millisecond); err == nil {
 		r.Errorf("learned %v", learned)
 	}
 }

@@ -22,7 +22,7 @@ func lldpFrame() []byte {
 // ports send.
 func testPuntLimit(r *rig) {
 	const minute, burst, reason = 60_000_000, 5, 2
-	r.write(control.PuntEtherType(0x88cc, reason), control.PuntLimit(minute, (burst-1)*minute))
+	r.write(control.PuntEtherType(0x88cc, reason), puntLimit(minute, (burst-1)*minute))
 	for range 20 {
 		r.send(5, lldpFrame())
 	}
@@ -40,7 +40,7 @@ func testPuntLimit(r *rig) {
 		r.packetOut(control.PacketOut{Mode: ids.PacketOutPipeline, Payload: lldpFrame()})
 		r.packetIn()
 	}
-	r.write(control.PuntLimit(0, 0))
+	r.write(puntLimit(0, 0))
 	for range burst {
 		r.send(5, lldpFrame())
 		r.packetIn()

@@ -227,7 +227,7 @@ func testAdmission(r *rig) {
 	// Other queues, and the same one later, are not affected.
 	r.send(1, r.frame(1, 2).bytes(r.T))
 	r.receive(2, 1)
-	r.write(control.DefaultQueueLimit(0))
+	r.write(defaultQueueLimit(0))
 	r.poll(3) // which has no limit
 	r.send(1, r.frame(1, 3).bytes(r.T), r.frame(1, 2).bytes(r.T))
 	r.receive(2, 1)

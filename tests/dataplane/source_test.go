@@ -9,7 +9,7 @@ import (
 
 // testSourceCheck spoofs addresses at a port that is checked and at one that is not.
 func testSourceCheck(r *rig) {
-	r.write(control.Source(3, address(3, 1)), control.Source(3, netip.Addr{}), control.PuntEtherType(0x88cc, 2))
+	r.write(permitSource(3, address(3, 1)), permitSource(3, netip.Addr{}), control.PuntEtherType(0x88cc, 2))
 	from := func(port uint32, src netip.Addr) []byte {
 		f := newFrame(port, 2)
 		f.src = src

@@ -5,11 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/dcqcn"
-	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
@@ -189,29 +186,6 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s: error %v, want one that names it", name, err)
 		}
 	}
-}
-
-// §5.2 of the paper: flows that start at different times come to the same rate, with the
-// switches' marking of Table 14 and the fast timers that the paper chose for fairness.
-func TestFlowsConverge(t *testing.T) {
-	n := lawtest.New()
-	l := n.Link(40*units.Gbps, us)
-	l.KMin, l.KMax, l.PMax = 5*units.KB, 200*units.KB, 0.01
-	for i := range 2 {
-		n.Start(units.Time(i)*200*us, &lawtest.Flow{
-			Law: newLaw(t, params(40*units.Gbps)), Path: []*lawtest.Link{l},
-			NIC: 40 * units.Gbps, Back: 4 * us, CNPGap: 50 * us,
-		})
-	}
-	n.RunUntil(20 * units.Millisecond)
-	r := n.Rates(20 * units.Millisecond)
-	if j := lawtest.Jain(r); j < 0.99 {
-		t.Errorf("rates %v: fairness %v", r, j)
-	}
-	if got := floats.Sum(r) / lawtest.Goodput(l.Rate); got < 0.95 {
-		t.Errorf("utilisation %.3f", got)
-	}
-	t.Logf("fairness %.4f, utilisation %.3f, longest queue %v", lawtest.Jain(r), floats.Sum(r)/lawtest.Goodput(l.Rate), l.Peak)
 }
 
 func BenchmarkOnAck(b *testing.B) {

@@ -5,11 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/dctcp"
-	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
@@ -131,56 +128,6 @@ func TestParams(t *testing.T) {
 		if _, err := dctcp.New(p); err == nil || !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("%s: error %v, want one that names it", name, err)
 		}
-	}
-}
-
-func network(n int, law func(i int) law.Law, size units.Bytes) (*lawtest.Net, *lawtest.Link) {
-	net := lawtest.New()
-	l := net.Link(100*units.Gbps, 3*us)
-	l.KMin, l.KMax, l.PMax = 65*units.KB, 65*units.KB, 1 // step marking
-	for i := range n {
-		net.Start(units.Time(i)*100*us, &lawtest.Flow{
-			Law: law(i), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 6 * us, Size: size,
-		})
-	}
-	return net, l
-}
-
-// §3.3 of the paper: the queue stays around K, sawing no deeper than its amplitude, and
-// flows share the link.
-func TestQueueStaysAroundK(t *testing.T) {
-	n, l := network(4, func(int) law.Law { return newLaw(t, params()) }, 0)
-	n.RunUntil(5 * units.Millisecond)
-	q := n.Watch(l, 10*us)
-	r := n.Rates(10 * units.Millisecond)
-	if j := lawtest.Jain(r); j < 0.97 {
-		t.Errorf("rates %v: fairness %v", r, j)
-	}
-	if got := floats.Sum(r) / lawtest.Goodput(l.Rate); got < 0.98 {
-		t.Errorf("utilisation %.3f", got)
-	}
-	// Figure 12's maximum: K plus one packet per flow.
-	if m := q.Mean(); m < 20e3 || q.At(0.99) > 75e3 {
-		t.Errorf("queue: mean %v, 99 %% %v, K is 65 KB", m, q.At(0.99))
-	}
-	t.Logf("fairness %.3f, utilisation %.3f, queue mean %.0f, p99 %.0f", lawtest.Jain(r), floats.Sum(r)/lawtest.Goodput(l.Rate), q.Mean(), q.At(0.99))
-}
-
-// D2TCP §2: a flow with a near deadline is done before an equal one with a far deadline,
-// but (PrioPlus §3.1, Figure 3a) it does not get the link to itself.
-func TestNearDeadlineGoesFirst(t *testing.T) {
-	const size = 10 * units.MB
-	n, _ := network(2, func(i int) law.Law {
-		return newLaw(t, d2tcp(law.Flow{Rate: 100 * units.Gbps, MSS: 1000, Size: size, Deadline: units.Time(1+i) * 900 * us}))
-	}, size)
-	n.RunUntil(5 * units.Millisecond)
-	first, second := n.Flows[0].FCT, n.Flows[1].FCT
-	t.Logf("near deadline done after %v, far after %v", first, second)
-	if first == 0 || second == 0 || float64(first) > 0.9*float64(second) {
-		t.Errorf("near deadline done after %v, far after %v", first, second)
-	}
-	if first < 1000*us {
-		t.Errorf("near deadline done after %v: it had the link to itself", first)
 	}
 }
 

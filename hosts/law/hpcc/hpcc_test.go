@@ -7,7 +7,6 @@ import (
 
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/hpcc"
-	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
@@ -159,34 +158,6 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s: error %v, want one that names it", name, err)
 		}
 	}
-}
-
-// §5.3 of the paper: η of the link, next to no queue, and flows that join share.
-func TestFullLinkWithoutAQueue(t *testing.T) {
-	n := lawtest.New()
-	l := n.Link(100*units.Gbps, 3*us)
-	p := params()
-	p.Increase *= 5 // for 20 flows, so that shares meet sooner
-	for i := range 4 {
-		n.Start(units.Time(i)*500*us, &lawtest.Flow{
-			Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 5 * us,
-		})
-	}
-	n.RunUntil(6 * units.Millisecond)
-	q := n.Watch(l, us)
-	from := l.Sent
-	r := n.Rates(4 * units.Millisecond)
-	use := float64(l.Sent-from) * 8 / 4e-3 / 100e9
-	if use < 0.90 || use > 1 {
-		t.Errorf("utilisation %.3f, η is 0.95", use)
-	}
-	if q.At(0.99) > 10e3 {
-		t.Errorf("queue p99 %v B", q.At(0.99))
-	}
-	if j := lawtest.Jain(r); j < 0.98 {
-		t.Errorf("rates %v: fairness %v", r, j)
-	}
-	t.Logf("utilisation %.3f, queue mean %.0f p99 %.0f B, fairness %.4f, peak at joins %v", use, q.Mean(), q.At(0.99), lawtest.Jain(r), l.Peak)
 }
 
 func BenchmarkOnAck(b *testing.B) {

@@ -5,10 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/headgate/headgate/hosts/law"
-	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/ledbat"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
@@ -138,32 +135,6 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s: error %v, want one that names it", name, err)
 		}
 	}
-}
-
-// RFC 6817 §4.2: the queue settles at the target and the link is full. Two that start
-// together share it; a latecomer that measures its own base would not yield (§4.4), so the
-// base delay is configured.
-func TestDelayStaysAtTheTarget(t *testing.T) {
-	n := lawtest.New()
-	l := n.Link(100*units.Gbps, 3*us)
-	oneWay, _ := lawtest.Base(100*units.Gbps, 6*us, l)
-	for i := range 3 {
-		p := params()
-		p.Filter, p.BaseDelay = 4, oneWay
-		n.Start(units.Time(i)*100*us, &lawtest.Flow{
-			Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 6 * us,
-		})
-	}
-	n.RunUntil(4 * units.Millisecond)
-	q := n.Watch(l, us)
-	r := n.Rates(4 * units.Millisecond)
-	if use := floats.Sum(r) / lawtest.Goodput(l.Rate); use < 0.99 {
-		t.Errorf("utilisation %.3f", use)
-	}
-	if want := float64(l.Rate.In(20 * us)); math.Abs(q.Mean()/want-1) > 0.05 {
-		t.Errorf("queue %v B, the target is %v B", q.Mean(), want)
-	}
-	t.Logf("queue mean %.0f p99 %.0f B, fairness %.4f", q.Mean(), q.At(0.99), lawtest.Jain(r))
 }
 
 func BenchmarkOnAck(b *testing.B) {

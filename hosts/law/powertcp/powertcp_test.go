@@ -5,10 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/headgate/headgate/hosts/law"
-	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/powertcp"
 	"github.com/headgate/headgate/units"
@@ -153,42 +150,6 @@ func TestParams(t *testing.T) {
 		if _, err := powertcp.New(p); err == nil || !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("%s: error %v, want one that names it", name, err)
 		}
-	}
-}
-
-// §4.2 of the paper: full links, short queues (in equilibrium the sum of the flows' β),
-// fair shares, both variants.
-func TestFullLinkShortQueueFairShares(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		theta bool
-	}{{"PowerTCP", false}, {"theta-PowerTCP", true}} {
-		t.Run(tt.name, func(t *testing.T) {
-			n := lawtest.New()
-			l := n.Link(100*units.Gbps, 3*us)
-			_, base := lawtest.Base(100*units.Gbps, 5*us, l)
-			for i := range 4 {
-				p := params()
-				p.BaseRTT, p.Theta = base, tt.theta
-				n.Start(units.Time(i)*300*us, &lawtest.Flow{
-					Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 5 * us,
-				})
-			}
-			n.RunUntil(4 * units.Millisecond)
-			q := n.Watch(l, us)
-			r := n.Rates(4 * units.Millisecond)
-			use := floats.Sum(r) / lawtest.Goodput(l.Rate)
-			if use < 0.98 {
-				t.Errorf("utilisation %.3f", use)
-			}
-			if q.At(0.99) > 30e3 {
-				t.Errorf("queue p99 %v B, the sum of β is 6 KB", q.At(0.99))
-			}
-			if j := lawtest.Jain(r); j < 0.98 {
-				t.Errorf("rates %v: fairness %v", r, j)
-			}
-			t.Logf("utilisation %.3f, queue mean %.0f p99 %.0f B, fairness %.4f", use, q.Mean(), q.At(0.99), lawtest.Jain(r))
-		})
 	}
 }
 

@@ -5,10 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/headgate/headgate/hosts/law"
-	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/units"
@@ -143,33 +140,6 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s: error %v, want one that names it", name, err)
 		}
 	}
-}
-
-// §4.2 of the paper: the delay stays at the target, the link full, shares fair.
-func TestDelayStaysAtTheTarget(t *testing.T) {
-	n := lawtest.New()
-	l := n.Link(100*units.Gbps, 3*us)
-	_, base := lawtest.Base(100*units.Gbps, 6*us, l)
-	for i := range 4 {
-		p := param.For[swift.Params](law.Flow{Rate: 100 * units.Gbps, BaseRTT: base, MSS: 1000})
-		p.Target, p.Increase = base+16*us, 500
-		n.Start(units.Time(i)*200*us, &lawtest.Flow{
-			Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 6 * us,
-		})
-	}
-	n.RunUntil(4 * units.Millisecond)
-	q := n.Watch(l, us)
-	r := n.Rates(4 * units.Millisecond)
-	if use := floats.Sum(r) / lawtest.Goodput(l.Rate); use < 0.99 {
-		t.Errorf("utilisation %.3f", use)
-	}
-	if want := float64(l.Rate.In(16 * us)); math.Abs(q.Mean()/want-1) > 0.05 {
-		t.Errorf("queue %v B, the target is %v B", q.Mean(), want)
-	}
-	if j := lawtest.Jain(r); j < 0.95 {
-		t.Errorf("rates %v: fairness %v", r, j)
-	}
-	t.Logf("queue mean %.0f p99 %.0f B, fairness %.4f", q.Mean(), q.At(0.99), lawtest.Jain(r))
 }
 
 func BenchmarkOnAck(b *testing.B) {

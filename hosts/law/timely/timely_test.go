@@ -5,10 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/headgate/headgate/hosts/law"
-	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/timely"
 	"github.com/headgate/headgate/units"
@@ -140,35 +137,6 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s: error %v, want one that names it", name, err)
 		}
 	}
-}
-
-// §6 of the paper: the link is used and the round trip stays between the thresholds. What
-// it does not do is find one fair point ("ECN or Delay", CoNEXT 2016, §4.2: infinitely many
-// fixed points), so no fairness is asked for.
-func TestRoundTripStaysBetweenTheThresholds(t *testing.T) {
-	n := lawtest.New()
-	l := n.Link(10*units.Gbps, 3*us)
-	_, base := lawtest.Base(10*units.Gbps, 6*us, l)
-	p := param.For[timely.Params](law.Flow{Rate: 10 * units.Gbps, BaseRTT: base})
-	p.StartRate = 2500 * units.Mbps
-	for range 4 {
-		n.Start(0, &lawtest.Flow{
-			Law:  newLaw(t, p),
-			Path: []*lawtest.Link{l}, NIC: 10 * units.Gbps, Back: 6 * us,
-		})
-	}
-	n.RunUntil(20 * units.Millisecond)
-	q := n.Watch(l, 20*us)
-	r := n.Rates(40 * units.Millisecond)
-	// Pacing packet by packet instead of in segments makes the gradient's cuts deep (same
-	// paper, §4.3): the link is not quite full.
-	if got := floats.Sum(r) / lawtest.Goodput(l.Rate); got < 0.88 {
-		t.Errorf("utilisation %.3f", got)
-	}
-	if high := float64(l.Rate.In(500 * us)); q.At(0.99) > high {
-		t.Errorf("queue p99 %v B is beyond the high threshold, %v B", q.At(0.99), high)
-	}
-	t.Logf("utilisation %.3f, queue mean %.0f B, p99 %.0f B", floats.Sum(r)/lawtest.Goodput(l.Rate), q.Mean(), q.At(0.99))
 }
 
 func BenchmarkOnAck(b *testing.B) {

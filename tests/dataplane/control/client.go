@@ -147,8 +147,8 @@ func (c *Client) Write(updates ...*p4v1.Update) error {
 	return err
 }
 
-// read reads entities in one request.
-func (c *Client) read(entities ...*p4v1.Entity) (all []*p4v1.Entity, err error) {
+// Read reads entities in one request.
+func (c *Client) Read(entities ...*p4v1.Entity) (all []*p4v1.Entity, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	stream, err := c.stub.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: entities})
@@ -165,7 +165,7 @@ func (c *Client) read(entities ...*p4v1.Entity) (all []*p4v1.Entity, err error) 
 
 // Counter reads one cell of an indirect counter.
 func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err error) {
-	cells, err := c.read(p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}))
+	cells, err := c.Read(p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}))
 	if err == nil && len(cells) != 1 {
 		err = fmt.Errorf("counter %#x, index %d: %d entities, want 1", id, index, len(cells))
 	}
@@ -178,7 +178,7 @@ func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err erro
 
 // Counters reads the packets of all cells of an indirect counter.
 func (c *Client) Counters(id uint32) ([]int64, error) {
-	cells, err := c.read(p4msg.Of(&p4v1.CounterEntry{CounterId: id}))
+	cells, err := c.Read(p4msg.Of(&p4v1.CounterEntry{CounterId: id}))
 	packets := make([]int64, len(cells))
 	for i, e := range cells {
 		packets[i] = e.GetCounterEntry().GetData().GetPacketCount()
@@ -250,4 +250,20 @@ func next[T any](c *Client, from <-chan T, what string, wait time.Duration) (v T
 	case <-time.After(wait):
 		return v, fmt.Errorf("%s: %w", what, ErrTimeout)
 	}
+}
+
+// Digest returns the next digest, waiting for it for at most wait.
+func (c *Client) Digest(wait time.Duration) (*p4v1.DigestList, error) {
+	return next(c, c.digests, "digest", wait)
+}
+
+// Acknowledge acknowledges a digest.
+func (c *Client) Acknowledge(d *p4v1.DigestList) error {
+	return c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_DigestAck{
+		DigestAck: &p4v1.DigestListAck{DigestId: d.GetDigestId(), ListId: d.GetListId()}}})
+}
+
+// Idle returns the next idle notification, waiting for it for at most wait.
+func (c *Client) Idle(wait time.Duration) (*p4v1.IdleTimeoutNotification, error) {
+	return next(c, c.idle, "idle notification", wait)
 }

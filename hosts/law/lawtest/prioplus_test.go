@@ -1,15 +1,15 @@
-package prioplus_test
+package lawtest
 
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/headgate/headgate/hosts/law"
-	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/ledbat"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/prioplus"
@@ -20,36 +20,36 @@ import (
 const (
 	line = 100 * units.Gbps
 	back = 6 * us
-	ms   = units.Millisecond
 )
 
 // bench is the reference configuration's bottleneck: 100 Gb/s, 12.2 µs, one-way delays.
 type bench struct {
-	*lawtest.Net
-	link        *lawtest.Link
+	*Net
+	link        *Link
 	oneWay, rtt units.Time
 	bdp         units.Bytes
 	ledbat      bool
 }
 
 func newBench() *bench {
-	n := lawtest.New()
+	n := New()
 	b := &bench{Net: n, link: n.Link(line, 6*us)}
-	b.oneWay, b.rtt = lawtest.Base(line, back, b.link)
+	b.oneWay, b.rtt = Base(line, back, b.link)
 	b.bdp = b.rate().In(b.rtt)
 	return b
 }
 
-func (b *bench) rate() units.Rate { return units.Rate(lawtest.Goodput(line)) }
+func (b *bench) rate() units.Rate { return units.Rate(Goodput(line)) }
 
 // channel is a channel by queues.
 func (b *bench) channel(target, limit units.Bytes) (p prioplus.Params) {
-	f := law.Flow{Rate: b.rate(), BaseRTT: b.rtt, MSS: lawtest.MSS, Target: b.oneWay + line.TxTime(target), Limit: prioplus.NoLimit, Rand: b.Rand}
+	f := law.Flow{Rate: b.rate(), BaseRTT: b.rtt, MSS: MSS, Target: b.oneWay + line.TxTime(target), Limit: prioplus.NoLimit, Rand: b.Rand}
 	level := prioplus.High
 	if limit > 0 {
 		f.Limit, level = b.oneWay+line.TxTime(limit), prioplus.Low
 	}
-	p = defaults(f, level)
+	p.Level = level
+	param.Defaults(func(s *param.Set) { p.Visit(s, &f) })
 	p.OneWay, p.Filter = b.oneWay, 1
 	return p
 }
@@ -58,9 +58,9 @@ func (b *bench) law(p prioplus.Params) law.Law {
 	var under prioplus.DelayLaw
 	var err error
 	if b.ledbat {
-		under, err = ledbat.New(param.For[ledbat.Params](law.Flow{Rate: line, MSS: lawtest.MSS}))
+		under, err = ledbat.New(param.For[ledbat.Params](law.Flow{Rate: line, MSS: MSS}))
 	} else {
-		p := param.For[swift.Params](law.Flow{Rate: line, BaseRTT: b.rtt, MSS: lawtest.MSS})
+		p := param.For[swift.Params](law.Flow{Rate: line, BaseRTT: b.rtt, MSS: MSS})
 		p.Increase = b.bdp * 12 / 10000
 		under, err = swift.New(p)
 	}
@@ -74,8 +74,8 @@ func (b *bench) law(p prioplus.Params) law.Law {
 	return l
 }
 
-func (b *bench) start(at units.Time, p prioplus.Params, size units.Bytes) *lawtest.Flow {
-	return b.Start(at, &lawtest.Flow{Law: b.law(p), Path: []*lawtest.Link{b.link}, NIC: line, Back: back, Size: size})
+func (b *bench) start(at units.Time, p prioplus.Params, size units.Bytes) *Flow {
+	return b.Start(at, &Flow{Law: b.law(p), Path: []*Link{b.link}, NIC: line, Back: back, Size: size})
 }
 
 // Figure 10a in small: priorities start one after the other, then end in reverse. At each
@@ -165,7 +165,7 @@ func TestLEDBATGivesWayInCrowds(t *testing.T) {
 }
 
 // crowd runs many equal flows and returns how the queue was after the first milliseconds.
-func crowd(t *testing.T, flows int, change func(*prioplus.Params)) (q lawtest.Queues, b *bench, use float64) {
+func crowd(t *testing.T, flows int, change func(*prioplus.Params)) (q Queues, b *bench, use float64) {
 	b = newBench()
 	for range flows {
 		p := b.channel(200*units.KB, 230*units.KB)
@@ -175,7 +175,7 @@ func crowd(t *testing.T, flows int, change func(*prioplus.Params)) (q lawtest.Qu
 	b.RunUntil(1500 * us)
 	w := b.Watch(b.link, us)
 	r := b.Rates(2500 * us)
-	use = floats.Sum(r) / lawtest.Goodput(line)
+	use = floats.Sum(r) / Goodput(line)
 	t.Logf("%d flows: queue mean %.0f, p1 %.0f, p99 %.0f B, utilisation %.3f", flows, w.Mean(), w.At(0.01), w.At(0.99), use)
 	return *w, b, use
 }
@@ -195,7 +195,7 @@ func TestCardinalityHoldsACrowd(t *testing.T) {
 	}
 	most := 0.0
 	for _, f := range b.Flows {
-		most = max(most, f.Law.(*prioplus.Law).Flows())
+		most = max(most, reflect.ValueOf(f.Law).Elem().FieldByName("flows").Float())
 	}
 	if most < 20 {
 		t.Errorf("the largest estimate is %.0f of 200 flows", most)
@@ -252,7 +252,7 @@ func TestFilterBearsNoise(t *testing.T) {
 			}
 		}
 		b.RunUntil(ms)
-		use = floats.Sum(b.Rates(3*ms)) / lawtest.Goodput(line)
+		use = floats.Sum(b.Rates(3*ms)) / Goodput(line)
 		for _, f := range b.Flows {
 			probes += f.Probes
 		}
@@ -304,7 +304,7 @@ func TestReferenceCrowd(t *testing.T) {
 		b.RunUntil(ms)
 		w := b.Watch(b.link, us)
 		b.RunUntil(12 * ms)
-		q := append(lawtest.Queues(nil), *w...)
+		q := append(Queues(nil), *w...)
 		b.RunUntil(30 * ms)
 		fct := make([]float64, flows)
 		for i, f := range b.Flows {

@@ -1,7 +1,7 @@
-// Package linear checks that histories of concurrent clients are linearizable: each call must have
-// taken effect at one moment between its start and its end, as if all calls had run one after the
-// other. Porcupine does the search.
-package linear
+package cluster
+
+// A History of concurrent clients is linearizable where each call can have taken effect at one moment
+// between its start and its end, as if all calls had run one after the other. Porcupine does the search.
 
 import (
 	"cmp"
@@ -104,8 +104,8 @@ type History struct {
 	count int
 }
 
-// New returns an empty history.
-func New() *History {
+// newHistory returns an empty history.
+func newHistory() *History {
 	return &History{began: time.Now(), ops: map[string][]porcupine.Operation{}}
 }
 

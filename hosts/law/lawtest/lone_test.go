@@ -1,4 +1,4 @@
-package lawtest_test
+package lawtest
 
 import (
 	"math"
@@ -6,46 +6,45 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/none"
 	"github.com/headgate/headgate/units"
 )
 
 // A flow alone: its completion time is known to the picosecond.
 func TestLoneFlow(t *testing.T) {
-	n := lawtest.New()
+	n := New()
 	l := n.Link(100*units.Gbps, units.Microsecond)
 	a, err := none.New(200*units.Gbps, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const packets = 500
-	f := n.Start(units.Microsecond, &lawtest.Flow{
-		Law: a, Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 3 * units.Microsecond, Size: packets * lawtest.MSS,
+	f := n.Start(units.Microsecond, &Flow{
+		Law: a, Path: []*Link{l}, NIC: 100 * units.Gbps, Back: 3 * units.Microsecond, Size: packets * MSS,
 	})
 	n.RunUntil(units.Millisecond)
-	_, rtt := lawtest.Base(f.NIC, f.Back, l)
-	if want := rtt + (packets-1)*l.Rate.TxTime(lawtest.Frame); f.FCT != want {
+	_, rtt := Base(f.NIC, f.Back, l)
+	if want := rtt + (packets-1)*l.Rate.TxTime(Frame); f.FCT != want {
 		t.Errorf("done after %v, want %v", f.FCT, want)
 	}
 }
 
 // Two flows that nothing holds back share a link and fill its queue without bound.
 func TestOverload(t *testing.T) {
-	n := lawtest.New()
+	n := New()
 	l := n.Link(100*units.Gbps, units.Microsecond)
 	for range 2 {
 		a, err := none.New(200*units.Gbps, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.Start(0, &lawtest.Flow{Law: a, Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: units.Microsecond})
+		n.Start(0, &Flow{Law: a, Path: []*Link{l}, NIC: 100 * units.Gbps, Back: units.Microsecond})
 	}
 	r := n.Rates(100 * units.Microsecond)
-	if got := floats.Sum(r) / lawtest.Goodput(l.Rate); math.Abs(got-1) > 0.03 {
+	if got := floats.Sum(r) / Goodput(l.Rate); math.Abs(got-1) > 0.03 {
 		t.Errorf("utilisation %v", got)
 	}
-	if lawtest.Jain(r) < 0.999 {
+	if Jain(r) < 0.999 {
 		t.Errorf("rates %v", r)
 	}
 	if want := float64(100*units.Gbps) * 100e-6 / 8; math.Abs(float64(l.Queue)/want-1) > 0.03 {

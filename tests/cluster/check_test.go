@@ -1,4 +1,4 @@
-package linear
+package cluster
 
 import (
 	"math"
@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 		"released by another":          {[]call{start, {4, 5, Op{Kind: Release, Value: 2}, Result{}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := New()
+			h := newHistory()
 			for i, c := range tc.calls {
 				c.op.Key = "k"
 				h.ops["k"] = append(h.ops["k"], porcupine.Operation{ClientId: i, Input: c.op, Output: c.result, Call: c.from, Return: c.to})
@@ -60,7 +60,7 @@ func TestCheck(t *testing.T) {
 
 // TestSettle: what is known in the end of calls whose outcome was not known when they ended.
 func TestSettle(t *testing.T) {
-	h := New()
+	h := newHistory()
 	h.Add(0, h.Now(), Op{Kind: Start, Key: "k", Value: 1}, Result{})
 	began := h.Now()
 	for v := range int64(3) {
