@@ -2,42 +2,17 @@ package entity
 
 import (
 	"math"
-	"strings"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// byID finds the object with the id that an entity names.
-func byID[T any](kind string, find func(uint32) (T, bool), id uint32) (T, error) {
-	v, ok := find(id)
-	if !ok {
-		return v, invalid("%s_id is %#x, which is no %s of the P4Info", strings.ReplaceAll(kind, " ", "_"), id, kind)
-	}
-	return v, nil
-}
-
-// selected returns the objects that a read selects. id 0 selects all of list.
-func selected[T any](kind string, list []T, find func(uint32) (T, bool), id uint32) ([]T, error) {
-	if id == 0 {
-		return list, nil
-	}
-	v, err := byID(kind, find, id)
-	return []T{v}, err
-}
-
-// onlyModify refuses INSERT and DELETE of entities that always exist.
-func onlyModify(op p4v1.Update_Type, kind string) error {
-	if op != p4v1.Update_MODIFY {
-		return invalid("update type is %v, a %s allows MODIFY", op, kind)
-	}
-	return nil
-}
+// arrays are the counters, the meters or the registers of a program.
+type arrays = *schema.Index[*schema.Array]
 
 // eachCell calls f for the cells of an array that an index selects. An unset index selects all.
 func eachCell(kind string, a *schema.Array, index *p4v1.Index, f func(i int) error) error {
@@ -53,25 +28,19 @@ func eachCell(kind string, a *schema.Array, index *p4v1.Index, f func(i int) err
 	}
 	for i := from; i < to; i++ {
 		if err := f(int(i)); err != nil {
-			return fromEngine(err)
+			return err
 		}
 	}
 	return nil
 }
 
-// cells reads and writes the arrays of one kind: counters, meters or registers.
-type cells struct {
-	kind   string
-	arrays *schema.Index[*schema.Array]
-}
-
-// write calls set for the cells that an update selects. It first calls prepare, which validates
-// the update's value and returns nil if there is nothing to write.
-func (c cells) write(op p4v1.Update_Type, id uint32, index *p4v1.Index, prepare func(*schema.Array) (set func(i int) error, err error)) error {
-	if err := onlyModify(op, c.kind+" entry"); err != nil {
+// writeCells calls set for the cells that an update selects. It first calls prepare, which validates
+// the update's value.
+func writeCells(x arrays, op p4v1.Update_Type, id uint32, index *p4v1.Index, prepare func(*schema.Array) (set func(i int) error, err error)) error {
+	if err := onlyModify(op, x.Kind+" entry"); err != nil {
 		return err
 	}
-	a, err := byID(c.kind, c.arrays.ID, id)
+	a, err := x.Find(id)
 	if err != nil {
 		return err
 	}
@@ -79,33 +48,32 @@ func (c cells) write(op p4v1.Update_Type, id uint32, index *p4v1.Index, prepare 
 	if err != nil {
 		return err
 	}
-	return eachCell(c.kind, a, index, set)
+	return eachCell(x.Kind, a, index, set)
 }
 
-// read calls get for the cells that a read selects.
-func (c cells) read(id uint32, index *p4v1.Index, get func(a *schema.Array, i *p4v1.Index) error) error {
+// readCells emits what get returns for the cells that a read selects.
+func readCells(x arrays, id uint32, index *p4v1.Index, emit func(Found), get func(a *schema.Array, i *p4v1.Index) (message any, err error)) error {
 	if id == 0 && index != nil {
-		return invalid("index is set with %s_id 0, which reads all %ss", c.kind, c.kind)
+		return invalid("index is set with %s_id 0, which reads all %ss", x.Kind, x.Kind)
 	}
-	list, err := selected(c.kind, c.arrays.List, c.arrays.ID, id)
-	if err != nil {
-		return err
-	}
+	list, err := x.Select(id)
 	for _, a := range list {
-		err := eachCell(c.kind, a, index, func(i int) error { return get(a, &p4v1.Index{Index: int64(i)}) })
+		err := eachCell(x.Kind, a, index, func(i int) error {
+			m, err := get(a, &p4v1.Index{Index: int64(i)})
+			if err == nil {
+				emit(found(m))
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
-func (s *State) counters() cells  { return cells{"counter", &s.schema.Counters} }
-func (s *State) meters() cells    { return cells{"meter", &s.schema.Meters} }
-func (s *State) registers() cells { return cells{"register", &s.schema.Registers} }
-
 func (s *State) writeCounter(op p4v1.Update_Type, in *p4v1.CounterEntry) error {
-	return s.counters().write(op, in.GetCounterId(), in.GetIndex(), func(a *schema.Array) (func(int) error, error) {
+	return writeCells(&s.schema.Counters, op, in.GetCounterId(), in.GetIndex(), func(a *schema.Array) (func(int) error, error) {
 		c, err := counterOf(in.Data)
 		return func(i int) error {
 			if in.Data == nil {
@@ -116,18 +84,15 @@ func (s *State) writeCounter(op p4v1.Update_Type, in *p4v1.CounterEntry) error {
 	})
 }
 
-func (s *State) readCounters(req *p4v1.CounterEntry, emit func(*p4v1.Entity)) error {
-	return s.counters().read(req.GetCounterId(), req.GetIndex(), func(a *schema.Array, i *p4v1.Index) error {
+func (s *State) readCounters(req *p4v1.CounterEntry, emit func(Found)) error {
+	return readCells(&s.schema.Counters, req.GetCounterId(), req.GetIndex(), emit, func(a *schema.Array, i *p4v1.Index) (any, error) {
 		c, err := s.inst.ReadCounter(a.Name, int(i.Index))
-		if err == nil {
-			emit(p4msg.Of(&p4v1.CounterEntry{CounterId: a.ID, Index: i, Data: counterData(c)}))
-		}
-		return err
+		return &p4v1.CounterEntry{CounterId: a.ID, Index: i, Data: counterData(c)}, err
 	})
 }
 
 func (s *State) writeMeter(op p4v1.Update_Type, in *p4v1.MeterEntry) error {
-	return s.meters().write(op, in.GetMeterId(), in.GetIndex(), func(a *schema.Array) (func(int) error, error) {
+	return writeCells(&s.schema.Meters, op, in.GetMeterId(), in.GetIndex(), func(a *schema.Array) (func(int) error, error) {
 		if in.CounterData != nil {
 			return nil, errMeterCounters
 		}
@@ -136,21 +101,18 @@ func (s *State) writeMeter(op p4v1.Update_Type, in *p4v1.MeterEntry) error {
 	})
 }
 
-func (s *State) readMeters(req *p4v1.MeterEntry, emit func(*p4v1.Entity)) error {
+func (s *State) readMeters(req *p4v1.MeterEntry, emit func(Found)) error {
 	if req.GetCounterData() != nil {
 		return errMeterCounters
 	}
-	return s.meters().read(req.GetMeterId(), req.GetIndex(), func(a *schema.Array, i *p4v1.Index) error {
+	return readCells(&s.schema.Meters, req.GetMeterId(), req.GetIndex(), emit, func(a *schema.Array, i *p4v1.Index) (any, error) {
 		r, err := s.inst.ReadMeter(a.Name, int(i.Index))
-		if err == nil {
-			emit(p4msg.Of(&p4v1.MeterEntry{MeterId: a.ID, Index: i, Config: meterConfig(r)}))
-		}
-		return err
+		return &p4v1.MeterEntry{MeterId: a.ID, Index: i, Config: meterConfig(r)}, err
 	})
 }
 
 func (s *State) writeRegister(op p4v1.Update_Type, in *p4v1.RegisterEntry) error {
-	return s.registers().write(op, in.GetRegisterId(), in.GetIndex(), func(a *schema.Array) (func(int) error, error) {
+	return writeCells(&s.schema.Registers, op, in.GetRegisterId(), in.GetIndex(), func(a *schema.Array) (func(int) error, error) {
 		if in.Data == nil {
 			return nil, invalid("register %q: data is unset", a.Name)
 		}
@@ -159,13 +121,159 @@ func (s *State) writeRegister(op p4v1.Update_Type, in *p4v1.RegisterEntry) error
 	})
 }
 
-func (s *State) readRegisters(req *p4v1.RegisterEntry, emit func(*p4v1.Entity)) error {
-	return s.registers().read(req.GetRegisterId(), req.GetIndex(), func(a *schema.Array, i *p4v1.Index) error {
+func (s *State) readRegisters(req *p4v1.RegisterEntry, emit func(Found)) error {
+	return readCells(&s.schema.Registers, req.GetRegisterId(), req.GetIndex(), emit, func(a *schema.Array, i *p4v1.Index) (any, error) {
 		v, err := s.inst.ReadRegister(a.Name, int(i.Index))
-		if err == nil {
-			emit(p4msg.Of(&p4v1.RegisterEntry{RegisterId: a.ID, Index: i, Data: a.Type.Encode([][]byte{v})}))
-		}
+		return &p4v1.RegisterEntry{RegisterId: a.ID, Index: i, Data: a.Type.Encode([][]byte{v})}, err
+	})
+}
+
+// directKind is a kind of direct resource.
+type directKind struct {
+	name string
+	of   func(*schema.Table) uint32 // the id of a table's, 0 if it has none
+}
+
+var (
+	directCounter = directKind{"direct counter", func(t *schema.Table) uint32 { return t.CounterID }}
+	directMeter   = directKind{"direct meter", func(t *schema.Table) uint32 { return t.MeterID }}
+)
+
+func (k directKind) check(t *table) error {
+	if k.of(t.spec) == 0 {
+		return invalid("table %q: it has no %s", t.spec.Name, k.name)
+	}
+	return nil
+}
+
+// directEntry finds the entry whose direct resource an update writes. The handle is
+// engine.DefaultEntry for the default entry.
+func (s *State) directEntry(op p4v1.Update_Type, k directKind, in *p4v1.TableEntry) (*table, engine.Handle, error) {
+	if err := onlyModify(op, k.name); err != nil {
+		return nil, 0, err
+	}
+	if in == nil {
+		return nil, 0, invalid("table_entry is unset")
+	}
+	t, err := s.tableByID(in.TableId)
+	if err != nil {
+		return nil, 0, err
+	}
+	h := engine.DefaultEntry
+	if in.IsDefaultAction {
+		err = t.checkDefaultKey(in)
+	} else if e, lost := s.mustLocate(t, &s.key, in); lost != nil {
+		err = lost
+	} else {
+		h = e.handle
+	}
+	if err == nil {
+		err = k.check(t)
+	}
+	return t, h, err
+}
+
+func (s *State) writeDirectCounter(op p4v1.Update_Type, in *p4v1.DirectCounterEntry) error {
+	t, h, err := s.directEntry(op, directCounter, in.GetTableEntry())
+	if err != nil || in.Data == nil {
 		return err
+	}
+	return s.setCounter(t, h, in.Data)
+}
+
+func (s *State) writeDirectMeter(op p4v1.Update_Type, in *p4v1.DirectMeterEntry) error {
+	if in.GetCounterData() != nil {
+		return errMeterCounters
+	}
+	t, h, err := s.directEntry(op, directMeter, in.GetTableEntry())
+	if err != nil {
+		return err
+	}
+	return s.setMeter(t, h, in.Config)
+}
+
+func (s *State) setCounter(t *table, h engine.Handle, d *p4v1.CounterData) error {
+	c, err := counterOf(d)
+	if err != nil {
+		return err
+	}
+	return s.inst.SetEntryCounter(t.spec.Name, h, c)
+}
+
+func (s *State) setMeter(t *table, h engine.Handle, c *p4v1.MeterConfig) error {
+	r, err := rateOf(c)
+	if err != nil {
+		return err
+	}
+	return s.inst.SetEntryMeter(t.spec.Name, h, r)
+}
+
+// readDirect emits what get returns for the entries that a read of direct resources selects.
+// table_id 0 selects all tables with such a resource. get gets the fields that identify an entry. A
+// read of a single entry that does not exist is NOT_FOUND.
+func (s *State) readDirect(k directKind, in *p4v1.TableEntry, emit func(Found), get func(t *table, key *p4v1.TableEntry, h engine.Handle) (message any, err error)) error {
+	var list []*table
+	if in.GetTableId() == 0 {
+		if len(in.GetMatch()) > 0 || in.GetPriority() != 0 {
+			return invalid("table_entry.table_id is 0, which reads all tables: match and priority must be unset")
+		}
+		for _, spec := range s.schema.Tables.List {
+			if k.of(spec) != 0 {
+				list = append(list, s.tables[spec.ID])
+			}
+		}
+	} else {
+		t, err := s.tableByID(in.TableId)
+		if err == nil {
+			err = k.check(t)
+		}
+		if err != nil {
+			return err
+		}
+		list = append(list, t)
+	}
+	key := &p4v1.TableEntry{TableId: in.GetTableId(), Match: in.GetMatch(), Priority: in.GetPriority()}
+	for _, t := range list {
+		n := 0
+		one := func(e *entry) error {
+			n++
+			key, h := t.identify(e)
+			m, err := get(t, key, h)
+			if err == nil {
+				emit(found(m))
+			}
+			return err
+		}
+		if in.GetIsDefaultAction() {
+			if err := one(nil); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.selected(t, key, one); err != nil {
+			return err
+		}
+		if n == 0 && len(in.GetMatch()) > 0 && (!t.spec.NeedsPriority || in.Priority != 0) {
+			return t.noEntry(in)
+		}
+	}
+	return nil
+}
+
+func (s *State) readDirectCounters(req *p4v1.DirectCounterEntry, emit func(Found)) error {
+	return s.readDirect(directCounter, req.GetTableEntry(), emit, func(t *table, key *p4v1.TableEntry, h engine.Handle) (any, error) {
+		c, err := s.inst.EntryCounter(t.spec.Name, h)
+		return &p4v1.DirectCounterEntry{TableEntry: key, Data: counterData(c)}, err
+	})
+}
+
+func (s *State) readDirectMeters(req *p4v1.DirectMeterEntry, emit func(Found)) error {
+	if req.GetCounterData() != nil {
+		return errMeterCounters
+	}
+	return s.readDirect(directMeter, req.GetTableEntry(), emit, func(t *table, key *p4v1.TableEntry, h engine.Handle) (any, error) {
+		r, err := s.inst.EntryMeter(t.spec.Name, h)
+		return &p4v1.DirectMeterEntry{TableEntry: key, Config: meterConfig(r)}, err
 	})
 }
 
@@ -188,10 +296,9 @@ var errMeterCounters = status.Error(codes.Unimplemented, "per-colour meter count
 // rateOf validates a meter's configuration (RFC 2698: the peak rate is at least the committed
 // one). nil is the default, which marks everything green.
 func rateOf(c *p4v1.MeterConfig) (engine.MeterRate, error) {
-	if c == nil {
-		return engine.MeterRate{}, nil
-	}
 	switch {
+	case c == nil:
+		return engine.MeterRate{}, nil
 	case c.Cir < 0 || c.Pir < 0 || c.Cburst < 0 || c.Pburst < 0:
 		return engine.MeterRate{}, invalid("meter configuration is cir %d, cburst %d, pir %d, pburst %d; none may be negative", c.Cir, c.Cburst, c.Pir, c.Pburst)
 	case c.Cir > c.Pir:

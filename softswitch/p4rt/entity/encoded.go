@@ -43,11 +43,15 @@ func (s *State) encode(match []byte, in *p4v1.TableEntry, action *p4v1.TableActi
 		}
 		var err error
 		if b, err = (proto.MarshalOptions{}).MarshalAppend(b, rest); err != nil {
-			return "", status.Errorf(codes.Internal, "the entry cannot be encoded: %v", err)
+			return "", errEncoding(err)
 		}
 	}
 	s.scratch = b
 	return encoded(b), nil
+}
+
+func errEncoding(err error) error {
+	return status.Errorf(codes.Internal, "the entry cannot be encoded: %v", err)
 }
 
 // appendCall appends a call of an action as TableEntry.action.
@@ -80,11 +84,9 @@ func (e encoded) matches(match []byte) bool {
 
 // with returns the entry with the fields of m added. The entry must not have these fields yet.
 func (e encoded) with(m *p4v1.TableEntry) (encoded, error) {
-	b := make([]byte, len(e), len(e)+64)
-	copy(b, e)
-	b, err := proto.MarshalOptions{}.MarshalAppend(b, m)
+	b, err := proto.MarshalOptions{}.MarshalAppend(append(make([]byte, 0, len(e)+64), e...), m)
 	if err != nil {
-		return "", status.Errorf(codes.Internal, "the entry cannot be encoded: %v", err)
+		return "", errEncoding(err)
 	}
 	return encoded(b), nil
 }
@@ -105,6 +107,9 @@ type Found struct {
 	entry   encoded // set if message is nil
 	table   uint32  // the entry's table
 }
+
+// found is an entity with a message of any kind.
+func found(m any) Found { return Found{message: p4msg.Of(m)} }
 
 // Message returns the entity as a message. It must not be changed.
 func (f Found) Message() *p4v1.Entity {
@@ -136,4 +141,53 @@ func (f Found) Append(b []byte) ([]byte, error) {
 		return protowire.AppendString(protowire.AppendTag(b, entryField, protowire.BytesType), string(f.entry)), nil
 	}
 	return proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, f.message)
+}
+
+// This repository uses version 1.4.0-rc.5 of P4Runtime's Go module, because the public client does
+// not build with later ones. Fields that 1.4.0 added since are unknown fields in it. They are read
+// and written here by number.
+const (
+	fieldIsConst     = 13 // TableEntry.is_const, bool
+	fieldReplicaPort = 3  // Replica.port, bytes, in a oneof with egress_port
+)
+
+// isConst reads TableEntry.is_const.
+func isConst(e *p4v1.TableEntry) bool {
+	v, _ := protowire.ConsumeVarint(unknown(e, fieldIsConst, protowire.VarintType))
+	return v != 0
+}
+
+// isConstField is a TableEntry with is_const true, in protobuf's encoding.
+var isConstField = encoded(protowire.AppendVarint(protowire.AppendTag(nil, fieldIsConst, protowire.VarintType), 1))
+
+// setConst sets TableEntry.is_const in a message that is being built.
+func setConst(e *p4v1.TableEntry) {
+	e.ProtoReflect().SetUnknown([]byte(isConstField))
+}
+
+// replicaPort reads Replica.port; ok is false if it is unset.
+func replicaPort(r *p4v1.Replica) (port []byte, ok bool) {
+	port, n := protowire.ConsumeBytes(unknown(r, fieldReplicaPort, protowire.BytesType))
+	return port, n >= 0
+}
+
+// unknown returns the encoded value of an unknown field, or nil if there is none. If the field
+// occurs several times, the last value counts.
+func unknown(m proto.Message, field protowire.Number, wire protowire.Type) (value []byte) {
+	b := m.ProtoReflect().GetUnknown()
+	for len(b) > 0 {
+		num, typ, tag := protowire.ConsumeTag(b)
+		if tag < 0 {
+			break
+		}
+		n := protowire.ConsumeFieldValue(num, typ, b[tag:])
+		if n < 0 {
+			break
+		}
+		if num == field && typ == wire {
+			value = b[tag : tag+n]
+		}
+		b = b[tag+n:]
+	}
+	return value
 }

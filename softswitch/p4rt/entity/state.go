@@ -1,10 +1,12 @@
 // Package entity holds the entities that the control plane has written to one pipeline. It
 // validates each update by P4Runtime's specification, stores it for reads, and applies it to the
-// engine. Each kind of entity has a file. Start reading at State.Apply and State.Read.
+// engine. Start reading at State.Apply, State.Read and kinds.
 package entity
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
@@ -32,7 +34,7 @@ type Options struct {
 	// Lossless is the setting of the queues that received PFC stops; nil if no controller may set
 	// it.
 	Lossless Setting[pfcwd.Lossless]
-	// Now is the switch's clock.
+	// Now is the switch's clock; nil means a clock that stands at 0.
 	Now func() units.Time
 }
 
@@ -48,8 +50,8 @@ type State struct {
 	tables    map[uint32]*table
 	profiles  map[uint32]*profile
 	valueSets map[uint32][]*p4v1.ValueSetMember
-	groups    ordered[uint32, *p4v1.MulticastGroupEntry]
-	sessions  ordered[uint32, *p4v1.CloneSessionEntry]
+	groups    map[uint32]*p4v1.MulticastGroupEntry
+	sessions  map[uint32]*p4v1.CloneSessionEntry
 	learning  map[uint32]*p4v1.DigestEntry
 	down      map[uint32]bool // ports that are down
 
@@ -61,14 +63,16 @@ type State struct {
 
 // New returns the state of a pipeline to which nothing has been written. The instance must be fresh.
 func New(s *schema.Schema, in *engine.Instance, d *digest.Collector, o Options) (*State, error) {
-	if o.Queues == 0 {
-		o.Queues = 1
+	o.Queues = max(1, o.Queues)
+	if o.Now == nil {
+		o.Now = func() units.Time { return 0 }
 	}
 	st := &State{
 		schema: s, inst: in, opts: o, digests: d,
 		tables: map[uint32]*table{}, profiles: map[uint32]*profile{},
 		valueSets: map[uint32][]*p4v1.ValueSetMember{},
-		learning:  map[uint32]*p4v1.DigestEntry{}, down: map[uint32]bool{},
+		groups:    map[uint32]*p4v1.MulticastGroupEntry{}, sessions: map[uint32]*p4v1.CloneSessionEntry{},
+		learning: map[uint32]*p4v1.DigestEntry{}, down: map[uint32]bool{},
 	}
 	for _, p := range s.Profiles.List {
 		st.profiles[p.ID] = newProfile(p)
@@ -86,79 +90,123 @@ func New(s *schema.Schema, in *engine.Instance, d *digest.Collector, o Options) 
 // Schema returns the schema of the pipeline.
 func (s *State) Schema() *schema.Schema { return s.schema }
 
+// kind is a kind of entity.
+type kind struct {
+	is     func(*p4v1.Entity) bool
+	object func(*p4v1.Entity) uint32
+	write  func(*State, p4v1.Update_Type, *p4v1.Entity) error
+	read   func(*State, *p4v1.Entity, func(Found)) error
+}
+
+// kinds has the most frequent kind first.
+var kinds = [...]kind{
+	of[*p4v1.Entity_TableEntry]((*p4v1.Entity).GetTableEntry, (*p4v1.TableEntry).GetTableId, (*State).writeTable, (*State).readTable),
+	of[*p4v1.Entity_ActionProfileMember]((*p4v1.Entity).GetActionProfileMember, (*p4v1.ActionProfileMember).GetActionProfileId, (*State).writeMember, (*State).readMembers),
+	of[*p4v1.Entity_ActionProfileGroup]((*p4v1.Entity).GetActionProfileGroup, (*p4v1.ActionProfileGroup).GetActionProfileId, (*State).writeGroup, (*State).readGroups),
+	of[*p4v1.Entity_CounterEntry]((*p4v1.Entity).GetCounterEntry, (*p4v1.CounterEntry).GetCounterId, (*State).writeCounter, (*State).readCounters),
+	of[*p4v1.Entity_DirectCounterEntry]((*p4v1.Entity).GetDirectCounterEntry, tableOf[*p4v1.DirectCounterEntry], (*State).writeDirectCounter, (*State).readDirectCounters),
+	of[*p4v1.Entity_MeterEntry]((*p4v1.Entity).GetMeterEntry, (*p4v1.MeterEntry).GetMeterId, (*State).writeMeter, (*State).readMeters),
+	of[*p4v1.Entity_DirectMeterEntry]((*p4v1.Entity).GetDirectMeterEntry, tableOf[*p4v1.DirectMeterEntry], (*State).writeDirectMeter, (*State).readDirectMeters),
+	of[*p4v1.Entity_RegisterEntry]((*p4v1.Entity).GetRegisterEntry, (*p4v1.RegisterEntry).GetRegisterId, (*State).writeRegister, (*State).readRegisters),
+	of[*p4v1.Entity_PacketReplicationEngineEntry]((*p4v1.Entity).GetPacketReplicationEngineEntry, func(*p4v1.PacketReplicationEngineEntry) uint32 { return 0 }, (*State).writePRE, (*State).readPRE),
+	of[*p4v1.Entity_ValueSetEntry]((*p4v1.Entity).GetValueSetEntry, (*p4v1.ValueSetEntry).GetValueSetId, (*State).writeValueSet, (*State).readValueSets),
+	of[*p4v1.Entity_DigestEntry]((*p4v1.Entity).GetDigestEntry, (*p4v1.DigestEntry).GetDigestId, (*State).writeDigest, (*State).readDigests),
+	of[*p4v1.Entity_ExternEntry]((*p4v1.Entity).GetExternEntry, (*p4v1.ExternEntry).GetExternId, (*State).writeExtern, (*State).readExterns),
+}
+
+// of describes the entities whose field of the oneof is of type W and has a message of type E.
+func of[W, E any](get func(*p4v1.Entity) E, object func(E) uint32, write func(*State, p4v1.Update_Type, E) error, read func(*State, E, func(Found)) error) kind {
+	return kind{
+		is:     func(e *p4v1.Entity) bool { _, ok := any(e.GetEntity()).(W); return ok },
+		object: func(e *p4v1.Entity) uint32 { return object(get(e)) },
+		write:  func(s *State, op p4v1.Update_Type, e *p4v1.Entity) error { return write(s, op, get(e)) },
+		read:   func(s *State, e *p4v1.Entity, emit func(Found)) error { return read(s, get(e), emit) },
+	}
+}
+
+func tableOf[E interface{ GetTableEntry() *p4v1.TableEntry }](e E) uint32 {
+	return e.GetTableEntry().GetTableId()
+}
+
+// kindOf returns the kind of an entity, or nil if the entity is unset.
+func kindOf(e *p4v1.Entity) *kind {
+	for i := range kinds {
+		if kinds[i].is(e) {
+			return &kinds[i]
+		}
+	}
+	return nil
+}
+
+// ObjectOf returns the id of the P4Info object that an entity belongs to; 0 for entities
+// of the packet replication engine and for reads of all objects.
+func ObjectOf(e *p4v1.Entity) uint32 {
+	if k := kindOf(e); k != nil {
+		return k.object(e)
+	}
+	return 0
+}
+
 // Apply applies one update. The error is a gRPC status. After an error the state is unchanged.
 func (s *State) Apply(u *p4v1.Update) error {
-	switch u.GetType() {
-	case p4v1.Update_INSERT, p4v1.Update_MODIFY, p4v1.Update_DELETE:
-	default:
+	e, k := u.GetEntity(), kindOf(u.GetEntity())
+	switch {
+	case u.GetType() < p4v1.Update_INSERT || u.GetType() > p4v1.Update_DELETE:
 		return invalid("update type is %v, allowed are INSERT, MODIFY and DELETE", u.GetType())
+	case k == nil:
+		return invalid("entity is unset")
+	case s.schema.Absent(k.object(e)):
+		return status.Errorf(codes.FailedPrecondition, "%s is in the P4Info, but not in the program: the compiler left it out", s.schema.Describe(k.object(e)))
 	}
-	if id := ObjectOf(u.GetEntity()); s.schema.Absent(id) {
-		return status.Errorf(codes.FailedPrecondition, "%s is in the P4Info, but not in the program: the compiler left it out", s.schema.Describe(id))
-	}
-	switch e := u.GetEntity().GetEntity().(type) {
-	case *p4v1.Entity_TableEntry:
-		return s.writeTable(u.Type, e.TableEntry)
-	case *p4v1.Entity_ActionProfileMember:
-		return s.writeMember(u.Type, e.ActionProfileMember)
-	case *p4v1.Entity_ActionProfileGroup:
-		return s.writeGroup(u.Type, e.ActionProfileGroup)
-	case *p4v1.Entity_MeterEntry:
-		return s.writeMeter(u.Type, e.MeterEntry)
-	case *p4v1.Entity_DirectMeterEntry:
-		return s.writeDirectMeter(u.Type, e.DirectMeterEntry)
-	case *p4v1.Entity_CounterEntry:
-		return s.writeCounter(u.Type, e.CounterEntry)
-	case *p4v1.Entity_DirectCounterEntry:
-		return s.writeDirectCounter(u.Type, e.DirectCounterEntry)
-	case *p4v1.Entity_PacketReplicationEngineEntry:
-		return s.writePRE(u.Type, e.PacketReplicationEngineEntry)
-	case *p4v1.Entity_ValueSetEntry:
-		return s.writeValueSet(u.Type, e.ValueSetEntry)
-	case *p4v1.Entity_RegisterEntry:
-		return s.writeRegister(u.Type, e.RegisterEntry)
-	case *p4v1.Entity_DigestEntry:
-		return s.writeDigest(u.Type, e.DigestEntry)
-	case *p4v1.Entity_ExternEntry:
-		return s.writeExtern(u.Type, e.ExternEntry)
-	}
-	return invalid("entity is unset")
+	return statusOf(k.write(s, u.Type, e))
 }
 
 // Read calls emit for every entity that req selects. It finds nothing for an object that is absent
 // from the program. The error is a gRPC status.
 func (s *State) Read(req *p4v1.Entity, emit func(Found)) error {
-	if s.schema.Absent(ObjectOf(req)) {
+	k := kindOf(req)
+	switch {
+	case k == nil:
+		return invalid("entity is unset")
+	case s.schema.Absent(k.object(req)):
 		return nil
 	}
-	message := func(e *p4v1.Entity) { emit(Found{message: e}) }
-	switch e := req.GetEntity().(type) {
-	case *p4v1.Entity_TableEntry:
-		return s.readTable(e.TableEntry, emit)
-	case *p4v1.Entity_ActionProfileMember:
-		return s.readMembers(e.ActionProfileMember, message)
-	case *p4v1.Entity_ActionProfileGroup:
-		return s.readGroups(e.ActionProfileGroup, message)
-	case *p4v1.Entity_MeterEntry:
-		return s.readMeters(e.MeterEntry, message)
-	case *p4v1.Entity_DirectMeterEntry:
-		return s.readDirectMeters(e.DirectMeterEntry, message)
-	case *p4v1.Entity_CounterEntry:
-		return s.readCounters(e.CounterEntry, message)
-	case *p4v1.Entity_DirectCounterEntry:
-		return s.readDirectCounters(e.DirectCounterEntry, message)
-	case *p4v1.Entity_PacketReplicationEngineEntry:
-		return s.readPRE(e.PacketReplicationEngineEntry, message)
-	case *p4v1.Entity_ValueSetEntry:
-		return s.readValueSets(e.ValueSetEntry, message)
-	case *p4v1.Entity_RegisterEntry:
-		return s.readRegisters(e.RegisterEntry, message)
-	case *p4v1.Entity_DigestEntry:
-		return s.readDigests(e.DigestEntry, message)
-	case *p4v1.Entity_ExternEntry:
-		return s.readExterns(e.ExternEntry, message)
+	return statusOf(k.read(s, req, emit))
+}
+
+// each calls f for the value of key k, or for all values in the order of their keys if k is 0. It
+// returns false if there is no such key.
+func each[V any](m map[uint32]V, k uint32, f func(V)) bool {
+	if k == 0 {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			f(m[k])
+		}
+		return true
 	}
-	return invalid("entity is unset")
+	v, ok := m[k]
+	if ok {
+		f(v)
+	}
+	return ok
+}
+
+// present checks that an entity exists, or does not exist, as the type of update requires.
+func present(op p4v1.Update_Type, ok bool, kind string, id uint32) error {
+	if op == p4v1.Update_INSERT && ok {
+		return exists("%s %d exists", kind, id)
+	}
+	if op != p4v1.Update_INSERT && !ok {
+		return notFound("there is no %s %d", kind, id)
+	}
+	return nil
+}
+
+// onlyModify refuses INSERT and DELETE of entities that always exist.
+func onlyModify(op p4v1.Update_Type, kind string) error {
+	if op != p4v1.Update_MODIFY {
+		return invalid("update type is %v, a %s allows MODIFY", op, kind)
+	}
+	return nil
 }
 
 func invalid(format string, args ...any) error {
@@ -181,12 +229,16 @@ func exhausted(format string, args ...any) error {
 	return status.Errorf(codes.ResourceExhausted, format, args...)
 }
 
-// fromEngine converts an error of the engine to a gRPC status.
-func fromEngine(err error) error {
+// statusOf converts an error of the engine to a gRPC status. Other errors are statuses already.
+func statusOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
+		return err
+	}
 	code := codes.Internal
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, engine.ErrNotFound):
 		code = codes.NotFound
 	case errors.Is(err, engine.ErrExists):

@@ -28,10 +28,9 @@ type entry struct {
 	message  encoded // "" in a free slot
 	handle   engine.Handle
 	shot     *oneShot // nil unless the action is a one-shot action set
+	uses     *int     // entries of the profile's member or group that the entry points to; nil for none and for a one-shot
 	priority int32
-	refers   uint32 // the profile's member or group that the entry points to; 0 for none and for a one-shot
-	group    bool   // refers is a group
-	fixed    bool   // the program declares the entry
+	fixed    bool // the program declares the entry
 }
 
 // idle holds what the idle notifications of an entry need.
@@ -71,11 +70,6 @@ func (t *table) add(in entry) *entry {
 	return e
 }
 
-func (t *table) remove(e *entry) {
-	delete(t.idle, e.handle)
-	*e = entry{}
-}
-
 // all yields the entries in the same order every time; the table must not change meanwhile.
 func (t *table) all(yield func(*entry) bool) {
 	for e := range t.entries.All {
@@ -96,11 +90,11 @@ func (t *table) watch(e *entry, ns int64) {
 
 // tableByID finds a table for a write or a specific read.
 func (s *State) tableByID(id uint32) (*table, error) {
-	t := s.tables[id]
-	if t == nil {
-		return nil, invalid("table_id is %#x, which is no table of the P4Info", id)
+	if t := s.tables[id]; t != nil {
+		return t, nil
 	}
-	return t, nil
+	_, err := s.schema.Tables.Find(id)
+	return nil, err
 }
 
 // locate validates the key fields of an entry, fills k and returns the table's entry with this
@@ -119,7 +113,7 @@ func (s *State) locate(t *table, k *schema.Key, in *p4v1.TableEntry) (*entry, er
 	}
 	h, ok, err := s.inst.Find(t.spec.Name, k.Engine, int(in.Priority))
 	if !ok {
-		return nil, fromEngine(err)
+		return nil, err
 	}
 	return t.entries.At(h.Slot()), nil
 }
@@ -129,7 +123,13 @@ func (t *table) keyed(k *schema.Key, in *p4v1.TableEntry) error {
 	if err := t.spec.Key(k, in.Match); err != nil {
 		return err
 	}
-	return t.checkPriority(in.Priority)
+	switch p := in.Priority; {
+	case t.spec.NeedsPriority && p <= 0:
+		return invalid("table %q: priority is %d, it must be positive as the key has ternary, range or optional fields", t.spec.Name, p)
+	case !t.spec.NeedsPriority && p != 0:
+		return invalid("table %q: priority is %d, it must be 0 as the key has no ternary, range or optional field", t.spec.Name, p)
+	}
+	return nil
 }
 
 // mustLocate does what locate does, but fails if there is no such entry.
@@ -143,50 +143,6 @@ func (s *State) mustLocate(t *table, k *schema.Key, in *p4v1.TableEntry) (*entry
 
 func (t *table) noEntry(in *p4v1.TableEntry) error {
 	return notFound("table %q: there is no entry with this match and priority %d", t.spec.Name, in.Priority)
-}
-
-func (t *table) checkPriority(p int32) error {
-	switch {
-	case t.spec.NeedsPriority && p <= 0:
-		return invalid("table %q: priority is %d, it must be positive as the key has ternary, range or optional fields", t.spec.Name, p)
-	case !t.spec.NeedsPriority && p != 0:
-		return invalid("table %q: priority is %d, it must be 0 as the key has no ternary, range or optional field", t.spec.Name, p)
-	}
-	return nil
-}
-
-// checkOptions validates the fields of a written entry that are neither key nor action.
-func (t *table) checkOptions(in *p4v1.TableEntry) error {
-	name := t.spec.Name
-	switch {
-	case isConst(in):
-		return invalid("table %q: is_const is true, which a write must not set", name)
-	case in.TimeSinceLastHit != nil:
-		return invalid("table %q: time_since_last_hit is set, which a write must not do", name)
-	case in.IdleTimeoutNs < 0:
-		return invalid("table %q: idle_timeout_ns is %d, it must not be negative", name, in.IdleTimeoutNs)
-	case in.IdleTimeoutNs != 0 && !t.spec.IdleTimeout:
-		return invalid("table %q: idle_timeout_ns is %d, the table does not support idle timeouts", name, in.IdleTimeoutNs)
-	case in.CounterData != nil && t.spec.CounterID == 0:
-		return invalid("table %q: counter_data is set, the table has no direct counter", name)
-	case in.MeterConfig != nil && t.spec.MeterID == 0:
-		return invalid("table %q: meter_config is set, the table has no direct meter", name)
-	case in.MeterCounterData != nil && t.spec.MeterID == 0:
-		return invalid("table %q: meter_counter_data is set, the table has no direct meter", name)
-	case in.MeterCounterData != nil:
-		return errMeterCounters
-	}
-	if in.CounterData != nil {
-		if _, err := counterOf(in.CounterData); err != nil {
-			return err
-		}
-	}
-	if in.MeterConfig != nil {
-		if _, err := rateOf(in.MeterConfig); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ttl converts idle_timeout_ns. Entries with timeouts beyond 106 days never expire, because the
@@ -234,13 +190,10 @@ func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 // Handle returns the engine's handle of the entry with e's key, or false when there is no such
 // entry.
 func (s *State) Handle(in *p4v1.TableEntry) (engine.Handle, bool) {
-	t, err := s.tableByID(in.GetTableId())
-	if err != nil {
-		return 0, false
+	if t := s.tables[in.GetTableId()]; t != nil {
+		if e, err := s.mustLocate(t, new(schema.Key), in); err == nil {
+			return e.handle, true
+		}
 	}
-	e, err := s.mustLocate(t, new(schema.Key), in)
-	if err != nil {
-		return 0, false
-	}
-	return e.handle, true
+	return 0, false
 }

@@ -42,14 +42,14 @@ func (s *State) readOneTable(t *table, req *p4v1.TableEntry, emit func(Found)) e
 	if req.GetIsDefaultAction() {
 		e, err := s.defaultEntry(t, req)
 		if err == nil {
-			emit(Found{message: p4msg.Of(e)})
+			emit(found(e))
 		}
 		return err
 	}
 	return s.selected(t, req, func(e *entry) error {
-		out, err := s.withResources(t, e, req)
+		m, err := s.withResources(t, e, req)
 		if err == nil {
-			emit(out)
+			emit(Found{entry: m, table: t.spec.ID})
 		}
 		return err
 	})
@@ -104,41 +104,44 @@ func (e *entry) passes(req *p4v1.TableEntry, action uint32) bool {
 		(len(text) == 0 || bytes.Equal(m.Metadata, text))
 }
 
-// withResources adds the values that the request asks for: counter, meter, and time since the last
-// hit.
-func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (Found, error) {
-	counter := req.GetCounterData() != nil && t.spec.CounterID != 0
-	meter := req.GetMeterConfig() != nil && t.spec.MeterID != 0
-	hit := req.GetTimeSinceLastHit() != nil && t.spec.IdleTimeout
-	found := Found{entry: e.message, table: t.spec.ID}
-	if !counter && !meter && !hit {
-		return found, nil
-	}
-	out := &p4v1.TableEntry{}
-	if counter {
-		c, err := s.inst.EntryCounter(t.spec.Name, e.handle)
+// addResources sets the counter and the meter of an entry in out, if req asks for them.
+func (s *State) addResources(t *table, h engine.Handle, req, out *p4v1.TableEntry) error {
+	if req.GetCounterData() != nil && t.spec.CounterID != 0 {
+		c, err := s.inst.EntryCounter(t.spec.Name, h)
 		if err != nil {
-			return found, fromEngine(err)
+			return err
 		}
 		out.CounterData = counterData(c)
 	}
-	if meter {
-		r, err := s.inst.EntryMeter(t.spec.Name, e.handle)
+	if req.GetMeterConfig() != nil && t.spec.MeterID != 0 {
+		r, err := s.inst.EntryMeter(t.spec.Name, h)
 		if err != nil {
-			return found, fromEngine(err)
+			return err
 		}
 		out.MeterConfig = meterConfig(r)
 	}
+	return nil
+}
+
+// withResources returns an entry with the values that the request asks for: counter, meter, and time
+// since the last hit.
+func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (encoded, error) {
+	hit := req.GetTimeSinceLastHit() != nil && t.spec.IdleTimeout
+	if !hit && req.GetCounterData() == nil && req.GetMeterConfig() == nil {
+		return e.message, nil
+	}
+	out := &p4v1.TableEntry{}
+	if err := s.addResources(t, e.handle, req, out); err != nil {
+		return "", err
+	}
 	if hit {
-		since, err := s.inst.SinceHit(t.spec.Name, e.handle, s.now())
+		since, err := s.inst.SinceHit(t.spec.Name, e.handle, s.opts.Now())
 		if err != nil {
-			return found, fromEngine(err)
+			return "", err
 		}
 		out.TimeSinceLastHit = &p4v1.TableEntry_IdleTimeout{ElapsedNs: int64(since / units.Nanosecond)}
 	}
-	var err error
-	found.entry, err = found.entry.with(out)
-	return found, err
+	return e.message.with(out)
 }
 
 // defaultEntry returns a table's default entry: the written one, or else the program's.
@@ -155,27 +158,15 @@ func (s *State) defaultEntry(t *table, req *p4v1.TableEntry) (*p4v1.TableEntry, 
 	if t.spec.ConstDefault != 0 {
 		setConst(out)
 	}
-	if req.CounterData != nil && t.spec.CounterID != 0 {
-		c, err := s.inst.EntryCounter(t.spec.Name, engine.DefaultEntry)
-		if err != nil {
-			return nil, fromEngine(err)
-		}
-		out.CounterData = counterData(c)
-	}
-	if req.MeterConfig != nil && t.spec.MeterID != 0 {
-		r, err := s.inst.EntryMeter(t.spec.Name, engine.DefaultEntry)
-		if err != nil {
-			return nil, fromEngine(err)
-		}
-		out.MeterConfig = meterConfig(r)
-	}
-	return out, nil
+	return out, s.addResources(t, engine.DefaultEntry, req, out)
 }
 
-// now is the switch's clock.
-func (s *State) now() units.Time {
-	if s.opts.Now == nil {
-		return 0
+// identify returns the fields that identify an entry, and its handle. A nil entry is the default
+// entry.
+func (t *table) identify(e *entry) (*p4v1.TableEntry, engine.Handle) {
+	if e == nil {
+		return &p4v1.TableEntry{TableId: t.spec.ID, IsDefaultAction: true}, engine.DefaultEntry
 	}
-	return s.opts.Now()
+	m := e.message.decode()
+	return &p4v1.TableEntry{TableId: m.TableId, Match: m.Match, Priority: m.Priority}, e.handle
 }

@@ -33,6 +33,34 @@ func (s *State) writeTable(op p4v1.Update_Type, in *p4v1.TableEntry) error {
 	return s.modifyEntry(t, in)
 }
 
+// checkOptions validates the fields of a written entry that are neither key nor action.
+func (t *table) checkOptions(in *p4v1.TableEntry) error {
+	name := t.spec.Name
+	switch {
+	case isConst(in):
+		return invalid("table %q: is_const is true, which a write must not set", name)
+	case in.TimeSinceLastHit != nil:
+		return invalid("table %q: time_since_last_hit is set, which a write must not do", name)
+	case in.IdleTimeoutNs < 0:
+		return invalid("table %q: idle_timeout_ns is %d, it must not be negative", name, in.IdleTimeoutNs)
+	case in.IdleTimeoutNs != 0 && !t.spec.IdleTimeout:
+		return invalid("table %q: idle_timeout_ns is %d, the table does not support idle timeouts", name, in.IdleTimeoutNs)
+	case in.CounterData != nil && t.spec.CounterID == 0:
+		return invalid("table %q: counter_data is set, the table has no direct counter", name)
+	case in.MeterConfig != nil && t.spec.MeterID == 0:
+		return invalid("table %q: meter_config is set, the table has no direct meter", name)
+	case in.MeterCounterData != nil && t.spec.MeterID == 0:
+		return invalid("table %q: meter_counter_data is set, the table has no direct meter", name)
+	case in.MeterCounterData != nil:
+		return errMeterCounters
+	}
+	if _, err := counterOf(in.CounterData); err != nil {
+		return err
+	}
+	_, err := rateOf(in.MeterConfig)
+	return err
+}
+
 func (s *State) insertEntry(t *table, in *p4v1.TableEntry) error {
 	if len(t.spec.Fields) == 0 {
 		return invalid("table %q: it has no key, allowed is MODIFY of its default entry", t.spec.Name)
@@ -44,95 +72,90 @@ func (s *State) insertEntry(t *table, in *p4v1.TableEntry) error {
 	if err := t.keyed(k, in); err != nil {
 		return err
 	}
-	action, target, shot, err := s.target(t, in.Action)
+	c, err := s.choose(t, in.Action)
 	if err != nil {
 		return err
 	}
-	message, err := s.encode(k.Encoded, in, action)
+	message, err := s.encode(k.Encoded, in, c.action)
 	if err != nil {
 		return err
 	}
-	if shot != nil {
+	twice := func() error {
+		return exists("table %q: an entry with this match and priority %d exists", t.spec.Name, in.Priority)
+	}
+	if c.shot != nil {
 		if _, old, _ := s.inst.Find(t.spec.Name, k.Engine, int(in.Priority)); old {
-			return t.twice(in)
+			return twice()
 		}
-		if err := s.makeShot(t.profile, shot, 0); err != nil {
+		if err := s.makeShot(t.profile, c.shot, nil); err != nil {
 			return err
 		}
-		target = shot.target()
 	}
-	h, err := s.inst.AddEntry(t.spec.Name, k.Engine, int(in.Priority), target, ttl(in.IdleTimeoutNs))
+	h, err := s.inst.AddEntry(t.spec.Name, k.Engine, int(in.Priority), c.target, ttl(in.IdleTimeoutNs))
 	if err != nil {
-		s.dropShot(t.profile, shot)
+		s.dropShot(t.profile, c.shot)
 		if errors.Is(err, engine.ErrExists) {
-			return t.twice(in)
+			return twice()
 		}
-		return fromEngine(err)
+		return err
 	}
-	e := t.add(entry{message: message, handle: h, priority: in.Priority})
-	e.refer(target, shot)
-	t.use(e, +1)
+	e := t.add(entry{message: message, handle: h, priority: in.Priority, shot: c.shot, uses: c.uses})
+	e.use(+1)
 	t.watch(e, in.IdleTimeoutNs)
-	return s.writeResources(t, e.handle, in, false)
+	return s.writeResources(t, h, in, false)
 }
 
-func (t *table) twice(in *p4v1.TableEntry) error {
-	return exists("table %q: an entry with this match and priority %d exists", t.spec.Name, in.Priority)
+// use adds delta to the use count of the member or group that an entry points to.
+func (e *entry) use(delta int) {
+	if e.uses != nil {
+		*e.uses += delta
+	}
 }
 
 func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 	e, err := s.mustLocate(t, &s.key, in)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if e.fixed {
-		if in.Action != nil {
-			return denied("table %q: the action of a const entry cannot be modified", t.spec.Name)
-		}
-		if in.IdleTimeoutNs != 0 {
-			return denied("table %q: idle_timeout_ns is %d, const entries have none", t.spec.Name, in.IdleTimeoutNs)
-		}
+	case e.fixed && in.Action != nil:
+		return denied("table %q: the action of a const entry cannot be modified", t.spec.Name)
+	case e.fixed && in.IdleTimeoutNs != 0:
+		return denied("table %q: idle_timeout_ns is %d, const entries have none", t.spec.Name, in.IdleTimeoutNs)
+	case e.fixed:
 		return s.writeResources(t, e.handle, in, true)
 	}
 	given := in.Action
 	if given == nil {
 		given = e.message.decode().Action
 	}
-	action, target, shot := given, engine.Target{}, e.shot
-	if in.Action != nil || shot == nil {
-		if action, target, shot, err = s.target(t, given); err != nil {
-			return err
-		}
+	c := choice{action: given, shot: e.shot}
+	if in.Action == nil && e.shot != nil {
+		c.target.Group = &e.shot.group
+	} else if c, err = s.choose(t, given); err != nil {
+		return err
 	}
-	message, err := s.encode(s.key.Encoded, in, action)
+	message, err := s.encode(s.key.Encoded, in, c.action)
 	if err != nil {
 		return err
 	}
-	if shot != nil {
-		if shot != e.shot {
-			freed := int64(0)
-			if e.shot != nil {
-				freed = e.shot.weight()
-			}
-			if err := s.makeShot(t.profile, shot, freed); err != nil {
-				return err
-			}
+	old := e.shot
+	if c.shot == old {
+		old = nil // nothing replaces it
+	} else if c.shot != nil {
+		if err := s.makeShot(t.profile, c.shot, old); err != nil {
+			return err
 		}
-		target = shot.target()
 	}
-	if err := s.inst.ModifyEntry(t.spec.Name, e.handle, target, ttl(in.IdleTimeoutNs)); err != nil {
-		if shot != e.shot {
-			s.dropShot(t.profile, shot)
+	if err := s.inst.ModifyEntry(t.spec.Name, e.handle, c.target, ttl(in.IdleTimeoutNs)); err != nil {
+		if c.shot != e.shot {
+			s.dropShot(t.profile, c.shot)
 		}
-		return fromEngine(err)
+		return err
 	}
-	t.use(e, -1)
-	if shot != e.shot {
-		s.dropShot(t.profile, e.shot)
-	}
-	e.message = message
-	e.refer(target, shot)
-	t.use(e, +1)
+	s.dropShot(t.profile, old)
+	e.use(-1)
+	e.message, e.shot, e.uses = message, c.shot, c.uses
+	e.use(+1)
 	t.watch(e, in.IdleTimeoutNs)
 	return s.writeResources(t, e.handle, in, true)
 }
@@ -143,12 +166,12 @@ func (s *State) deleteEntry(t *table, in *p4v1.TableEntry) error {
 		return err
 	}
 	if err := s.inst.DeleteEntry(t.spec.Name, e.handle); err != nil {
-		return fromEngine(err)
+		return err
 	}
-	t.use(e, -1)
-	shot := e.shot
-	t.remove(e)
-	s.dropShot(t.profile, shot)
+	e.use(-1)
+	s.dropShot(t.profile, e.shot)
+	delete(t.idle, e.handle)
+	*e = entry{}
 	return nil
 }
 
@@ -172,29 +195,27 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 	if t.profile != nil {
 		return invalid("table %q: a table with an action profile has a constant default entry", name)
 	}
-	if in.Action == nil {
-		if err := s.inst.SetDefault(name, nil); err != nil {
-			return fromEngine(err)
+	var deflt *p4v1.TableEntry
+	var target *engine.Target
+	if in.Action != nil {
+		a, ok := in.Action.Type.(*p4v1.TableAction_Action)
+		if !ok {
+			return invalid("table %q: action is %T, wanted is an action", name, in.Action.Type)
 		}
-		t.deflt = nil
-		return s.writeResources(t, engine.DefaultEntry, in, true)
+		target = &engine.Target{Call: &engine.ActionCall{}}
+		action, err := t.spec.Action(target.Call, a.Action, true)
+		if err != nil {
+			return err
+		}
+		deflt = &p4v1.TableEntry{
+			TableId: in.TableId, IsDefaultAction: true, Action: p4msg.Call(action),
+			ControllerMetadata: in.ControllerMetadata, Metadata: in.Metadata,
+		}
 	}
-	a, ok := in.Action.Type.(*p4v1.TableAction_Action)
-	if !ok {
-		return invalid("table %q: action is %T, wanted is an action", name, in.Action.Type)
-	}
-	var call engine.ActionCall
-	action, err := t.spec.Action(&call, a.Action, true)
-	if err != nil {
+	if err := s.inst.SetDefault(name, target); err != nil {
 		return err
 	}
-	if err := s.inst.SetDefault(name, &engine.Target{Call: &call}); err != nil {
-		return fromEngine(err)
-	}
-	t.deflt = &p4v1.TableEntry{
-		TableId: in.TableId, IsDefaultAction: true, Action: p4msg.Call(action),
-		ControllerMetadata: in.ControllerMetadata, Metadata: in.Metadata,
-	}
+	t.deflt = deflt
 	return s.writeResources(t, engine.DefaultEntry, in, true)
 }
 
@@ -213,75 +234,78 @@ func (t *table) checkDefaultKey(in *p4v1.TableEntry) error {
 // modification without meter_config resets the meter.
 func (s *State) writeResources(t *table, h engine.Handle, in *p4v1.TableEntry, modified bool) error {
 	if in.CounterData != nil {
-		c, err := counterOf(in.CounterData)
-		if err != nil {
+		if err := s.setCounter(t, h, in.CounterData); err != nil {
 			return err
-		}
-		if err := s.inst.SetEntryCounter(t.spec.Name, h, c); err != nil {
-			return fromEngine(err)
 		}
 	}
 	if t.spec.MeterID == 0 || in.MeterConfig == nil && !modified {
 		return nil
 	}
-	r, err := rateOf(in.MeterConfig)
-	if err != nil {
-		return err
-	}
-	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, h, r))
+	return s.setMeter(t, h, in.MeterConfig)
 }
 
-// target validates the action of an entry. The target of a one-shot is set by makeShot later.
-func (s *State) target(t *table, in *p4v1.TableAction) (*p4v1.TableAction, engine.Target, *oneShot, error) {
-	none := engine.Target{}
+// choice is the validated action of an entry.
+type choice struct {
+	action *p4v1.TableAction // canonical
+	target engine.Target     // of a one-shot, valid once makeShot has run
+	shot   *oneShot          // nil for others
+	uses   *int              // use count of the member or group; nil for others
+}
+
+// choose validates the action of an entry.
+func (s *State) choose(t *table, in *p4v1.TableAction) (c choice, err error) {
+	p := t.profile
+	c.action = in
 	switch a := in.Type.(type) {
 	case *p4v1.TableAction_Action:
-		if t.profile != nil {
+		if p != nil {
 			break
 		}
 		action, err := t.spec.Action(&s.call, a.Action, false)
-		if err != nil {
-			return nil, none, nil, err
+		if err == nil && action != a.Action {
+			c.action = p4msg.Call(action)
 		}
-		out := in
-		if action != a.Action {
-			out = p4msg.Call(action)
-		}
-		return out, engine.Target{Call: &s.call}, nil, nil
+		c.target.Call = &s.call
+		return c, err
 	case *p4v1.TableAction_ActionProfileMemberId:
-		if t.profile == nil {
+		if p == nil {
 			break
 		}
-		if _, ok := t.profile.members.get(a.ActionProfileMemberId); !ok {
-			return nil, none, nil, t.profile.missing("member", a.ActionProfileMemberId)
+		m := p.members[a.ActionProfileMemberId]
+		if m == nil {
+			return c, p.missing("member", a.ActionProfileMemberId)
 		}
 		id := engine.MemberID(a.ActionProfileMemberId)
-		return in, engine.Target{Member: &id}, nil, nil
+		c.target.Member, c.uses = &id, &m.entries
+		return c, nil
 	case *p4v1.TableAction_ActionProfileGroupId:
-		if t.profile == nil || !t.profile.spec.Selector {
+		if p == nil || !p.spec.Selector {
 			break
 		}
-		if _, ok := t.profile.groups.get(a.ActionProfileGroupId); !ok {
-			return nil, none, nil, t.profile.missing("group", a.ActionProfileGroupId)
+		g := p.groups[a.ActionProfileGroupId]
+		if g == nil {
+			return c, p.missing("group", a.ActionProfileGroupId)
 		}
 		id := engine.GroupID(a.ActionProfileGroupId)
-		return in, engine.Target{Group: &id}, nil, nil
+		c.target.Group, c.uses = &id, &g.entries
+		return c, nil
 	case *p4v1.TableAction_ActionProfileActionSet:
-		if t.profile == nil || !t.profile.spec.Selector {
+		if p == nil || !p.spec.Selector {
 			break
 		}
-		shot, set, err := s.parseShot(t, a.ActionProfileActionSet)
-		if err != nil {
-			return nil, none, nil, err
+		if c.shot, err = s.parseShot(t, a.ActionProfileActionSet); err != nil {
+			return c, err
 		}
-		return &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileActionSet{ActionProfileActionSet: set}}, none, shot, nil
+		c.action = &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileActionSet{ActionProfileActionSet: c.shot.set}}
+		c.target.Group = &c.shot.group
+		return c, nil
 	}
 	want := "an action"
-	if t.profile != nil {
+	if p != nil {
 		want = "a member"
-		if t.profile.spec.Selector {
+		if p.spec.Selector {
 			want = "a member, a group or an action set"
 		}
 	}
-	return nil, none, nil, invalid("table %q: action is %T, wanted is %s", t.spec.Name, in.Type, want)
+	return c, invalid("table %q: action is %T, wanted is %s", t.spec.Name, in.Type, want)
 }

@@ -64,6 +64,11 @@ func (s *Schema) resolve(where string, spec *p4configv1.P4DataTypeSpec, depth in
 	bad := func(name string) error {
 		return fmt.Errorf("%s: type %q is not in type_info", where, name)
 	}
+	add := func(to *Type, where string, spec *p4configv1.P4DataTypeSpec) error {
+		m, err := s.resolve(where, spec, depth+1, left)
+		to.members = append(to.members, m)
+		return err
+	}
 	switch t := spec.GetTypeSpec().(type) {
 	case *p4configv1.P4DataTypeSpec_Bitstring:
 		switch b := t.Bitstring.GetTypeSpec().(type) {
@@ -97,21 +102,17 @@ func (s *Schema) resolve(where string, spec *p4configv1.P4DataTypeSpec, depth in
 		}
 		out := &Type{form: structure}
 		for _, m := range st.Members {
-			u, err := s.resolve(where+"."+m.Name, m.TypeSpec, depth+1, left)
-			if err != nil {
+			if err := add(out, where+"."+m.Name, m.TypeSpec); err != nil {
 				return nil, err
 			}
-			out.members = append(out.members, u)
 		}
 		return out, nil
 	case *p4configv1.P4DataTypeSpec_Tuple:
 		out := &Type{form: tuple}
 		for i, m := range t.Tuple.GetMembers() {
-			u, err := s.resolve(fmt.Sprintf("%s[%d]", where, i), m, depth+1, left)
-			if err != nil {
+			if err := add(out, fmt.Sprintf("%s[%d]", where, i), m); err != nil {
 				return nil, err
 			}
-			out.members = append(out.members, u)
 		}
 		return out, nil
 	}
@@ -119,10 +120,7 @@ func (s *Schema) resolve(where string, spec *p4configv1.P4DataTypeSpec, depth in
 }
 
 func number(where string, f form, bits int32) (*Type, error) {
-	if bits < 1 || bits > maxBits {
-		return nil, fmt.Errorf("%s: bitwidth is %d, allowed are 1 to %d", where, bits, maxBits)
-	}
-	return &Type{form: f, Bits: int(bits)}, nil
+	return &Type{form: f, Bits: int(bits)}, checkBits(where, bits)
 }
 
 // Encode builds the P4Data of a value. leaves holds the value's numbers in order, as the data
@@ -136,20 +134,22 @@ func (t *Type) Encode(leaves [][]byte) *p4v1.P4Data {
 }
 
 func (t *Type) encode(leaves [][]byte) (*p4v1.P4Data, [][]byte) {
+	d := &p4v1.P4Data{}
 	if t.leaf() {
 		if len(leaves) == 0 {
 			return nil, [][]byte{nil} // a rest that is not empty marks the failure
 		}
-		b, rest := leaves[0], leaves[1:]
-		switch t.form {
+		switch b := leaves[0]; t.form {
 		case signed:
-			return &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: canon.SignExtend(b, t.Bits)}}, rest
+			d.Data = &p4v1.P4Data_Bitstring{Bitstring: canon.SignExtend(b, t.Bits)}
 		case boolean:
-			return &p4v1.P4Data{Data: &p4v1.P4Data_Bool{Bool: !canon.IsZero(b)}}, rest
+			d.Data = &p4v1.P4Data_Bool{Bool: !canon.IsZero(b)}
 		case enum:
-			return &p4v1.P4Data{Data: &p4v1.P4Data_EnumValue{EnumValue: copied(b)}}, rest
+			d.Data = &p4v1.P4Data_EnumValue{EnumValue: copied(b)}
+		default:
+			d.Data = &p4v1.P4Data_Bitstring{Bitstring: copied(b)}
 		}
-		return &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: copied(b)}}, rest
+		return d, leaves[1:]
 	}
 	members := &p4v1.P4StructLike{}
 	for _, m := range t.members {
@@ -159,10 +159,10 @@ func (t *Type) encode(leaves [][]byte) (*p4v1.P4Data, [][]byte) {
 		}
 		members.Members = append(members.Members, d)
 	}
-	if t.form == tuple {
-		return &p4v1.P4Data{Data: &p4v1.P4Data_Tuple{Tuple: members}}, leaves
+	if d.Data = (&p4v1.P4Data_Struct{Struct: members}); t.form == tuple {
+		d.Data = &p4v1.P4Data_Tuple{Tuple: members}
 	}
-	return &p4v1.P4Data{Data: &p4v1.P4Data_Struct{Struct: members}}, leaves
+	return d, leaves
 }
 
 func copied(b []byte) []byte {
@@ -176,40 +176,27 @@ func copied(b []byte) []byte {
 // unsigned. The error is INVALID_ARGUMENT for another type and OUT_OF_RANGE for a value that does
 // not fit.
 func (t *Type) Decode(d *p4v1.P4Data) ([]byte, error) {
-	mismatch := func(want string) error {
-		return status.Errorf(codes.InvalidArgument, "data is %T, wanted is %s", d.GetData(), want)
-	}
 	var b []byte
-	switch t.form {
-	case boolean:
-		v, ok := d.GetData().(*p4v1.P4Data_Bool)
-		if !ok {
-			return nil, mismatch("bool")
+	is := ""
+	switch v := d.GetData().(type) {
+	case *p4v1.P4Data_Bool:
+		if is, b = "bool", []byte{0}; v.Bool {
+			b = []byte{1}
 		}
-		if v.Bool {
-			return []byte{1}, nil
-		}
-		return []byte{0}, nil
-	case enum:
-		v, ok := d.GetData().(*p4v1.P4Data_EnumValue)
-		if !ok {
-			return nil, mismatch("enum_value")
-		}
-		b = v.EnumValue
-	default:
-		v, ok := d.GetData().(*p4v1.P4Data_Bitstring)
-		if !ok {
-			return nil, mismatch("bitstring")
-		}
-		b = v.Bitstring
+	case *p4v1.P4Data_EnumValue:
+		is, b = "enum_value", v.EnumValue
+	case *p4v1.P4Data_Bitstring:
+		is, b = "bitstring", v.Bitstring
 	}
-	if t.form == signed {
-		if !canon.FitsSigned(b, t.Bits) {
-			return nil, status.Errorf(codes.OutOfRange, "data is 0x%x, which does not fit int<%d>", b, t.Bits)
-		}
+	want := [...]string{unsigned: "bitstring", signed: "bitstring", boolean: "bool", enum: "enum_value"}[t.form]
+	switch {
+	case is != want:
+		return nil, status.Errorf(codes.InvalidArgument, "data is %T, wanted is %s", d.GetData(), want)
+	case t.form == signed && canon.FitsSigned(b, t.Bits):
 		return canon.Truncate(b, t.Bits), nil
-	}
-	if !canon.Fits(b, t.Bits) {
+	case t.form == signed:
+		return nil, status.Errorf(codes.OutOfRange, "data is 0x%x, which does not fit int<%d>", b, t.Bits)
+	case !canon.Fits(b, t.Bits):
 		return nil, status.Errorf(codes.OutOfRange, "data is 0x%x, which does not fit bit<%d>", b, t.Bits)
 	}
 	return canon.Of(b), nil

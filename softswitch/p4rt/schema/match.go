@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -75,65 +76,45 @@ func (k *Key) parse(kind, name string, fields []*Field, match []*p4v1.FieldMatch
 
 // check validates one match and returns its canonical values.
 func (f *Field) check(m *p4v1.FieldMatch) (value, mask []byte, prefix int, err error) {
-	switch f.Kind {
-	case engine.Exact:
-		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Exact_); ok {
-			value, err = f.number("value", x.Exact.GetValue())
-			return value, nil, 0, err
-		}
-	case engine.Optional:
-		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Optional_); ok {
-			value, err = f.number("value", x.Optional.GetValue())
-			return value, nil, 0, err
-		}
-	case engine.LPM:
-		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Lpm); ok {
-			prefix = int(x.Lpm.GetPrefixLen())
-			if value, err = f.number("value", x.Lpm.GetValue()); err != nil {
-				return nil, nil, 0, err
-			}
-			if prefix < 1 || prefix > f.Bits {
-				return nil, nil, 0, fmt.Errorf("prefix_len is %d, allowed are 1 to %d; leave the field out to match everything", prefix, f.Bits)
-			}
-			if !canon.LowBitsZero(value, f.Bits-prefix) {
-				return nil, nil, 0, fmt.Errorf("value 0x%x has bits set beyond its prefix of %d", value, prefix)
-			}
-			return value, nil, prefix, nil
-		}
-	case engine.Ternary:
-		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Ternary_); ok {
-			if value, err = f.number("value", x.Ternary.GetValue()); err != nil {
-				return nil, nil, 0, err
-			}
-			if mask, err = f.number("mask", x.Ternary.GetMask()); err != nil {
-				return nil, nil, 0, err
-			}
-			if canon.IsZero(mask) {
-				return nil, nil, 0, fmt.Errorf("mask is 0; leave the field out to match everything")
-			}
-			if !canon.Within(value, mask) {
-				return nil, nil, 0, fmt.Errorf("value 0x%x has bits set outside of mask 0x%x", value, mask)
-			}
-			return value, mask, 0, nil
-		}
-	case engine.Range:
-		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Range_); ok {
-			if value, err = f.number("low", x.Range.GetLow()); err != nil {
-				return nil, nil, 0, err
-			}
-			if mask, err = f.number("high", x.Range.GetHigh()); err != nil {
-				return nil, nil, 0, err
-			}
-			if canon.Compare(value, mask) > 0 {
-				return nil, nil, 0, fmt.Errorf("low 0x%x is above high 0x%x", value, mask)
-			}
-			if canon.IsZero(value) && canon.IsMax(mask, f.Bits) {
-				return nil, nil, 0, fmt.Errorf("range is all of %d bits; leave the field out to match everything", f.Bits)
-			}
-			return value, mask, 0, nil
-		}
+	kind, masked := engine.MatchKind(0), false
+	first, second := "value", "mask"
+	switch x := m.FieldMatchType.(type) {
+	case *p4v1.FieldMatch_Exact_:
+		kind, value = engine.Exact, x.Exact.GetValue()
+	case *p4v1.FieldMatch_Optional_:
+		kind, value = engine.Optional, x.Optional.GetValue()
+	case *p4v1.FieldMatch_Lpm:
+		kind, value, prefix = engine.LPM, x.Lpm.GetValue(), int(x.Lpm.GetPrefixLen())
+	case *p4v1.FieldMatch_Ternary_:
+		kind, value, mask, masked = engine.Ternary, x.Ternary.GetValue(), x.Ternary.GetMask(), true
+	case *p4v1.FieldMatch_Range_:
+		kind, value, mask, masked = engine.Range, x.Range.GetLow(), x.Range.GetHigh(), true
+		first, second = "low", "high"
+	default:
+		kind = ^kind
 	}
-	return nil, nil, 0, fmt.Errorf("match type is %T, wanted is %s", m.FieldMatchType, kindName(f.Kind))
+	if kind != f.Kind {
+		return nil, nil, 0, fmt.Errorf("match type is %T, wanted is %s", m.FieldMatchType, kindName(f.Kind))
+	}
+	if value, err = f.number(first, value); err == nil && masked {
+		mask, err = f.number(second, mask)
+	}
+	switch {
+	case err != nil:
+	case kind == engine.LPM && (prefix < 1 || prefix > f.Bits):
+		err = fmt.Errorf("prefix_len is %d, allowed are 1 to %d; leave the field out to match everything", prefix, f.Bits)
+	case kind == engine.LPM && !canon.LowBitsZero(value, f.Bits-prefix):
+		err = fmt.Errorf("value 0x%x has bits set beyond its prefix of %d", value, prefix)
+	case kind == engine.Ternary && canon.IsZero(mask):
+		err = fmt.Errorf("mask is 0; leave the field out to match everything")
+	case kind == engine.Ternary && !canon.Within(value, mask):
+		err = fmt.Errorf("value 0x%x has bits set outside of mask 0x%x", value, mask)
+	case kind == engine.Range && canon.Compare(value, mask) > 0:
+		err = fmt.Errorf("low 0x%x is above high 0x%x", value, mask)
+	case kind == engine.Range && canon.IsZero(value) && canon.IsMax(mask, f.Bits):
+		err = fmt.Errorf("range is all of %d bits; leave the field out to match everything", f.Bits)
+	}
+	return value, mask, prefix, err
 }
 
 // Field numbers of TableEntry and, by kind of match, of FieldMatch.
@@ -180,4 +161,57 @@ func (f *Field) engine(value, mask []byte, prefix int) engine.Match {
 		return engine.Match{Value: value, Mask: ones}
 	}
 	return engine.Match{Value: value, Mask: mask, Prefix: prefix, Range: f.inValueSet && f.Kind == engine.Range}
+}
+
+// Action validates an action of the table: an entry's action or, with asDefault, the table's
+// default. It returns the action in canonical form and fills call, whose memory it reuses. Errors
+// are INVALID_ARGUMENT, or PERMISSION_DENIED if the action's scope forbids the use.
+func (t *Table) Action(call *engine.ActionCall, in *p4v1.Action, asDefault bool) (*p4v1.Action, error) {
+	r := t.Actions[in.GetActionId()]
+	if r == nil {
+		return nil, status.Errorf(codes.InvalidArgument, "table %q: action_id is 0x%x, which is none of its actions", t.Name, in.GetActionId())
+	}
+	if asDefault && r.Scope == p4configv1.ActionRef_TABLE_ONLY {
+		return nil, status.Errorf(codes.PermissionDenied, "table %q: action %q is @tableonly and cannot be its default", t.Name, r.Name)
+	}
+	if !asDefault && r.Scope == p4configv1.ActionRef_DEFAULT_ONLY {
+		return nil, status.Errorf(codes.PermissionDenied, "table %q: action %q is @defaultonly and cannot be an entry's", t.Name, r.Name)
+	}
+	return r.call(call, in)
+}
+
+// call validates an action's parameters.
+func (a *Action) call(call *engine.ActionCall, in *p4v1.Action) (*p4v1.Action, error) {
+	bad := func(format string, args ...any) (*p4v1.Action, error) {
+		return nil, status.Errorf(codes.InvalidArgument, "action %q: "+format, append([]any{a.Name}, args...)...)
+	}
+	call.Name = a.Name
+	call.Args = slices.Grow(call.Args[:0], len(a.Params))[:len(a.Params)]
+	clear(call.Args)
+	out := in // copied only if a parameter is not in canonical form, which is rare
+	for i, p := range in.Params {
+		at := slices.IndexFunc(a.Params, func(q *Param) bool { return q.ID == p.GetParamId() })
+		if at < 0 {
+			return bad("params[%d].param_id is %d, which is none of its parameters", i, p.GetParamId())
+		}
+		if call.Args[at] != nil {
+			return bad("parameter %q is given twice", a.Params[at].Name)
+		}
+		v, err := a.Params[at].number(a.Params[at].what, p.Value)
+		if err != nil {
+			return bad("%v", err)
+		}
+		if call.Args[at] = v; len(v) != len(p.Value) {
+			if out == in {
+				out = &p4v1.Action{ActionId: a.ID, Params: slices.Clone(in.Params)}
+			}
+			out.Params[i] = &p4v1.Action_Param{ParamId: p.ParamId, Value: v}
+		}
+	}
+	for i, v := range call.Args {
+		if v == nil {
+			return bad("parameter %q is missing", a.Params[i].Name)
+		}
+	}
+	return out, nil
 }

@@ -6,9 +6,12 @@ package schema
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/softswitch/engine"
@@ -65,11 +68,10 @@ type Object struct {
 
 func (o Object) object() Object { return o }
 
-func objectOf(p *p4configv1.Preamble) Object { return Object{p.GetId(), p.GetName()} }
-
 // Index finds the objects of one kind.
 type Index[T interface{ object() Object }] struct {
-	List   []T // in the P4Info's order, without absent objects
+	Kind   string // such as table or action profile
+	List   []T    // in the P4Info's order, without absent objects
 	byID   map[uint32]T
 	byName map[string]T
 }
@@ -77,16 +79,29 @@ type Index[T interface{ object() Object }] struct {
 // ID returns the object with an id.
 func (x *Index[T]) ID(id uint32) (T, bool) { v, ok := x.byID[id]; return v, ok }
 
+// Find returns the object with the id that an entity names. The error is INVALID_ARGUMENT.
+func (x *Index[T]) Find(id uint32) (T, error) {
+	v, ok := x.byID[id]
+	if !ok {
+		return v, status.Errorf(codes.InvalidArgument, "%s_id is %#x, which is no %s of the P4Info", strings.ReplaceAll(x.Kind, " ", "_"), id, x.Kind)
+	}
+	return v, nil
+}
+
+// Select returns the objects that a read with an id selects; 0 selects all.
+func (x *Index[T]) Select(id uint32) ([]T, error) {
+	if id == 0 {
+		return x.List, nil
+	}
+	v, err := x.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	return []T{v}, nil
+}
+
 // Name returns the object with a name.
 func (x *Index[T]) Name(name string) (T, bool) { v, ok := x.byName[name]; return v, ok }
-
-func (x *Index[T]) add(v T) {
-	if x.byID == nil {
-		x.byID, x.byName = map[uint32]T{}, map[string]T{}
-	}
-	x.List = append(x.List, v)
-	x.byID[v.object().ID], x.byName[v.object().Name] = v, v
-}
 
 // Width is the width of a number.
 type Width struct {
@@ -128,6 +143,8 @@ type Field struct {
 	inValueSet bool
 }
 
+func (f *Field) id() uint32 { return f.ID }
+
 // Table is a match-action table.
 type Table struct {
 	Object
@@ -167,6 +184,8 @@ type Param struct {
 	Width
 	what string // the parameter, for errors
 }
+
+func (p *Param) id() uint32 { return p.ID }
 
 // Profile is an action profile or action selector.
 type Profile struct {
@@ -210,6 +229,8 @@ type HeaderField struct {
 	Bits    int
 	Padding bool // annotated @padding: controllers may leave it out
 }
+
+func (f HeaderField) id() uint32 { return f.ID }
 
 type direct struct {
 	table uint32
