@@ -15,7 +15,7 @@ import (
 // SwitchState is where a switch's session stands.
 type SwitchState uint8
 
-// The states of a switch; see SwitchStatus in headgate.proto.
+// The states of a switch, with the numbers of the API's.
 const (
 	Disconnected SwitchState = iota + 1
 	Backup
@@ -26,13 +26,8 @@ const (
 
 // String returns the state's name.
 func (s SwitchState) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return stateNames[0]
+	return [...]string{"unknown", "disconnected", "backup", "reconciling", "ready", "degraded"}[s]
 }
-
-var stateNames = [...]string{"unknown", "disconnected", "backup", "reconciling", "ready", "degraded"}
 
 // Switch is a switch's session, its port states and what its target can do.
 type Switch struct {
@@ -92,7 +87,7 @@ type Port struct {
 // tell, probes between switches do, and an operator who takes a link out of service.
 type PortState uint8
 
-// The states of a port.
+// The states of a port, with the numbers of the API's.
 const (
 	PortUnknown PortState = iota // its switch says nothing, and nobody sends or receives probes
 	PortUp
@@ -102,7 +97,7 @@ const (
 // ChangeKind is what a planned change does.
 type ChangeKind uint8
 
-// The kinds of change.
+// The kinds of change, with the numbers of the API's.
 const (
 	Insert ChangeKind = iota + 1
 	Modify
@@ -225,7 +220,7 @@ type HostAlarm struct {
 // Severity grades an event.
 type Severity uint8
 
-// The severities.
+// The severities, with the numbers of the API's.
 const (
 	Info Severity = iota + 1
 	Warning

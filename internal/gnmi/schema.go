@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	gpb "github.com/openconfig/gnmi/proto/gnmi"
+	"github.com/openconfig/gnmi/value"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -215,15 +216,11 @@ func typed(is any, e gpb.Encoding) *gpb.TypedValue {
 	if e != gpb.Encoding_PROTO {
 		return jsonTyped(jsonOf(is, e), e)
 	}
-	switch v := is.(type) {
-	case bool:
-		return &gpb.TypedValue{Value: &gpb.TypedValue_BoolVal{BoolVal: v}}
-	case uint32:
-		return &gpb.TypedValue{Value: &gpb.TypedValue_UintVal{UintVal: uint64(v)}}
-	case uint64:
-		return &gpb.TypedValue{Value: &gpb.TypedValue_UintVal{UintVal: v}}
+	v, err := value.FromScalar(is)
+	if err != nil { // a type of texts
+		return &gpb.TypedValue{Value: &gpb.TypedValue_StringVal{StringVal: fmt.Sprint(is)}}
 	}
-	return &gpb.TypedValue{Value: &gpb.TypedValue_StringVal{StringVal: fmt.Sprint(is)}}
+	return v
 }
 
 func jsonTyped(v any, e gpb.Encoding) *gpb.TypedValue {
@@ -259,7 +256,7 @@ func keyValue(kind, text string) any {
 // tree is what values have in common below a path, as an object of JSON.
 type tree struct {
 	object map[string]any
-	lists  map[string]*tree // the entries, by list and key
+	below  map[string]*tree // by name, and key of a list
 }
 
 func newTree() *tree { return &tree{map[string]any{}, map[string]*tree{}} }
@@ -279,32 +276,26 @@ func (t *tree) add(v Value, depth int, e gpb.Encoding) {
 			word = el.module + ":" + word
 		}
 		module = el.module
-		switch {
-		case i == len(v.Leaf.elems)-1:
+		if i == len(v.Leaf.elems)-1 {
 			t.object[word] = jsonOf(v.Is, e)
-		case el.key != "":
-			t = t.entry(word, el.key, v.Of[keys-1], keyValue(v.Leaf.keys[keys-1], v.Of[keys-1]))
-		default:
-			next := t.lists[word]
-			if next == nil {
-				next = newTree()
-				t.lists[word], t.object[word] = next, next.object
-			}
-			t = next
+			return
 		}
+		id := word
+		if el.key != "" {
+			id += "\x00" + v.Of[keys-1]
+		}
+		next := t.below[id]
+		if next == nil {
+			next = newTree()
+			t.below[id] = next
+			if el.key == "" {
+				t.object[word] = next.object
+			} else {
+				next.object[el.key] = keyValue(v.Leaf.keys[keys-1], v.Of[keys-1])
+				entries, _ := t.object[word].([]any)
+				t.object[word] = append(entries, next.object)
+			}
+		}
+		t = next
 	}
-}
-
-// entry returns the entry of a list, which it makes where there is none.
-func (t *tree) entry(list, key, text string, value any) *tree {
-	id := list + "\x00" + text
-	next := t.lists[id]
-	if next == nil {
-		next = newTree()
-		next.object[key] = value
-		t.lists[id] = next
-		entries, _ := t.object[list].([]any)
-		t.object[list] = append(entries, next.object)
-	}
-	return next
 }

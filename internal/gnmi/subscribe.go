@@ -310,42 +310,35 @@ func (f *follower) notify(s *subscription, state *snapshot, now time.Time, gone 
 		n = &gpb.Notification{}
 		return f.send(&gpb.SubscribeResponse{Response: &gpb.SubscribeResponse_Update{Update: full}})
 	}
-	for _, target := range state.states {
-		for _, v := range target.Values {
-			if _, ok := s.selects(v); !ok {
-				continue
-			}
-			if before, known := s.last.value(target.Target, v); every || !known || before != v.Is {
-				n.Update = append(n.Update, v.update(f.list.GetEncoding()))
+	each := func(states []State, add func(target string, v Value)) error {
+		for _, target := range states {
+			for _, v := range target.Values {
+				if _, ok := s.selects(v); ok {
+					add(target.Target, v)
+				}
 				if err := flush(target.Target, maxUpdates); err != nil {
 					return err
 				}
 			}
+			if err := flush(target.Target, 1); err != nil {
+				return err
+			}
 		}
-		if err := flush(target.Target, 1); err != nil {
-			return err
-		}
-	}
-	if !gone || s.last == nil {
 		return nil
 	}
-	for _, target := range s.last.states {
-		for _, v := range target.Values {
-			if _, ok := s.selects(v); !ok {
-				continue
-			}
-			if _, there := state.value(target.Target, v); !there {
-				n.Delete = append(n.Delete, v.path(len(v.Leaf.elems)))
-				if err := flush(target.Target, maxUpdates); err != nil {
-					return err
-				}
-			}
+	err := each(state.states, func(target string, v Value) {
+		if before, known := s.last.value(target, v); every || !known || before != v.Is {
+			n.Update = append(n.Update, v.update(f.list.GetEncoding()))
 		}
-		if err := flush(target.Target, 1); err != nil {
-			return err
-		}
+	})
+	if err != nil || !gone || s.last == nil {
+		return err
 	}
-	return nil
+	return each(s.last.states, func(target string, v Value) {
+		if _, there := state.value(target, v); !there {
+			n.Delete = append(n.Delete, v.path(len(v.Leaf.elems)))
+		}
+	})
 }
 
 // checkRate returns an error for a stream that asks for more values a second than maxRate allows.

@@ -34,63 +34,52 @@ const (
 
 // Entity returns the settings as P4Runtime carries them; equal settings are equal messages.
 func (s Settings) Entity() *p4v1.Entity {
-	text := func(t units.Time) *structpb.Value { return structpb.NewStringValue(t.Duration().String()) }
-	return pack(SettingsID, map[string]*structpb.Value{
-		"detection_time": text(s.Detection), "restoration_time": text(s.Restoration), "action": structpb.NewStringValue(string(s.Action)),
-		"share": structpb.NewNumberValue(s.Share),
+	return pack(SettingsID, map[string]any{
+		"detection_time": s.Detection.Duration().String(), "restoration_time": s.Restoration.Duration().String(),
+		"action": string(s.Action), "share": s.Share,
 	})
 }
 
 // ReadSettings returns the settings of an instance with defaults filled in. The error says
 // which field has which value, and what is allowed.
-func ReadSettings(e *p4v1.ExternEntry) (Settings, error) {
-	var s Settings
+func ReadSettings(e *p4v1.ExternEntry) (s Settings, err error) {
 	fields, err := unpack(e)
 	if err != nil {
 		return s, err
 	}
-	for name, v := range fields {
-		if name == "share" {
-			if _, ok := v.GetKind().(*structpb.Value_NumberValue); !ok {
-				return s, fmt.Errorf("share of the PFC watchdog is %v, want a number", v)
-			}
-			s.Share = v.GetNumberValue()
-			continue
-		}
-		text, ok := v.GetKind().(*structpb.Value_StringValue)
-		if !ok {
+	times := map[string]*units.Time{"detection_time": &s.Detection, "restoration_time": &s.Restoration}
+	for name, v := range fields.AsMap() {
+		text, isText := v.(string)
+		number, isNumber := v.(float64)
+		switch {
+		case name == "share" && isNumber:
+			s.Share = number
+		case name == "share":
+			return s, fmt.Errorf("share of the PFC watchdog is %v, want a number", v)
+		case !isText:
 			return s, fmt.Errorf("%s of the PFC watchdog is %v, want a string", name, v)
-		}
-		at := &s.Detection
-		switch name {
-		case "action":
-			s.Action = Action(text.StringValue)
-			continue
-		case "restoration_time":
-			at = &s.Restoration
-		case "detection_time":
-		default:
+		case name == "action":
+			s.Action = Action(text)
+		case times[name] == nil:
 			return s, fmt.Errorf("field %q of the PFC watchdog is unknown, want detection_time, restoration_time, share and action", name)
+		default:
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				return s, fmt.Errorf("%s of the PFC watchdog is %q, want a time such as 200ms", name, text)
+			}
+			*times[name] = units.FromDuration(d)
 		}
-		d, err := time.ParseDuration(text.StringValue)
-		if err != nil {
-			return s, fmt.Errorf("%s of the PFC watchdog is %q, want a time such as 200ms", name, text.StringValue)
-		}
-		*at = units.FromDuration(d)
 	}
 	return s.WithDefaults()
 }
 
 // StormsEntity returns storms as P4Runtime carries them.
 func StormsEntity(storms []Storm) *p4v1.Entity {
-	list := &structpb.ListValue{}
+	list := []any{}
 	for _, s := range storms {
-		list.Values = append(list.Values, structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
-			"port": structpb.NewNumberValue(float64(s.Port)), "class": structpb.NewNumberValue(float64(s.Class)), "on": structpb.NewBoolValue(s.On),
-			"count": structpb.NewNumberValue(float64(s.Count)), "dropped": structpb.NewNumberValue(float64(s.Dropped)),
-		}}))
+		list = append(list, map[string]any{"port": s.Port, "class": float64(s.Class), "on": s.On, "count": s.Count, "dropped": s.Dropped})
 	}
-	return pack(StormsID, map[string]*structpb.Value{"storms": structpb.NewListValue(list)})
+	return pack(StormsID, map[string]any{"storms": list})
 }
 
 // ReadStorms returns the storms of an instance.
@@ -100,7 +89,7 @@ func ReadStorms(e *p4v1.ExternEntry) ([]Storm, error) {
 		return nil, err
 	}
 	var storms []Storm
-	for _, v := range fields["storms"].GetListValue().GetValues() {
+	for _, v := range fields.GetFields()["storms"].GetListValue().GetValues() {
 		f := v.GetStructValue().GetFields()
 		storms = append(storms, Storm{
 			Port: uint32(f["port"].GetNumberValue()), Class: uint8(f["class"].GetNumberValue()), On: f["on"].GetBoolValue(),
@@ -110,17 +99,21 @@ func ReadStorms(e *p4v1.ExternEntry) ([]Storm, error) {
 	return storms, nil
 }
 
-func pack(id uint32, fields map[string]*structpb.Value) *p4v1.Entity {
+func pack(id uint32, fields map[string]any) *p4v1.Entity {
+	s, err := structpb.NewStruct(fields)
+	if err != nil {
+		panic(err) // texts, numbers, truth values and lists of them
+	}
 	contents := &anypb.Any{}
 	// Sorted keys, so that equal contents are equal bytes. A Struct of plain values has no error.
-	_ = anypb.MarshalFrom(contents, &structpb.Struct{Fields: fields}, proto.MarshalOptions{Deterministic: true})
+	_ = anypb.MarshalFrom(contents, s, proto.MarshalOptions{Deterministic: true})
 	return p4msg.Of(&p4v1.ExternEntry{ExternTypeId: ExternType, ExternId: id, Entry: contents})
 }
 
-func unpack(e *p4v1.ExternEntry) (map[string]*structpb.Value, error) {
-	var s structpb.Struct
-	if err := e.GetEntry().UnmarshalTo(&s); err != nil {
+func unpack(e *p4v1.ExternEntry) (*structpb.Struct, error) {
+	s := &structpb.Struct{}
+	if err := e.GetEntry().UnmarshalTo(s); err != nil {
 		return nil, fmt.Errorf("entry is %q, want a google.protobuf.Struct", e.GetEntry().GetTypeUrl())
 	}
-	return s.Fields, nil
+	return s, nil
 }

@@ -39,7 +39,7 @@ func TestLosslessErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := ReadLossless(pack(LosslessID, s.GetFields()).GetExternEntry(), 8); err == nil || !strings.Contains(err.Error(), want) || got != (Lossless{}) {
+		if got, err := ReadLossless(pack(LosslessID, s.AsMap()).GetExternEntry(), 8); err == nil || !strings.Contains(err.Error(), want) || got != (Lossless{}) {
 			t.Errorf("%v: %v, error %v, want %s", fields, got, err, want)
 		}
 	}

@@ -101,16 +101,15 @@ const classField = "class_"
 
 // Entity returns the classes as P4Runtime carries them; equal classes are equal messages.
 func (l Lossless) Entity() *p4v1.Entity {
-	fields := map[string]*structpb.Value{}
-	for class, left := range l {
-		if left == 0 {
-			continue
+	fields := map[string]any{}
+	for class, queues := range l {
+		var list []any
+		for left := queues; left != 0; left &= left - 1 {
+			list = append(list, bits.TrailingZeros32(left))
 		}
-		list := &structpb.ListValue{}
-		for ; left != 0; left &= left - 1 {
-			list.Values = append(list.Values, structpb.NewNumberValue(float64(bits.TrailingZeros32(left))))
+		if queues != 0 {
+			fields[classField+strconv.Itoa(class)] = list
 		}
-		fields[classField+strconv.Itoa(class)] = structpb.NewListValue(list)
 	}
 	return pack(LosslessID, fields)
 }
@@ -122,7 +121,7 @@ func ReadLossless(e *p4v1.ExternEntry, queues int) (l Lossless, err error) {
 	if err != nil {
 		return l, err
 	}
-	for name, v := range fields {
+	for name, v := range fields.GetFields() {
 		number, found := strings.CutPrefix(name, classField)
 		class, err := strconv.Atoi(number)
 		if !found || err != nil || class < 0 || class >= len(l) || number != strconv.Itoa(class) {

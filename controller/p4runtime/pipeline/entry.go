@@ -48,93 +48,46 @@ func (p *Pipeline) Default(table string) *Entry {
 
 // Exact sets the value of an exact key field.
 func (e *Entry) Exact(name string, v []byte) *Entry {
-	return e.match(name, p4configv1.MatchField_EXACT, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
-		v, err := value(what, v, f.GetBitwidth())
-		return p4msg.Exact(f.GetId(), v), err
-	})
+	return e.match(name, p4configv1.MatchField_EXACT, v, nil, 0)
 }
 
 // LPM sets the value of a longest-prefix key field; bits beyond the prefix are cleared.
 func (e *Entry) LPM(name string, v []byte, prefix int) *Entry {
-	return e.match(name, p4configv1.MatchField_LPM, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
-		width := f.GetBitwidth()
-		if prefix < 0 || prefix > int(width) {
-			return nil, fmt.Errorf("%s: the prefix length is %d, want 0 to %d", what, prefix, width)
-		}
-		v, err := value(what, v, width)
-		if err != nil || prefix == 0 {
-			return nil, err
-		}
-		v = padded(v, width)
-		for i, n := len(v)-1, int(width)-prefix; n > 0; i, n = i-1, n-8 {
-			v[i] &= 0xff << min(n, 8)
-		}
-		return p4msg.LPM(f.GetId(), v, int32(prefix)), nil
-	})
+	return e.match(name, p4configv1.MatchField_LPM, v, nil, prefix)
 }
 
 // Ternary sets value and mask of a ternary key field; bits outside the mask are cleared.
 func (e *Entry) Ternary(name string, v, mask []byte) *Entry {
-	return e.match(name, p4configv1.MatchField_TERNARY, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
-		width := f.GetBitwidth()
-		v, err := value(what, v, width)
-		if err != nil {
-			return nil, err
-		}
-		mask, err := value(what+" mask", mask, width)
-		if err != nil || canon.IsZero(mask) {
-			return nil, err
-		}
-		return p4msg.Ternary(f.GetId(), and(padded(v, width), padded(mask, width)), mask), nil
-	})
+	return e.match(name, p4configv1.MatchField_TERNARY, v, mask, 0)
 }
 
 // Range sets the inclusive bounds of a range key field.
 func (e *Entry) Range(name string, low, high []byte) *Entry {
-	return e.match(name, p4configv1.MatchField_RANGE, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
-		width := f.GetBitwidth()
-		low, err := value(what+" low", low, width)
-		if err != nil {
-			return nil, err
-		}
-		high, err := value(what+" high", high, width)
-		if err != nil {
-			return nil, err
-		}
-		if canon.Compare(low, high) > 0 {
-			return nil, fmt.Errorf("%s: the range is 0x%x to 0x%x, want low ≤ high", what, low, high)
-		}
-		if canon.IsZero(low) && canon.IsMax(high, int(width)) {
-			return nil, nil
-		}
-		return p4msg.Range(f.GetId(), low, high), nil
-	})
+	return e.match(name, p4configv1.MatchField_RANGE, low, high, 0)
 }
 
 // Optional sets the value of an optional key field.
 func (e *Entry) Optional(name string, v []byte) *Entry {
-	return e.match(name, p4configv1.MatchField_OPTIONAL, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
-		v, err := value(what, v, f.GetBitwidth())
-		return p4msg.Optional(f.GetId(), v), err
-	})
+	return e.match(name, p4configv1.MatchField_OPTIONAL, v, nil, 0)
 }
 
-func (e *Entry) match(name string, kind p4configv1.MatchField_MatchType, build func(string, *p4configv1.MatchField) (*p4v1.FieldMatch, error)) *Entry {
+// match sets a key field, which must match by kind.
+func (e *Entry) match(name string, kind p4configv1.MatchField_MatchType, v, other []byte, prefix int) *Entry {
 	if e.err != nil {
 		return e
 	}
 	table := e.table.GetPreamble().GetName()
-	what := fmt.Sprintf("table %s key %s", table, name)
 	var names []string
 	for _, f := range e.table.GetMatchFields() {
 		names = append(names, f.GetName())
 		if f.GetName() != name {
 			continue
 		}
+		what := fmt.Sprintf("table %s key %s", table, name)
 		if f.GetMatchType() != kind {
 			return e.fail(fmt.Errorf("%s matches by %v, not by %v", what, f.GetMatchType(), kind))
 		}
-		m, err := build(what, f)
+		m, err := fieldMatch(what, f, v, other, prefix)
 		if err != nil {
 			return e.fail(err)
 		}
@@ -144,6 +97,59 @@ func (e *Entry) match(name string, kind p4configv1.MatchField_MatchType, build f
 		return e
 	}
 	return e.fail(fmt.Errorf("table %s has no key %q; it has %s", table, name, orNone(names)))
+}
+
+// suffixes name the two values of a match.
+var suffixes = map[p4configv1.MatchField_MatchType][2]string{
+	p4configv1.MatchField_TERNARY: {"", " mask"}, p4configv1.MatchField_RANGE: {" low", " high"},
+}
+
+// fieldMatch returns a match of v, of its first prefix bits, of those under the mask other, or of the range from v to
+// other; nil for one of anything.
+func fieldMatch(what string, f *p4configv1.MatchField, v, other []byte, prefix int) (*p4v1.FieldMatch, error) {
+	id, width, kind := f.GetId(), f.GetBitwidth(), f.GetMatchType()
+	if kind == p4configv1.MatchField_LPM && (prefix < 0 || prefix > int(width)) {
+		return nil, fmt.Errorf("%s: the prefix length is %d, want 0 to %d", what, prefix, width)
+	}
+	suffix, two := suffixes[kind]
+	v, err := value(what+suffix[0], v, width)
+	if err == nil && two {
+		other, err = value(what+suffix[1], other, width)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case p4configv1.MatchField_OPTIONAL:
+		return p4msg.Optional(id, v), nil
+	case p4configv1.MatchField_LPM:
+		if prefix == 0 {
+			return nil, nil
+		}
+		v = padded(v, width)
+		for i, n := len(v)-1, int(width)-prefix; n > 0; i, n = i-1, n-8 {
+			v[i] &= 0xff << min(n, 8)
+		}
+		return p4msg.LPM(id, v, int32(prefix)), nil
+	case p4configv1.MatchField_TERNARY:
+		if canon.IsZero(other) {
+			return nil, nil
+		}
+		v = padded(v, width)
+		for i, b := range padded(other, width) {
+			v[i] &= b
+		}
+		return p4msg.Ternary(id, v, other), nil
+	case p4configv1.MatchField_RANGE:
+		switch {
+		case canon.Compare(v, other) > 0:
+			return nil, fmt.Errorf("%s: the range is 0x%x to 0x%x, want low ≤ high", what, v, other)
+		case canon.IsZero(v) && canon.IsMax(other, int(width)):
+			return nil, nil
+		}
+		return p4msg.Range(id, v, other), nil
+	}
+	return p4msg.Exact(id, v), nil
 }
 
 func (e *Entry) fail(err error) *Entry {
@@ -352,14 +358,5 @@ func padded(b []byte, width int32) []byte {
 		b = b[len(b)-len(out):]
 	}
 	copy(out[len(out)-len(b):], b)
-	return out
-}
-
-// and returns a & mask, both padded to one length.
-func and(a, mask []byte) []byte {
-	out := make([]byte, len(a))
-	for i := range a {
-		out[i] = a[i] & mask[i]
-	}
 	return out
 }

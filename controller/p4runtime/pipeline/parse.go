@@ -190,12 +190,11 @@ func (e *Entry) parseKey(name, text string) {
 		return f.GetName() == name || strings.HasSuffix(f.GetName(), "."+name)
 	})
 	if i < 0 {
-		e.match(name, 0, nil) // whose error lists the keys
+		e.match(name, 0, nil, nil, 0) // whose error lists the keys
 		return
 	}
 	f := e.table.GetMatchFields()[i]
-	name = f.GetName()
-	what := fmt.Sprintf("table %s key %s", e.table.GetPreamble().GetName(), name)
+	what := fmt.Sprintf("table %s key %s", e.table.GetPreamble().GetName(), f.GetName())
 	parse := func(text string) []byte {
 		v, err := parseValue(what, text, f.GetBitwidth())
 		if err != nil {
@@ -203,51 +202,36 @@ func (e *Entry) parseKey(name, text string) {
 		}
 		return v
 	}
-	switch f.GetMatchType() {
-	case p4configv1.MatchField_EXACT:
-		v := parse(text)
-		if e.err == nil {
-			e.Exact(name, v)
-		}
-	case p4configv1.MatchField_OPTIONAL:
-		v := parse(text)
-		if e.err == nil {
-			e.Optional(name, v)
-		}
+	var v, other []byte
+	prefix := int(f.GetBitwidth())
+	switch kind := f.GetMatchType(); kind {
+	case p4configv1.MatchField_EXACT, p4configv1.MatchField_OPTIONAL:
+		v = parse(text)
 	case p4configv1.MatchField_LPM:
 		addr, length, cut := strings.Cut(text, "/")
-		n := int(f.GetBitwidth())
 		if cut {
 			var err error
-			if n, err = strconv.Atoi(length); err != nil {
+			if prefix, err = strconv.Atoi(length); err != nil {
 				e.fail(fmt.Errorf("%s: the prefix length %q is not a number", what, length))
 			}
 		}
-		v := parse(addr)
-		if e.err == nil {
-			e.LPM(name, v, n)
-		}
+		v = parse(addr)
 	case p4configv1.MatchField_TERNARY:
 		left, right, cut := strings.Cut(text, "&")
-		v, mask := parse(left), ones(f.GetBitwidth())
+		v, other = parse(left), ones(f.GetBitwidth())
 		if cut {
-			mask = parse(right)
-		}
-		if e.err == nil {
-			e.Ternary(name, v, mask)
+			other = parse(right)
 		}
 	case p4configv1.MatchField_RANGE:
 		left, right, cut := strings.Cut(text, "..")
 		if !cut {
 			right = left
 		}
-		low, high := parse(left), parse(right)
-		if e.err == nil {
-			e.Range(name, low, high)
-		}
+		v, other = parse(left), parse(right)
 	default:
-		e.fail(fmt.Errorf("%s matches by %v, which is not known here", what, f.GetMatchType()))
+		e.fail(fmt.Errorf("%s matches by %v, which is not known here", what, kind))
 	}
+	e.match(f.GetName(), f.GetMatchType(), v, other, prefix)
 }
 
 func ones(width int32) []byte {

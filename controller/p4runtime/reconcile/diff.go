@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -28,19 +29,11 @@ func (p Plan) Len() int {
 
 // Count returns how many updates there are of each type.
 func (p Plan) Count() (inserts, modifies, deletes int) {
-	for _, b := range p.Batches {
-		for _, u := range b {
-			switch u.GetType() {
-			case p4v1.Update_INSERT:
-				inserts++
-			case p4v1.Update_MODIFY:
-				modifies++
-			case p4v1.Update_DELETE:
-				deletes++
-			}
-		}
+	n := map[p4v1.Update_Type]int{}
+	for _, u := range slices.Concat(p.Batches...) {
+		n[u.GetType()]++
 	}
-	return inserts, modifies, deletes
+	return n[p4v1.Update_INSERT], n[p4v1.Update_MODIFY], n[p4v1.Update_DELETE]
 }
 
 // The phases, each a batch. An entity is inserted before those that refer to it, and deleted after
@@ -75,19 +68,14 @@ func Diff(have, want *State, sizes Sizes) Plan {
 	growth := map[uint32]int{} // table id → number of entries after the inserts
 	old, fresh := have.without(want), want.without(have)
 	for _, k := range differing(old, fresh) {
-		e := fresh[k]
-		_, exists := old[k]
-		switch {
-		case !exists && k.kind() == kindDefault:
-			add(phaseDefaults, p4v1.Update_MODIFY, e)
-		case !exists:
-			add(insertPhase(k), p4v1.Update_INSERT, e)
+		e, kind := fresh[k], p4v1.Update_MODIFY
+		if _, exists := old[k]; !exists && k.kind() != kindDefault {
+			kind = p4v1.Update_INSERT
 			if k.kind() == kindEntry {
 				growth[e.GetTableEntry().GetTableId()]++
 			}
-		default:
-			add(insertPhase(k), p4v1.Update_MODIFY, e)
 		}
+		add(cmp.Or(insertPhases[k.kind()], phaseLeaves), kind, e)
 	}
 	if sizes != nil && len(growth) > 0 {
 		for k, e := range have.without(&State{}) {
@@ -98,7 +86,7 @@ func Diff(have, want *State, sizes Sizes) Plan {
 	}
 	for _, k := range obsolete(old, fresh) {
 		e := old[k]
-		phase := deletePhase(k)
+		phase := cmp.Or(deletePhases[k.kind()], phaseDropLeaves)
 		if k.kind() == kindEntry && sizes != nil {
 			id := e.GetTableEntry().GetTableId()
 			if most := sizes(id); most > 0 && growth[id] > most {
@@ -140,27 +128,11 @@ func obsolete(have, want map[Key]*p4v1.Entity) []Key {
 	return keys
 }
 
-func insertPhase(k Key) int {
-	switch k.kind() {
-	case kindEntry:
-		return phaseEntries
-	case kindDefault:
-		return phaseDefaults
-	case kindGroup:
-		return phaseGroups
-	}
-	return phaseLeaves
-}
-
-func deletePhase(k Key) int {
-	switch k.kind() {
-	case kindEntry:
-		return phaseDropEntries
-	case kindGroup:
-		return phaseDropGroups
-	}
-	return phaseDropLeaves
-}
+// insertPhases and deletePhases are those of kinds that are no leaves.
+var (
+	insertPhases = map[byte]int{kindEntry: phaseEntries, kindDefault: phaseDefaults, kindGroup: phaseGroups}
+	deletePhases = map[byte]int{kindEntry: phaseDropEntries, kindGroup: phaseDropGroups}
+)
 
 // bare returns the fields of an entity that a delete needs. By the specification, and in PI, a
 // delete uses only the key.
@@ -168,19 +140,13 @@ func bare(e *p4v1.Entity) *p4v1.Entity {
 	switch x := e.GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:
 		t := x.TableEntry
-		return p4msg.Of(&p4v1.TableEntry{
-			TableId: t.GetTableId(), Match: t.GetMatch(), Priority: t.GetPriority(),
-		})
+		return p4msg.Of(&p4v1.TableEntry{TableId: t.GetTableId(), Match: t.GetMatch(), Priority: t.GetPriority()})
 	case *p4v1.Entity_ActionProfileMember:
 		m := x.ActionProfileMember
-		return p4msg.Of(&p4v1.ActionProfileMember{
-			ActionProfileId: m.GetActionProfileId(), MemberId: m.GetMemberId(),
-		})
+		return p4msg.Of(&p4v1.ActionProfileMember{ActionProfileId: m.GetActionProfileId(), MemberId: m.GetMemberId()})
 	case *p4v1.Entity_ActionProfileGroup:
 		g := x.ActionProfileGroup
-		return p4msg.Of(&p4v1.ActionProfileGroup{
-			ActionProfileId: g.GetActionProfileId(), GroupId: g.GetGroupId(),
-		})
+		return p4msg.Of(&p4v1.ActionProfileGroup{ActionProfileId: g.GetActionProfileId(), GroupId: g.GetGroupId()})
 	}
 	return e
 }

@@ -69,7 +69,7 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 	ctx, cancelCause := context.WithCancelCause(base)
 	defer cancelCause(nil)
 
-	reports, received := receive(ctx, stream)
+	reports, received := pump(ctx, stream.Recv)
 	var first *pb.HostReport
 	select {
 	case first = <-reports:
@@ -96,20 +96,7 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 	own := a.addresses
 	watcher := s.weights.Watch(func(f weights.Flow) bool { return slices.Contains(own, f.Key.Src().Addr()) }, 0)
 	defer watcher.Close()
-	batches := make(chan weights.Batch)
-	go func() {
-		for {
-			b, err := watcher.Next(ctx)
-			if err != nil {
-				return
-			}
-			select {
-			case batches <- b:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	batches, _ := pump(ctx, func() (weights.Batch, error) { return watcher.Next(ctx) })
 	for {
 		var err error
 		select {
@@ -153,24 +140,24 @@ func attachEnd(err error) error {
 	return toStatus(err)
 }
 
-// receive reads the stream until it ends; the error that ended it comes last.
-func receive(ctx context.Context, stream grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]) (<-chan *pb.HostReport, <-chan error) {
-	reports, ended := make(chan *pb.HostReport), make(chan error, 1)
+// pump calls next until it fails, or ctx ends; the error comes last.
+func pump[T any](ctx context.Context, next func() (T, error)) (<-chan T, <-chan error) {
+	values, ended := make(chan T), make(chan error, 1)
 	go func() {
 		for {
-			r, err := stream.Recv()
+			v, err := next()
 			if err != nil {
 				ended <- err
 				return
 			}
 			select {
-			case reports <- r:
+			case values <- v:
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
-	return reports, ended
+	return values, ended
 }
 
 // attached is the state of one Attach stream. Only the stream's handler uses it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
@@ -28,6 +30,22 @@ func tells(err error) bool {
 	return reason == pb.ReasonOutcomeUnknown || reason == pb.ReasonNotMade
 }
 
+// sentinels are the errors of the core that say all by themselves.
+var sentinels = []struct {
+	err    error
+	code   codes.Code
+	reason string
+}{
+	{outcome.ErrUnknown, codes.Unavailable, pb.ReasonOutcomeUnknown},
+	{weights.ErrUnknownFlow, codes.NotFound, pb.ReasonFlowNotFound},
+	{weights.ErrFull, codes.ResourceExhausted, pb.ReasonTooManyFlows},
+	{topology.ErrNoLink, codes.NotFound, pb.ReasonLinkNotFound},
+	{history.ErrConfirmed, codes.FailedPrecondition, pb.ReasonNothingToConfirm},
+	{priority.ErrNoPlan, codes.FailedPrecondition, pb.ReasonNoPriorities},
+	{priority.ErrFull, codes.ResourceExhausted, pb.ReasonPrioritiesUsedUp},
+	{priority.ErrFree, codes.NotFound, pb.ReasonPriorityNotTaken},
+}
+
 // toStatus gives an error of the core its status code. Errors that have one keep it.
 func toStatus(err error) error {
 	if err == nil {
@@ -39,9 +57,14 @@ func toStatus(err error) error {
 	var kept *outcome.NotMadeError
 	var foreign *weights.ForeignError
 	var generation *history.GenerationError
+	var number *priority.RangeError
+	var taken *priority.TakenError
+	for _, s := range sentinels {
+		if errors.Is(err, s.err) {
+			return refused(s.code, s.reason, err, nil)
+		}
+	}
 	switch {
-	case errors.Is(err, outcome.ErrUnknown):
-		return refused(codes.Unavailable, pb.ReasonOutcomeUnknown, err, nil)
 	case errors.As(err, &kept):
 		code := codes.Internal
 		switch {
@@ -62,18 +85,14 @@ func toStatus(err error) error {
 		return precondition("BUDGET", pb.ReasonBudgetExceeded, budget.Application, err)
 	case errors.As(err, &unknown):
 		return precondition("BUDGET", pb.ReasonApplicationUnknown, unknown.Application, err)
-	case errors.Is(err, weights.ErrUnknownFlow):
-		return refused(codes.NotFound, pb.ReasonFlowNotFound, err, nil)
-	case errors.Is(err, topology.ErrNoLink):
-		return refused(codes.NotFound, pb.ReasonLinkNotFound, err, nil)
-	case errors.Is(err, weights.ErrFull):
-		return refused(codes.ResourceExhausted, pb.ReasonTooManyFlows, err, nil)
+	case errors.As(err, &number):
+		return violations(err.Error(), violation("priority", strings.TrimPrefix(err.Error(), "priority ")))
+	case errors.As(err, &taken):
+		return precondition("PRIORITY", pb.ReasonPriorityTaken, taken.Owner, err)
 	case errors.As(err, &foreign):
 		return refused(codes.PermissionDenied, pb.ReasonFlowForeign, err, map[string]string{"application": clean(foreign.Owner)})
 	case errors.As(err, &generation):
 		return refused(codes.FailedPrecondition, pb.ReasonGenerationChanged, err, map[string]string{"generation": strconv.FormatUint(generation.Is, 10)})
-	case errors.Is(err, history.ErrConfirmed):
-		return refused(codes.FailedPrecondition, pb.ReasonNothingToConfirm, err, nil)
 	case errors.Is(err, events.ErrClosed):
 		return errStopping
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -117,13 +136,7 @@ func configStatus(file string, err error) error {
 }
 
 func join(parts ...string) string {
-	var out []string
-	for _, p := range parts {
-		if p != "" {
-			out = append(out, p)
-		}
-	}
-	return strings.Join(out, ": ")
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
 func violation(field, description string) *errdetails.BadRequest_FieldViolation {

@@ -164,7 +164,7 @@ func stateOf(links []view.Link, a, b string) string {
 	}
 	for _, l := range links {
 		if is(l.A, a) && is(l.B, b) || is(l.A, b) && is(l.B, a) {
-			return strings.ToLower(strings.TrimPrefix(portStates[l.State].String(), "STATE_"))
+			return strings.ToLower(strings.TrimPrefix(pb.PortStatus_State(l.State).String(), "STATE_"))
 		}
 	}
 	return ""

@@ -29,7 +29,7 @@ func FabricToProto(f view.Fabric) *pb.GetFabricResponse {
 	}
 	for _, l := range f.Links {
 		out.Links = append(out.Links, &pb.Link{
-			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: view.Nanoseconds(l.Delay), State: portStates[l.State], Reason: clean(l.Reason),
+			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: view.Nanoseconds(l.Delay), State: pb.PortStatus_State(l.State), Reason: clean(l.Reason),
 		})
 	}
 	return out
@@ -42,18 +42,16 @@ func endpointToProto(e view.Endpoint) *pb.Endpoint {
 // SwitchToProto returns a switch as the API has it.
 func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 	out := &pb.SwitchStatus{
-		Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address), State: stateToProto(s.State), Error: clean(s.Err),
+		Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address), State: pb.SwitchStatus_State(s.State), Error: clean(s.Err),
 		Since: view.Stamp(s.Since), Entries: uint64(max(s.Entries, 0)), Reconciles: s.Reconciles,
+		Features: s.Status, Status: tablesToProto(s.Status), ElectionId: clean(s.ElectionID), Program: s.Program, Tables: tableUses(s.Tables),
 	}
 	for _, c := range s.Capabilities {
 		out.Capabilities = append(out.Capabilities, &pb.Capability{Name: clean(c.Name), Supported: c.Supported, By: clean(c.By), Detail: clean(c.Detail)})
 	}
 	for _, p := range s.Ports {
-		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), State: portStates[p.State], Reason: clean(p.Reason)})
+		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), State: pb.PortStatus_State(p.State), Reason: clean(p.Reason)})
 	}
-	out.Features, out.Status = s.Status, tablesToProto(s.Status)
-	out.ElectionId, out.Program = clean(s.ElectionID), s.Program
-	out.Tables = tableUses(s.Tables)
 	return out
 }
 
@@ -109,26 +107,6 @@ func valueToProto(v any, now time.Time) *pb.StatusValue {
 	return out
 }
 
-var portStates = map[view.PortState]pb.PortStatus_State{
-	view.PortUp: pb.PortStatus_STATE_UP, view.PortDown: pb.PortStatus_STATE_DOWN,
-}
-
-func stateToProto(s view.SwitchState) pb.SwitchStatus_State {
-	switch s {
-	case view.Disconnected:
-		return pb.SwitchStatus_STATE_DISCONNECTED
-	case view.Backup:
-		return pb.SwitchStatus_STATE_BACKUP
-	case view.Reconciling:
-		return pb.SwitchStatus_STATE_RECONCILING
-	case view.Ready:
-		return pb.SwitchStatus_STATE_READY
-	case view.Degraded:
-		return pb.SwitchStatus_STATE_DEGRADED
-	}
-	return pb.SwitchStatus_STATE_UNSPECIFIED
-}
-
 // PlansToProto returns the plans of switches, and of what has no name, as the API has them.
 func PlansToProto(plans []view.Plan, notes []string) *pb.PlanConfigResponse {
 	out := &pb.PlanConfigResponse{Notes: notes}
@@ -143,32 +121,24 @@ func PlansToProto(plans []view.Plan, notes []string) *pb.PlanConfigResponse {
 }
 
 func planToProto(p view.Plan) *pb.SwitchPlan {
-	kinds := map[view.ChangeKind]pb.Change_Kind{
-		view.Insert: pb.Change_KIND_INSERT, view.Modify: pb.Change_KIND_MODIFY, view.Delete: pb.Change_KIND_DELETE,
-	}
-	out := &pb.SwitchPlan{Name: clean(p.Switch), Unreachable: clean(p.Unreachable)}
+	out := &pb.SwitchPlan{Name: clean(p.Switch), Unreachable: clean(p.Unreachable), Tables: tableUses(p.Tables)}
 	for _, n := range p.Notes {
 		out.Notes = append(out.Notes, clean(n))
 	}
 	for _, c := range p.Changes {
 		out.Changes = append(out.Changes, &pb.Change{
-			Kind: kinds[c.Kind], Text: clean(c.String()), Table: clean(c.Table), Key: clean(c.Key), Old: clean(c.Old), New: clean(c.New),
+			Kind: pb.Change_Kind(c.Kind), Text: clean(c.String()), Table: clean(c.Table), Key: clean(c.Key), Old: clean(c.Old), New: clean(c.New),
 		})
 	}
-	out.Tables = tableUses(p.Tables)
 	return out
 }
 
 // EventToProto returns an event as the API has it.
 func EventToProto(e view.Event) *pb.Event {
-	severities := [...]pb.Event_Severity{
-		view.Info: pb.Event_SEVERITY_INFO, view.Warning: pb.Event_SEVERITY_WARNING, view.Error: pb.Event_SEVERITY_ERROR,
+	out := &pb.Event{
+		Time: view.Stamp(e.Time), Severity: pb.Event_Severity(e.Severity), Subject: clean(e.Subject), Kind: clean(e.Kind), Message: clean(e.Message),
+		Port: e.Port, Since: view.Stamp(e.Since),
 	}
-	out := &pb.Event{Time: view.Stamp(e.Time), Subject: clean(e.Subject), Kind: clean(e.Kind), Message: clean(e.Message)}
-	if int(e.Severity) < len(severities) {
-		out.Severity = severities[e.Severity]
-	}
-	out.Port, out.Since = e.Port, view.Stamp(e.Since)
 	if e.Class != nil {
 		class := uint32(*e.Class)
 		out.Class = &class

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -48,18 +47,21 @@ func record(ctx context.Context, l *audit.Log, e audit.Entry, err error) {
 	l.Record(e, err)
 }
 
-// change reads one request. A request without a flow is logged here, because the registry never sees
-// it.
-func (s *weightService) change(ctx context.Context, r *pb.SetWeightRequest) (weights.Change, error) {
-	k, err := keyFromProto(r.GetFlow())
+// key reads a flow. A request without one is logged here, as e, because the registry never sees it.
+func (s *weightService) key(ctx context.Context, f *pb.FlowKey, e audit.Entry) (weights.Key, error) {
+	k, err := keyFromProto(f)
 	if err != nil {
 		by := callerOf(ctx)
-		s.weights.Refuse(audit.Entry{
-			Identity: by.Identity, Peer: by.Peer, Application: r.GetApplication(), Value: r.GetWeight(), What: audit.Weight,
-		}, err)
-		return weights.Change{}, err
+		e.Identity, e.Peer = by.Identity, by.Peer
+		s.weights.Refuse(e, err)
 	}
-	return weights.Change{Key: k, Weight: r.GetWeight(), Application: r.GetApplication()}, nil
+	return k, err
+}
+
+// change reads one request.
+func (s *weightService) change(ctx context.Context, r *pb.SetWeightRequest) (weights.Change, error) {
+	k, err := s.key(ctx, r.GetFlow(), audit.Entry{Application: r.GetApplication(), Value: r.GetWeight(), What: audit.Weight})
+	return weights.Change{Key: k, Weight: r.GetWeight(), Application: r.GetApplication()}, err
 }
 
 func (s *weightService) SetWeight(ctx context.Context, r *pb.SetWeightRequest) (*pb.SetWeightResponse, error) {
@@ -105,17 +107,11 @@ func appliedToProto(a weights.Applied) *pb.SetWeightResponse {
 }
 
 func (s *weightService) DeleteFlow(ctx context.Context, r *pb.DeleteFlowRequest) (*pb.DeleteFlowResponse, error) {
-	k, err := keyFromProto(r.GetFlow())
+	k, err := s.key(ctx, r.GetFlow(), audit.Entry{What: audit.Delete})
 	if err == nil {
 		err = s.weights.Delete(callerOf(ctx), k)
-	} else {
-		by := callerOf(ctx)
-		s.weights.Refuse(audit.Entry{Identity: by.Identity, Peer: by.Peer, What: audit.Delete}, err)
 	}
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return &pb.DeleteFlowResponse{}, nil
+	return &pb.DeleteFlowResponse{}, toStatus(err)
 }
 
 func (s *weightService) ListWeights(_ context.Context, r *pb.ListWeightsRequest) (*pb.ListWeightsResponse, error) {
@@ -132,10 +128,7 @@ func (s *weightService) ListWeights(_ context.Context, r *pb.ListWeightsRequest)
 }
 
 func (s *weightService) SetBudget(ctx context.Context, r *pb.SetBudgetRequest) (*pb.SetBudgetResponse, error) {
-	if err := s.weights.SetBudget(callerOf(ctx), r.GetApplication(), r.GetLimit()); err != nil {
-		return nil, toStatus(err)
-	}
-	return &pb.SetBudgetResponse{}, nil
+	return &pb.SetBudgetResponse{}, toStatus(s.weights.SetBudget(callerOf(ctx), r.GetApplication(), r.GetLimit()))
 }
 
 func (s *weightService) ListAudit(_ context.Context, r *pb.ListAuditRequest) (*pb.ListAuditResponse, error) {
@@ -214,7 +207,7 @@ func (s *priorityService) AllocatePriority(ctx context.Context, r *pb.AllocatePr
 	p, err := s.priorities.Allocate(outcome.RequestOf(ctx), r.GetApplication(), number)
 	record(ctx, s.audit, audit.Entry{What: audit.Priority, Application: clean(r.GetApplication()), Value: float64(cmp.Or(p.Number, number)), After: clean(p.Application)}, err)
 	if err != nil {
-		return nil, priorityStatus(err)
+		return nil, toStatus(err)
 	}
 	plan, _ := s.priorities.Plan()
 	return &pb.AllocatePriorityResponse{Channel: channelToProto(p, plan.Base)}, nil
@@ -228,7 +221,7 @@ func (s *priorityService) ReleasePriority(ctx context.Context, r *pb.ReleasePrio
 	err = s.priorities.Release(outcome.RequestOf(ctx), r.GetApplication(), number)
 	record(ctx, s.audit, audit.Entry{What: audit.Release, Application: clean(r.GetApplication()), Value: float64(number), Before: clean(r.GetApplication())}, err)
 	if err != nil {
-		return nil, priorityStatus(err)
+		return nil, toStatus(err)
 	}
 	return &pb.ReleasePriorityResponse{}, nil
 }
@@ -236,7 +229,7 @@ func (s *priorityService) ReleasePriority(ctx context.Context, r *pb.ReleasePrio
 // priorityFromProto refuses numbers that no plan can have.
 func priorityFromProto(n uint32, least int) (int, error) {
 	if n > channel.MaxPriority || int(n) < least {
-		return 0, priorityStatus(&priority.RangeError{Number: int(n), Priorities: channel.MaxPriority})
+		return 0, toStatus(&priority.RangeError{Number: int(n), Priorities: channel.MaxPriority})
 	}
 	return int(n), nil
 }
@@ -287,25 +280,6 @@ func channelToProto(p priority.Priority, base units.Time) *pb.Channel {
 }
 
 func nanos(t units.Time) uint64 { return uint64(t / units.Nanosecond) }
-
-// priorityStatus gives an error of the registry of channels its status code.
-func priorityStatus(err error) error {
-	var out *priority.RangeError
-	var taken *priority.TakenError
-	switch {
-	case errors.As(err, &out):
-		return violations(err.Error(), violation("priority", strings.TrimPrefix(err.Error(), "priority ")))
-	case errors.As(err, &taken):
-		return precondition("PRIORITY", pb.ReasonPriorityTaken, taken.Owner, err)
-	case errors.Is(err, priority.ErrNoPlan):
-		return refused(codes.FailedPrecondition, pb.ReasonNoPriorities, err, nil)
-	case errors.Is(err, priority.ErrFull):
-		return refused(codes.ResourceExhausted, pb.ReasonPrioritiesUsedUp, err, nil)
-	case errors.Is(err, priority.ErrFree):
-		return refused(codes.NotFound, pb.ReasonPriorityNotTaken, err, nil)
-	}
-	return toStatus(err)
-}
 
 // sendChannels sends every flow whose channel is out of date its new one. The reason why flows get no
 // channel is sent once for each reason.

@@ -14,7 +14,7 @@ import (
 // update reads an update, or returns why that is not allowed.
 func update(s *bfrt.Schema, u *pb.Update) (bfrt.Change, string) {
 	ch := bfrt.Change{Operation: bfrt.Operation(strings.ToLower(u.GetType().String()))}
-	if u.GetType() == pb.Update_UNSPECIFIED {
+	if !slices.Contains([]bfrt.Operation{bfrt.Insert, bfrt.Modify, bfrt.Delete}, ch.Operation) {
 		return ch, fmt.Sprintf("update of type %v", u.GetType())
 	}
 	e := u.GetEntity().GetTableEntry()
