@@ -13,7 +13,6 @@ import (
 
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/trafficmanager/bmv2"
-	"github.com/headgate/headgate/controller/trafficmanager/bmv2/bmv2test"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
@@ -32,8 +31,8 @@ func two() *trafficmanager.Config {
 }
 
 // held is what a switch has of two: 20 Mb/s are 1666.7 packets/s, 6001 B are 100.02 packets.
-func held() map[int32]bmv2test.Queues {
-	return map[int32]bmv2test.Queues{1: {Rate: 1000, Depth: 101 + 64}, 3: {Rate: 1666, Depth: 71582789 + 64}}
+func held() map[int32]queues {
+	return map[int32]queues{1: {Rate: 1000, Depth: 101 + 64}, 3: {Rate: 1666, Depth: 71582789 + 64}}
 }
 
 func driver(t *testing.T, address string) *bmv2.Driver {
@@ -57,7 +56,7 @@ func plan(t *testing.T, d *bmv2.Driver, want *trafficmanager.Config) []string {
 
 // TestDriver: what is wanted is planned, set once, and set again where nothing is known.
 func TestDriver(t *testing.T) {
-	s := bmv2test.New(t)
+	s := newServer(t)
 	d := driver(t, s.Addr())
 	apply := func(from, want *trafficmanager.Config, written, calls int) {
 		t.Helper()
@@ -111,7 +110,7 @@ func TestDriver(t *testing.T) {
 // TestDriverFails: a service that is away, refuses or does not answer is named with the call,
 // and all is set once it is back.
 func TestDriverFails(t *testing.T) {
-	s := bmv2test.New(t)
+	s := newServer(t)
 	d := driver(t, s.Addr())
 	for _, c := range []struct {
 		name       string

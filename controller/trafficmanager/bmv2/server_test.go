@@ -1,5 +1,4 @@
-// Package bmv2test is BMv2's Thrift service for tests, as far as package bmv2 uses it.
-package bmv2test
+package bmv2_test
 
 import (
 	"context"
@@ -13,47 +12,47 @@ import (
 	"github.com/apache/thrift/lib/go/thrift"
 )
 
-// Queues are the settings of a port; the zero value is what BMv2 starts with.
-type Queues struct {
+// queues are the settings of a port; the zero value is what BMv2 starts with.
+type queues struct {
 	Rate  int64 // packets/s of each queue, 0 is unlimited
 	Depth int32 // packets in each queue
 }
 
-// Server is the service of one switch. mu guards everything below it.
-type Server struct {
+// server is BMv2's Thrift service of one switch, as far as package bmv2 uses it. mu guards everything below it.
+type server struct {
 	t    testing.TB
 	addr string
 
 	mu       sync.Mutex
 	listener net.Listener // nil while stopped
 	conns    map[net.Conn]bool
-	ports    map[int32]Queues
+	ports    map[int32]queues
 	calls    int
 	refuse   string        // the call that is refused
 	stalled  chan struct{} // calls wait until it is closed; nil for not at all
 	wg       sync.WaitGroup
 }
 
-// New starts a service on a port of its own. It stops with the test.
-func New(t testing.TB) *Server {
-	s := &Server{t: t, addr: "127.0.0.1:0", conns: map[net.Conn]bool{}}
+// newServer starts a service on a port of its own. It stops with the test.
+func newServer(t testing.TB) *server {
+	s := &server{t: t, addr: "127.0.0.1:0", conns: map[net.Conn]bool{}}
 	s.Start()
 	t.Cleanup(s.Stop)
 	return s
 }
 
 // Addr returns the service's address.
-func (s *Server) Addr() string { return s.addr }
+func (s *server) Addr() string { return s.addr }
 
 // Start starts the service of a switch that has just started, at the address that it had.
-func (s *Server) Start() {
+func (s *server) Start() {
 	l, err := net.Listen("tcp", s.addr)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addr, s.listener, s.ports = l.Addr().String(), l, map[int32]Queues{}
+	s.addr, s.listener, s.ports = l.Addr().String(), l, map[int32]queues{}
 	s.wg.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -69,7 +68,7 @@ func (s *Server) Start() {
 }
 
 // Stop ends the service and with it all connections.
-func (s *Server) Stop() {
+func (s *server) Stop() {
 	s.Stall(false)
 	s.mu.Lock()
 	if s.listener != nil {
@@ -84,7 +83,7 @@ func (s *Server) Stop() {
 }
 
 // Stall keeps the service from answering, or has it answer again.
-func (s *Server) Stall(stall bool) {
+func (s *server) Stall(stall bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stalled != nil {
@@ -97,28 +96,28 @@ func (s *Server) Stall(stall bool) {
 }
 
 // Refuse has a call, by its name, answered with an exception; "" ends that.
-func (s *Server) Refuse(method string) {
+func (s *server) Refuse(method string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = method
 }
 
 // Ports returns what was set since the start, by port.
-func (s *Server) Ports() map[int32]Queues {
+func (s *server) Ports() map[int32]queues {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.ports)
 }
 
 // Calls returns how many settings were written in all.
-func (s *Server) Calls() int {
+func (s *server) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
 }
 
 // serve answers the calls of a connection.
-func (s *Server) serve(conn net.Conn) {
+func (s *server) serve(conn net.Conn) {
 	socket := thrift.NewTSocketFromConnConf(conn, &thrift.TConfiguration{})
 	protocol := thrift.NewTBinaryProtocolConf(thrift.NewTBufferedTransport(socket, 4096), &thrift.TConfiguration{})
 	services := thrift.NewTMultiplexedProcessor()
@@ -135,7 +134,7 @@ func (s *Server) serve(conn net.Conn) {
 }
 
 // processor is thrift.TProcessor for the service SimpleSwitch.
-type processor struct{ s *Server }
+type processor struct{ s *server }
 
 // ProcessorMap implements thrift.TProcessor.
 func (processor) ProcessorMap() map[string]thrift.TProcessorFunction { return nil }
@@ -176,7 +175,7 @@ func (p processor) Process(ctx context.Context, in, out thrift.TProtocol) (bool,
 }
 
 // set carries out a call.
-func (s *Server) set(method string, args map[int16]int64) error {
+func (s *server) set(method string, args map[int16]int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	port := int32(args[1])

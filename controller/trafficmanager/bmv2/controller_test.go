@@ -1,25 +1,34 @@
-package controller
+package bmv2_test
 
 import (
 	"context"
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
-	"github.com/headgate/headgate/controller/trafficmanager/bmv2/bmv2test"
+	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
 // TestThrift: the queues of a BMv2 get rate and depth with an apply, shown by a plan before,
 // and again when the switch was restarted; a service that is away degrades the switch.
 func TestThrift(t *testing.T) {
-	sw, service := switchtest.New(t, 1), bmv2test.New(t)
+	sw, service := switchtest.New(t, 1), newServer(t)
 	sw.BMv2 = true
 	sw.Start()
-	f := &fabric{t: t}
-	f.c, f.stop = f.controller(options())
+	c, err := controller.New(controller.Options{RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond, ApplyTimeout: time.Minute, Heartbeat: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = c.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
 	// Two queues of 2 Mb/s are 250 packets/s of 1000 B; 6 kB of the shortest frames are 100.
 	text := func(rate string) []byte {
 		return fmt.Appendf(nil, `
@@ -31,24 +40,26 @@ links: [{a: "s1:1", b: h1, rate: 2Mbps}, {a: "s1:2", b: h2, rate: %s}]
 qos: {queue_limit: 6KB}
 `, sw.Address(), service.Addr(), rate)
 	}
-	queues := func(second int64) map[int32]bmv2test.Queues {
-		return map[int32]bmv2test.Queues{1: {Rate: 250, Depth: 164}, 2: {Rate: second, Depth: 264}}
+	both := func(second int64) map[int32]queues {
+		return map[int32]queues{1: {Rate: 250, Depth: 164}, 2: {Rate: second, Depth: 264}}
 	}
-	f.yaml = text("4Mbps")
+	yaml := text("4Mbps")
 	plan := func() (lines []string, unreachable string) {
 		t.Helper()
-		plans, _, err := f.c.Plan(context.Background(), "f.yaml", f.yaml, 0)
+		plans, _, err := c.Plan(ctx, "f.yaml", yaml, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range plans[0].Changes {
-			lines = append(lines, c.String())
+			if strings.HasPrefix(c.Table, "traffic manager ") {
+				lines = append(lines, c.String())
+			}
 		}
-		return with(lines, tmLine), plans[0].Unreachable
+		return lines, plans[0].Unreachable
 	}
 	apply := func() view.Result {
 		t.Helper()
-		_, results, err := f.c.Apply(context.Background(), "f.yaml", f.yaml)
+		_, results, err := c.Apply(ctx, "f.yaml", yaml)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,17 +67,15 @@ qos: {queue_limit: 6KB}
 	}
 	holds := func(what string, second int64) {
 		t.Helper()
-		eventually(t, what, func() bool { return maps.Equal(service.Ports(), queues(second)) })
+		lag.Await(t, what, func() bool { return maps.Equal(service.Ports(), both(second)) })
 	}
-	if lines, _ := plan(); len(lines) != 4 || lines[1] != tmLine+"set_egress_queue_rate port 1: unknown → 250 packets/s" {
+	if lines, _ := plan(); len(lines) != 4 || lines[1] != "traffic manager set_egress_queue_rate port 1: unknown → 250 packets/s" {
 		t.Errorf("plan = %q", lines)
 	}
-	if r := apply(); r.Err != "" {
-		t.Fatal(r.Err)
-	}
+	lag.Await(t, "a controller that runs", func() bool { return apply().Err == "" })
 	holds("all queues", 500)
-	f.yaml = text("8Mbps")
-	if lines, _ := plan(); len(lines) != 1 || lines[0] != tmLine+"set_egress_queue_rate port 2: 500 packets/s → 1000 packets/s" {
+	yaml = text("8Mbps")
+	if lines, _ := plan(); len(lines) != 1 || lines[0] != "traffic manager set_egress_queue_rate port 2: 500 packets/s → 1000 packets/s" {
 		t.Errorf("plan of another rate = %q", lines)
 	}
 	if r := apply(); r.Err != "" {
@@ -78,8 +87,8 @@ qos: {queue_limit: 6KB}
 	service.Stop()
 	sw.Lose()
 	sw.Start()
-	eventually(t, "degraded", func() bool {
-		s := f.state("s1")
+	lag.Await(t, "degraded", func() bool {
+		s, _ := c.Switch("s1")
 		return s.State == view.Degraded && strings.Contains(s.Err, "traffic manager: thrift: dial tcp "+service.Addr()+": connect: connection refused")
 	})
 	if lines, unreachable := plan(); len(lines) != 4 || !strings.Contains(unreachable, "connection refused") {
@@ -87,10 +96,10 @@ qos: {queue_limit: 6KB}
 	}
 	service.Start()
 	holds("the restarted switch", 1000)
-	eventually(t, "ready", func() bool { return f.state("s1").State == view.Ready })
+	lag.Await(t, "ready", func() bool { s, _ := c.Switch("s1"); return s.State == view.Ready })
 
-	f.yaml = []byte(strings.Replace(string(text("8Mbps")), "rate: 2Mbps", "rate: 7Kbps", 1))
-	_, _, err := f.c.Apply(context.Background(), "f.yaml", f.yaml)
+	yaml = []byte(strings.Replace(string(text("8Mbps")), "rate: 2Mbps", "rate: 7Kbps", 1))
+	_, _, err = c.Apply(ctx, "f.yaml", yaml)
 	const slow = `f.yaml:4: switches[0]: makes ports[0].rate 7Kbps for the traffic manager of the switch "s1", want a packet of 1KB a second or more`
 	if err == nil || !strings.Contains(err.Error(), slow) {
 		t.Errorf("less than a packet a second: %v", err)
