@@ -14,12 +14,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/p4src"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -132,7 +133,7 @@ func running(t *testing.T, info *p4configv1.P4Info) *Controller {
 
 // TestPartsOfAProgram: what is refused follows from the P4Info alone.
 func TestPartsOfAProgram(t *testing.T) {
-	info, _ := chipInfo(t, "tofino1")
+	info := chipInfo(t)
 	without := proto.Clone(info).(*p4configv1.P4Info)
 	for i, table := range without.Tables {
 		if table.Preamble.Name == "ingress.pacc.congested_flow" {
@@ -148,7 +149,7 @@ func TestPartsOfAProgram(t *testing.T) {
 
 // TestVictimsNeedDepartures: the traffic manager knows pauses, and the program departures.
 func TestVictimsNeedDepartures(t *testing.T) {
-	info, _ := chipInfo(t, "tofino1")
+	info := chipInfo(t)
 	info.Counters = slices.DeleteFunc(info.Counters, func(c *p4configv1.Counter) bool { return c.Preamble.Name == "egress.ingress_departures" })
 	const sections = "qos: {classes: [{dscp: 26, class: 3}]}\nbuffer: {policy: spfc, size: 4MB, lossless: [3]}"
 	_, _, err := running(t, info).Apply(context.Background(), "f.yaml", chipFabric(`, bf_runtime: "127.0.0.1:3"`, sections))
@@ -210,43 +211,16 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// TestChipWithoutDevice: a switch that runs our program is driven; one that does not is
-// told what is missing, and is driven as soon as somebody else gives it the program.
-func TestChipWithoutDevice(t *testing.T) {
-	r := newChipRig(t, "tofino1", 320)
-	given := r.yaml
-	r.edit(fmt.Sprintf(", device_config: %q", r.device), "")
-	for _, res := range r.apply() {
-		if (res.Err != "") != (res.Switch == "s2") {
-			t.Errorf("result = %+v", res)
-		}
+// chipInfo returns the P4Info of the program for tofino1.
+func chipInfo(t *testing.T) *p4configv1.P4Info {
+	t.Helper()
+	program, err := p4src.Tofino("tofino1")
+	if err != nil {
+		t.Fatal(err)
 	}
-	const missing = "the switch runs no pipeline, and its device_config is not set"
-	r.becomes("s2", view.Degraded)
-	if s := r.state("s2"); !strings.Contains(s.Err, missing) {
-		t.Errorf("s2 = %+v", s)
+	info := &p4configv1.P4Info{}
+	if err := (prototext.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(program.P4Info, info); err != nil {
+		t.Fatal(err)
 	}
-	if n := len(r.bfrt.Writes()); n != 0 {
-		t.Errorf("%d rows written to the traffic manager of a switch that runs something else", n)
-	}
-	if lines := r.plan(); len(lines) == 0 || !strings.HasPrefix(lines[0], "unreachable: "+missing) {
-		t.Errorf("plan = %v", lines)
-	}
-	with := r.yaml
-	r.yaml = given
-	r.apply() // another controller's work
-	r.becomes("s2", view.Ready)
-	r.yaml = with
-	for _, res := range r.apply() {
-		if res.Err != "" {
-			t.Errorf("result = %+v", res)
-		}
-	}
-	r.becomes("s2", view.Ready)
-	if n := r.c.Stats()["s2"].Pushes; n != 0 {
-		t.Errorf("%d pushes without a device configuration", n)
-	}
-	if lines := r.plan(); len(lines) != 0 {
-		t.Errorf("plan of what is = %v", lines)
-	}
+	return info
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // support are folders whose packages are for tests of several packages.
-var support = []string{"tests/", "controller/internal/testenv/", "controller/trafficmanager/tofino/bfrttest/",
+var support = []string{"tests/", "controller/internal/testenv/",
 	"headroom/model/", "internal/testcert/", "internal/veth/", "softswitch/p4rt/internal/p4test/"}
 
 // elsewhere are functions that other modules call, and one that the generator of package ids writes

@@ -13,7 +13,6 @@ import (
 
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
-	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrttest"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/units"
@@ -45,13 +44,13 @@ func wanted(m *headroom.Config) *trafficmanager.Config {
 	return c
 }
 
-func serve(t *testing.T, chip string) (*bfrttest.Server, *Driver) {
+func serve(t *testing.T, chip string) (*Server, *Driver) {
 	t.Helper()
 	program, err := p4src.Tofino(chip)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := bfrttest.New(t, chip)
+	server := NewServer(t, chip)
 	server.Load(program.BFRT)
 	d, err := New(Options{Name: "leaf1", Address: server.Addr(), Chip: chip, Schema: program.BFRT})
 	if err != nil {
@@ -101,7 +100,7 @@ func holds(t *testing.T, row bfrt.Row, want string) {
 }
 
 // groupOf returns the priority group of a port's class, as the server has it.
-func groupOf(t *testing.T, s *bfrttest.Server, port uint32, class int) bfrt.Row {
+func groupOf(t *testing.T, s *Server, port uint32, class int) bfrt.Row {
 	t.Helper()
 	for _, g := range s.Table(tableGroup) {
 		if portOf(g) == uint64(port) && classes(g) == 1<<class {
@@ -112,7 +111,7 @@ func groupOf(t *testing.T, s *bfrttest.Server, port uint32, class int) bfrt.Row 
 	return bfrt.Row{}
 }
 
-func device(t *testing.T, s *bfrttest.Server, table string, key ...bfrt.Named) bfrt.Row {
+func device(t *testing.T, s *Server, table string, key ...bfrt.Named) bfrt.Row {
 	t.Helper()
 	return s.Row(table, bfrt.AllPipes, key...)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
-	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrttest"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
@@ -26,7 +25,7 @@ type watch struct {
 	bad      int
 }
 
-func newWatch(t *testing.T, s *bfrttest.Server, lossless uint8, phi, buffer uint64) *watch {
+func newWatch(t *testing.T, s *Server, lossless uint8, phi, buffer uint64) *watch {
 	w := &watch{t: t, fields: map[string]bfrt.Fields{}, ports: numbers(), phi: phi, lossless: lossless, buffer: buffer}
 	for _, table := range []string{tablePool, tablePort, tableFlow, tableGroup, tableMAC, tableDefault} {
 		for _, r := range s.Table(table) {

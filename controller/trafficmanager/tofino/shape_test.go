@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrttest"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
@@ -107,7 +106,7 @@ func TestErrors(t *testing.T) {
 // field, or rows that the checking server takes and that read back as they were meant.
 func TestAnyPolicy(t *testing.T) {
 	type rig struct {
-		*bfrttest.Server
+		*Server
 		*Driver
 	}
 	rigs := map[string]rig{}
@@ -139,7 +138,7 @@ func TestAnyPolicy(t *testing.T) {
 
 // sums makes sure that pools and guarantees fit into the policy's buffer, and that headroom
 // adds up.
-func sums(r *rapid.T, server *bfrttest.Server, ch *chip) {
+func sums(r *rapid.T, server *Server, ch *chip) {
 	total, skid := uint64(0), uint64(0)
 	for _, p := range server.Table(tablePool) {
 		switch p.Key.Text("pool") {

@@ -1,4 +1,4 @@
-package bfrttest
+package tofino
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func update(s *bfrt.Schema, u *pb.Update) (bfrt.Change, string) {
 	if ch.Row, err = s.Decode(e); err != nil {
 		return ch, err.Error()
 	}
-	return ch, same(s, ch.Operation, ch.Row, e)
+	return ch, encodes(s, ch.Operation, ch.Row, e)
 }
 
 // query reads what a Read asks for, or returns why that is not allowed.
@@ -43,12 +43,12 @@ func query(s *bfrt.Schema, entity *pb.Entity) (bfrt.Row, string) {
 		}
 		r.Data = append(r.Data, bfrt.Named{Name: known[at].Name})
 	}
-	return r, same(s, bfrt.Read, r, e)
+	return r, encodes(s, bfrt.Read, r, e)
 }
 
-// same says why an entry is not a row as the schema has it written: there is one way to
+// encodes says why an entry is not a row as the schema has it written: there is one way to
 // encode each.
-func same(s *bfrt.Schema, op bfrt.Operation, r bfrt.Row, e *pb.TableEntry) string {
+func encodes(s *bfrt.Schema, op bfrt.Operation, r bfrt.Row, e *pb.TableEntry) string {
 	if r.Pipe >= pipes && r.Pipe != bfrt.AllPipes {
 		return fmt.Sprintf("%s: pipe of the target is %#x: allowed is 0 to %d", r.Table, r.Pipe, pipes-1)
 	}

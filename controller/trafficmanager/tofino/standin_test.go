@@ -1,4 +1,4 @@
-package controller
+package tofino_test
 
 import (
 	"encoding/json"

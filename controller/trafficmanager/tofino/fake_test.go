@@ -1,4 +1,4 @@
-package bfrttest
+package tofino
 
 import (
 	"context"
@@ -118,7 +118,7 @@ func data(action uint32, fields ...*pb.DataField) *pb.TableData {
 // TestRefuses sends what is outside the schemas, one fault each: each is refused, and each
 // would fail the test.
 func TestRefuses(t *testing.T) {
-	s := New(t, "tofino1")
+	s := NewServer(t, "tofino1")
 	r := dial(t, s, 7)
 	skid := []byte("IG_SKID_POOL")
 	pool := func(d ...*pb.DataField) *pb.TableEntry {
@@ -232,7 +232,7 @@ func TestRefuses(t *testing.T) {
 // TestFails makes sure that what is refused fails a test.
 func TestFails(t *testing.T) {
 	fake := &counted{TB: t}
-	s := New(fake, "tofino2")
+	s := NewServer(fake, "tofino2")
 	r := dial(t, s, 1)
 	if err := r.write(1, Program, pb.Update_MODIFY, &pb.TableEntry{TableId: 1}); err == nil {
 		t.Error("not refused")

@@ -1,4 +1,4 @@
-package bfrt_test
+package tofino
 
 import (
 	"context"
@@ -13,11 +13,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
-	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrttest"
 	"github.com/headgate/headgate/units"
 )
 
-func client(t *testing.T, s *bfrttest.Server, program string) *bfrt.Client {
+func client(t *testing.T, s *Server, program string) *bfrt.Client {
 	t.Helper()
 	schema, err := bfrt.Load("tofino1", nil)
 	if err != nil {
@@ -41,8 +40,8 @@ func pool(name string, cells uint64) bfrt.Change {
 
 // TestWriteErrors tells which changes of a batch were refused, and that the others were not.
 func TestWriteErrors(t *testing.T) {
-	s := bfrttest.New(t, "tofino1")
-	c := client(t, s, bfrttest.Program)
+	s := NewServer(t, "tofino1")
+	c := client(t, s, Program)
 	s.Hook(func(ch bfrt.Change) error {
 		if strings.HasPrefix(ch.Row.Key.Text("pool"), "EG") {
 			return status.Error(codes.ResourceExhausted, "no cells")
@@ -73,8 +72,8 @@ func TestWriteErrors(t *testing.T) {
 
 // TestRead reads one row, some fields of a row, all of a table, and more than one message.
 func TestRead(t *testing.T) {
-	s := bfrttest.New(t, "tofino1")
-	c := client(t, s, bfrttest.Program)
+	s := NewServer(t, "tofino1")
+	c := client(t, s, Program)
 	ask := func(table string, key ...bfrt.Named) bfrt.Row {
 		return bfrt.Row{Table: table, Pipe: bfrt.AllPipes, Key: key}
 	}
@@ -98,8 +97,8 @@ func TestRead(t *testing.T) {
 
 // TestComesBack subscribes again when the server was away, from many goroutines.
 func TestComesBack(t *testing.T) {
-	s := bfrttest.New(t, "tofino1")
-	c := client(t, s, bfrttest.Program)
+	s := NewServer(t, "tofino1")
+	c := client(t, s, Program)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 3 {
@@ -124,7 +123,7 @@ func TestComesBack(t *testing.T) {
 
 // TestWrongProgram is another program on the chip than the one that is meant.
 func TestWrongProgram(t *testing.T) {
-	s := bfrttest.New(t, "tofino1")
+	s := NewServer(t, "tofino1")
 	c := client(t, s, "tna_counter")
 	if err := c.Write(t.Context(), []bfrt.Change{pool("IG_APP_POOL_0", 1)}); status.Code(errors.Unwrap(err)) != codes.NotFound || len(s.Refused()) != 1 {
 		t.Error(err)
@@ -134,8 +133,8 @@ func TestWrongProgram(t *testing.T) {
 // TestOwnDeadline: a caller waits no longer than it wants to while another one waits for the
 // server.
 func TestOwnDeadline(t *testing.T) {
-	s := bfrttest.New(t, "tofino1")
-	c := client(t, s, bfrttest.Program)
+	s := NewServer(t, "tofino1")
+	c := client(t, s, Program)
 	s.Stop()
 	patient, end := context.WithCancel(t.Context())
 	first := make(chan error)

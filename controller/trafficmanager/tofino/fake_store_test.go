@@ -1,4 +1,4 @@
-package bfrttest
+package tofino
 
 import (
 	"slices"
@@ -11,7 +11,6 @@ import (
 // Of all chips.
 const (
 	pipes        = 4
-	portsPerPipe = 72
 	groupsInPipe = 128
 	groupTable   = "tm.ppg.cfg"
 	groupCounter = "tm.counter.ppg"
@@ -23,7 +22,7 @@ type store struct {
 	facts  facts
 	schema *bfrt.Schema
 	over   map[string]bfrt.Fields // of entries that differ from their defaults, by name
-	groups []*group
+	groups []*heldGroup
 }
 
 func newStore(chip string, schema *bfrt.Schema) *store {
@@ -192,10 +191,6 @@ func actionOf(table string) string {
 	}
 	return ""
 }
-
-func number(name string, v uint64) bfrt.Named { return bfrt.Named{Name: name, Value: uint64(v)} }
-func text(name, v string) bfrt.Named          { return bfrt.Named{Name: name, Value: v} }
-func flag(name string, v bool) bfrt.Named     { return bfrt.Named{Name: name, Value: v} }
 
 // defaults returns the fields that are not zero at first.
 func (f facts) defaults(table string, pipe uint32, key bfrt.Fields) bfrt.Fields {

@@ -1,4 +1,4 @@
-package bfrttest
+package tofino
 
 import (
 	"cmp"
@@ -19,13 +19,13 @@ import (
 //   - no more headroom for a group or port than the pool of headroom has, so that the pool
 //     cannot shrink below either.
 
-// group is a priority group and the number that its counters have.
-type group struct {
+// heldGroup is a priority group and the number that its counters have.
+type heldGroup struct {
 	row bfrt.Row
 	nr  uint64
 }
 
-func (s *store) group(r bfrt.Row) *group {
+func (s *store) group(r bfrt.Row) *heldGroup {
 	for _, g := range s.groups {
 		if g.row.Pipe == r.Pipe && slices.Equal(g.row.Key, r.Key) {
 			return g
@@ -34,9 +34,9 @@ func (s *store) group(r bfrt.Row) *group {
 	return nil
 }
 
-func portOf(r bfrt.Row) uint64 { return r.Data.Uint("dev_port") }
+func ownerOf(r bfrt.Row) uint64 { return r.Data.Uint("dev_port") }
 
-func classes(r bfrt.Row) (mask uint8) {
+func classMask(r bfrt.Row) (mask uint8) {
 	for c := range 8 {
 		if r.Data.Bool(fmt.Sprintf("icos_%d", c)) {
 			mask |= 1 << c
@@ -66,7 +66,7 @@ func (s *store) writeGroup(c bfrt.Change) (codes.Code, string) {
 			return codes.InvalidArgument, why
 		}
 		s.groups = append(s.groups, made)
-		slices.SortFunc(s.groups, func(a, b *group) int {
+		slices.SortFunc(s.groups, func(a, b *heldGroup) int {
 			return cmp.Or(cmp.Compare(a.row.Pipe, b.row.Pipe), cmp.Compare(a.row.Key.Uint("ppg_id"), b.row.Key.Uint("ppg_id")))
 		})
 		return codes.OK, ""
@@ -74,7 +74,7 @@ func (s *store) writeGroup(c bfrt.Change) (codes.Code, string) {
 		if g == nil {
 			return codes.NotFound, "there is no such group"
 		}
-		next := &group{row: g.row, nr: g.nr}
+		next := &heldGroup{row: g.row, nr: g.nr}
 		next.row.Data = slices.Clone(g.row.Data)
 		if why := s.groupRules(next, c.Row); why != "" {
 			return codes.InvalidArgument, why
@@ -85,16 +85,16 @@ func (s *store) writeGroup(c bfrt.Change) (codes.Code, string) {
 	if g == nil {
 		return codes.NotFound, "there is no such group"
 	}
-	s.groups = slices.DeleteFunc(s.groups, func(x *group) bool { return x == g })
+	s.groups = slices.DeleteFunc(s.groups, func(x *heldGroup) bool { return x == g })
 	return codes.OK, ""
 }
 
 // newGroup makes a group of a port with the defaults of the driver.
-func (s *store) newGroup(r bfrt.Row) (*group, string) {
+func (s *store) newGroup(r bfrt.Row) (*heldGroup, string) {
 	if r.Action != "dev_port" {
 		return nil, "groups of the mirror port are not held"
 	}
-	port := portOf(r)
+	port := ownerOf(r)
 	if uint32(port>>7) != r.Pipe || port&0x7f >= portsPerPipe {
 		return nil, fmt.Sprintf("dev_port is %d: allowed is a port of pipe %d", port, r.Pipe)
 	}
@@ -109,7 +109,7 @@ func (s *store) newGroup(r bfrt.Row) (*group, string) {
 		if g.row.Pipe == r.Pipe {
 			used[g.nr] = true
 		}
-		if portOf(g.row) == port {
+		if ownerOf(g.row) == port {
 			ofPort++
 		}
 	}
@@ -120,7 +120,7 @@ func (s *store) newGroup(r bfrt.Row) (*group, string) {
 	if nr >= last || ofPort >= 8 {
 		return nil, fmt.Sprintf("no group is left for port %d, which has %d", port, ofPort)
 	}
-	g := &group{row: bfrt.Row{Table: groupTable, Pipe: r.Pipe, Key: r.Key, Action: r.Action}, nr: nr}
+	g := &heldGroup{row: bfrt.Row{Table: groupTable, Pipe: r.Pipe, Key: r.Key, Action: r.Action}, nr: nr}
 	t := s.schema.Table(groupTable)
 	for _, f := range t.Fields(t.Action(r.Action)) {
 		g.row.Data = append(g.row.Data, bfrt.Named{Name: f.Name, Value: zero(&f)})
@@ -132,19 +132,19 @@ func (s *store) newGroup(r bfrt.Row) (*group, string) {
 }
 
 // groupRules changes a group that is not yet in place.
-func (s *store) groupRules(g *group, r bfrt.Row) string {
-	if p, ok := r.Data.Get("dev_port").(uint64); ok && r.Action != "" && portOf(g.row) != 0 && p != portOf(g.row) {
-		return fmt.Sprintf("dev_port is %v: allowed is that of the group, %d", p, portOf(g.row))
+func (s *store) groupRules(g *heldGroup, r bfrt.Row) string {
+	if p, ok := r.Data.Get("dev_port").(uint64); ok && r.Action != "" && ownerOf(g.row) != 0 && p != ownerOf(g.row) {
+		return fmt.Sprintf("dev_port is %v: allowed is that of the group, %d", p, ownerOf(g.row))
 	}
 	for _, n := range r.Data {
 		g.row.Data = put(g.row.Data, n)
 	}
 	for _, other := range s.groups {
-		if other.row.Pipe == g.row.Pipe && slices.Equal(other.row.Key, g.row.Key) || portOf(other.row) != portOf(g.row) {
+		if other.row.Pipe == g.row.Pipe && slices.Equal(other.row.Key, g.row.Key) || ownerOf(other.row) != ownerOf(g.row) {
 			continue
 		}
-		if both := classes(other.row) & classes(g.row); both != 0 {
-			return fmt.Sprintf("classes %#x belong to another group of port %d", both, portOf(g.row))
+		if both := classMask(other.row) & classMask(g.row); both != 0 {
+			return fmt.Sprintf("classes %#x belong to another group of port %d", both, ownerOf(g.row))
 		}
 	}
 	if skid, pool := g.row.Data.Uint("pfc_skid_max_cells"), s.headroomPool(); skid > pool {
@@ -187,7 +187,7 @@ func (s *store) computed(table string, r bfrt.Row) bfrt.Fields {
 		owner := make([]uint32, 8)
 		for _, g := range s.groups {
 			for c := range 8 {
-				if portOf(g.row) == port && classes(g.row)>>c&1 != 0 {
+				if ownerOf(g.row) == port && classMask(g.row)>>c&1 != 0 {
 					owner[c] = uint32(g.row.Key.Uint("ppg_id"))
 				}
 			}

@@ -1,4 +1,4 @@
-package controller
+package tofino_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/internal/testenv"
@@ -17,6 +18,7 @@ import (
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tests/lag"
 )
 
 // TestChipVictims: SPFC on a chip, from counters of the program and of the MACs to priority
@@ -70,7 +72,7 @@ func testVictims(r *victimRig) {
 	whole := share{r.pool, "DISABLE", true}
 	becomes := func(what string, want share, each ...func()) {
 		t.Helper()
-		eventually(t, what, func() bool {
+		lag.Await(t, what, func() bool {
 			for _, f := range each {
 				f()
 			}
@@ -82,7 +84,7 @@ func testVictims(r *victimRig) {
 	}
 	becomes("a victim of what departs", whole, r.depart)
 	r.departing(func() {
-		eventually(t, "no plan, for a victim", func() bool {
+		lag.Await(t, "no plan, for a victim", func() bool {
 			before := r.group(1)
 			lines := r.plan()
 			return len(lines) == 0 && before == whole && r.group(1) == whole
@@ -97,7 +99,7 @@ func testVictims(r *victimRig) {
 	becomes("a victim before the restart", whole, r.depart)
 	r.bfrt.Fail()
 	r.becomes("s2", view.Degraded)
-	eventually(t, "no victim that is shown", func() bool {
+	lag.Await(t, "no victim that is shown", func() bool {
 		s := r.state("s2")
 		victim, ok := testenv.Number(s, "pfc_victim", "1", s.Ports[0].Peer)
 		return ok && victim == 0
@@ -140,7 +142,7 @@ func testVictims(r *victimRig) {
 // policy returns the policy of s2.
 func (r *victimRig) policy() string {
 	r.t.Helper()
-	cfg, err := config.Parse("fabric.yaml", r.yaml, nil, Sections()...)
+	cfg, err := config.Parse("fabric.yaml", r.yaml, nil, controller.Sections()...)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -1,15 +1,4 @@
-// Package bfrttest is a BF Runtime server for tests. It holds the fixed tables of a Tofino
-// chip's driver, with their defaults, and checks every request against the schemas: the
-// identifiers of tables, actions and fields, how keys and values are encoded, their widths,
-// choices and ranges, what is mandatory and what can only be read, what a table can do, the
-// target, the program and whether the client has subscribed. It also refuses what the
-// driver documents that it would: see rules.go. A request that it refuses fails the test
-// unless the test asks for it (Refused).
-//
-// What is on the wire it reads with package bfrt, and then takes nothing that bfrt would not
-// have written for it byte by byte; server_test.go has the bytes. It is not the chip: nothing is
-// switched, and counters are what a test sets.
-package bfrttest
+package tofino
 
 import (
 	"context"
@@ -28,14 +17,21 @@ import (
 	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
-// Program is the name of the program that runs on the chip.
-const Program = "headgate_tna"
-
-// Server is the server of one chip, device 0. mu guards everything below it.
+// Server is a BF Runtime server for tests: that of one chip, device 0. It holds the fixed tables of a Tofino
+// chip's driver, with their defaults, and checks every request against the schemas: the
+// identifiers of tables, actions and fields, how keys and values are encoded, their widths,
+// choices and ranges, what is mandatory and what can only be read, what a table can do, the
+// target, the program and whether the client has subscribed. It also refuses what the
+// driver documents that it would: see fake_rules_test.go. A request that it refuses fails the test
+// unless the test asks for it (Refused).
+//
+// What is on the wire it reads with package bfrt, and then takes nothing that bfrt would not
+// have written for it byte by byte; fake_test.go has the bytes. It is not the chip: nothing is
+// switched, and counters are what a test sets. mu guards everything below it.
 type Server struct {
 	pb.UnimplementedBfRuntimeServer
 	t    testing.TB
-	chip string
+	name string
 	addr string
 
 	mu      sync.Mutex
@@ -49,15 +45,15 @@ type Server struct {
 	rpc     *grpc.Server // nil while stopped
 }
 
-// New starts a server for a chip, "tofino1" or "tofino2", on a port of its own. It stops
+// NewServer starts a server for a chip, "tofino1" or "tofino2", on a port of its own. It stops
 // with the test, which fails when a request was refused that it has not asked for.
-func New(t testing.TB, chip string) *Server {
+func NewServer(t testing.TB, chip string) *Server {
 	t.Helper()
 	schema, err := bfrt.Load(chip, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, chip: chip, schema: schema, rows: newStore(chip, schema), clients: map[uint32]bool{}, orphans: map[uint32]bool{}}
+	s := &Server{t: t, name: chip, schema: schema, rows: newStore(chip, schema), clients: map[uint32]bool{}, orphans: map[uint32]bool{}}
 	s.start("127.0.0.1:0", s)
 	t.Cleanup(func() {
 		s.Stop()
@@ -102,7 +98,7 @@ func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
 	s.mu.Lock()
-	s.rows = newStore(s.chip, s.schema)
+	s.rows = newStore(s.name, s.schema)
 	s.clients = map[uint32]bool{}
 	s.mu.Unlock()
 	s.start(s.addr, s)
@@ -119,7 +115,7 @@ func (s *Server) Fail() {
 // Load adds the filters of a program by its bf-rt.json.
 func (s *Server) Load(info []byte) {
 	s.t.Helper()
-	program, err := bfrt.Load(s.chip, info)
+	program, err := bfrt.Load(s.name, info)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package controller
+package tofino_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tests/lag"
 )
 
 // TestChip: one controller, one configuration, the same features on two programs.
@@ -68,7 +69,7 @@ func testChip(t *testing.T, r *chipRig, cpu uint32) {
 	if list, _, err := sub.Next(context.Background()); err != nil || list[0].Subject != "s2" || list[0].Kind != "traffic_manager.applied" {
 		t.Errorf("events = %+v, %v", list, err)
 	}
-	eventually(t, "PACC's loop reads its counters", func() bool { // a busy machine may not answer within the time of a read
+	lag.Await(t, "PACC's loop reads its counters", func() bool { // a busy machine may not answer within the time of a read
 		s := r.state("s2")
 		ticks, ok := testenv.Number(s, "pacc_ticks")
 		failed, also := testenv.Number(s, "pacc_read_errors")
@@ -125,7 +126,7 @@ func (r *chipRig) chipLimits() {
 func (r *chipRig) chipChanges() {
 	r.t.Helper()
 	marks := with(r.holds(), "egress.ecn.ecn_red ")
-	before := r.c.Stats()["s2"]
+	r.bfrt.Writes()
 	r.edit("{policy: dsh}", "{alpha: 1/2}")
 	r.edit("kmax: 100KB", "kmax: 200KB")
 	lines := r.plan()
@@ -140,9 +141,12 @@ func (r *chipRig) chipChanges() {
 	if after := with(r.holds(), "egress.ecn.ecn_red "); slices.Equal(after, marks) {
 		r.t.Error("the marks did not change")
 	}
-	after := r.c.Stats()["s2"]
-	if rows := after.TrafficManagerRows - before.TrafficManagerRows; rows != uint64(len(with(lines, tmLine))) {
-		r.t.Errorf("%d rows written to the traffic manager, planned were %d:\n%s", rows, len(with(lines, tmLine)), strings.Join(with(lines, tmLine), "\n"))
+	rows := map[string]bool{}
+	for _, w := range r.bfrt.Writes() {
+		rows[w.Row.Name()] = true
+	}
+	if len(rows) != len(with(lines, tmLine)) {
+		r.t.Errorf("%d rows written to the traffic manager, planned were %d:\n%s", len(rows), len(with(lines, tmLine)), strings.Join(with(lines, tmLine), "\n"))
 	}
 	if lines := r.plan(); len(lines) != 0 {
 		r.t.Errorf("plan after the change = %v", lines)
@@ -152,7 +156,7 @@ func (r *chipRig) chipChanges() {
 // chipRestarts replaces the device by one that knows nothing.
 func (r *chipRig) chipRestarts() {
 	r.t.Helper()
-	want, pushes := r.holds(), r.c.Stats()["s2"].Pushes
+	want, pushes := r.holds(), r.pushes()
 	r.s2.StopGRPC()
 	r.becomes("s2", view.Disconnected)
 	r.s2.end()
@@ -162,7 +166,7 @@ func (r *chipRig) chipRestarts() {
 	if got := r.holds(); !slices.Equal(got, want) {
 		r.t.Errorf("s2 came back with\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := r.c.Stats()["s2"].Pushes; got != pushes+1 {
+	if got := r.pushes(); got != pushes+1 {
 		r.t.Errorf("%d pushes, want one more than %d", got, pushes)
 	}
 	r.chipManaged(8)
@@ -183,12 +187,50 @@ func (r *chipRig) chipManagerFails() {
 	r.bfrt.Restart()
 	r.becomes("s2", view.Ready)
 	r.chipManaged(8)
-	if r.c.Stats()["s2"].TrafficManagerErrors == 0 {
-		r.t.Error("errors of the traffic manager are not counted")
-	}
 	key := bfrt.Fields{{Name: "$DEV_PORT", Value: uint64(3)}}
 	r.bfrt.Set(bfrt.Row{Table: "$PORT", Pipe: bfrt.AllPipes, Key: key, Data: bfrt.Fields{{Name: "$TX_PFC_EN_MAP", Value: uint64(0)}}})
-	eventually(r.t, "the row is repaired", func() bool {
+	lag.Await(r.t, "the row is repaired", func() bool {
 		return r.bfrt.Row("$PORT", 0, key...).Data.Uint("$TX_PFC_EN_MAP") == 8
 	})
+}
+
+// TestChipWithoutDevice: a switch that runs our program is driven; one that does not is
+// told what is missing, and is driven as soon as somebody else gives it the program.
+func TestChipWithoutDevice(t *testing.T) {
+	r := newChipRig(t, "tofino1", 320)
+	given := r.yaml
+	r.edit(fmt.Sprintf(", device_config: %q", r.device), "")
+	for _, res := range r.apply() {
+		if (res.Err != "") != (res.Switch == "s2") {
+			t.Errorf("result = %+v", res)
+		}
+	}
+	const missing = "the switch runs no pipeline, and its device_config is not set"
+	r.becomes("s2", view.Degraded)
+	if s := r.state("s2"); !strings.Contains(s.Err, missing) {
+		t.Errorf("s2 = %+v", s)
+	}
+	if n := len(r.bfrt.Writes()); n != 0 {
+		t.Errorf("%d rows written to the traffic manager of a switch that runs something else", n)
+	}
+	if lines := r.plan(); len(lines) == 0 || !strings.HasPrefix(lines[0], "unreachable: "+missing) {
+		t.Errorf("plan = %v", lines)
+	}
+	with := r.yaml
+	r.yaml = given
+	r.apply() // another controller's work
+	r.becomes("s2", view.Ready)
+	r.yaml = with
+	for _, res := range r.apply() {
+		if res.Err != "" {
+			t.Errorf("result = %+v", res)
+		}
+	}
+	r.becomes("s2", view.Ready)
+	if n := r.pushes(); n != 0 {
+		t.Errorf("%d pushes without a device configuration", n)
+	}
+	if lines := r.plan(); len(lines) != 0 {
+		t.Errorf("plan of what is = %v", lines)
+	}
 }

@@ -1,4 +1,4 @@
-package controller
+package tofino_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,13 +14,16 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/p4runtime/session"
-	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrttest"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/tests/switchtest"
 	"github.com/headgate/headgate/units"
 )
@@ -33,7 +37,7 @@ type chipRig struct {
 	chip   string
 	cpu    uint32
 	s2     served
-	bfrt   *bfrttest.Server
+	bfrt   *tofino.Server
 	device string // file with what the device is given
 	at     string // address of s2
 }
@@ -59,13 +63,13 @@ func newChipRig(t *testing.T, chip string, cpu uint32) *chipRig {
 	if err := os.WriteFile(r.device, standIn(t, info), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.bfrt = bfrttest.New(t, chip)
+	r.bfrt = tofino.NewServer(t, chip)
 	r.bfrt.Load(program.BFRT)
 	s1 := r.start(1, 510, switchtest.Loopback())
 	r.s2 = r.start(2, serverPort(cpu), switchtest.Loopback())
 	r.at = r.s2.addr
 	t.Cleanup(func() { s1.end(); r.s2.end() })
-	r.c, r.stop = r.controller(options())
+	r.c = running(t)
 	r.yaml = fmt.Appendf(nil, `
 name: two
 scale: 1000
@@ -180,4 +184,74 @@ func with(lines []string, prefix string) []string {
 		}
 	}
 	return list
+}
+
+// fabric is a controller with its configuration.
+type fabric struct {
+	t    *testing.T
+	c    *controller.Controller
+	yaml []byte
+}
+
+// running returns a controller that runs until the test ends.
+func running(t *testing.T) *controller.Controller {
+	t.Helper()
+	c, err := controller.New(controller.Options{
+		RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond, ApplyTimeout: time.Minute,
+		Heartbeat: time.Hour, // switches of tests without a data plane answer no polls
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = c.Run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		wg.Wait()
+	})
+	const nobody = `{name: none, switches: [{name: s0, device_id: 9, address: "127.0.0.1:1", target: embedded}]}`
+	lag.Await(t, "a controller that runs", func() bool {
+		_, results, err := c.Apply(ctx, "none.yaml", []byte(nobody))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results[0].Err != "the controller does not run yet"
+	})
+	return c
+}
+
+func (f *fabric) edit(old, fresh string) {
+	f.t.Helper()
+	if !strings.Contains(string(f.yaml), old) {
+		f.t.Fatalf("no %q in the configuration", old)
+	}
+	f.yaml = []byte(strings.ReplaceAll(string(f.yaml), old, fresh))
+}
+
+func (f *fabric) apply() []view.Result {
+	f.t.Helper()
+	_, results, err := f.c.Apply(context.Background(), "fabric.yaml", f.yaml)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return results
+}
+
+func (f *fabric) state(sw string) view.Switch {
+	s, ok := f.c.Switch(sw)
+	if !ok {
+		f.t.Fatalf("no switch %s", sw)
+	}
+	return s
+}
+
+func (f *fabric) becomes(sw string, state view.SwitchState) {
+	f.t.Helper()
+	lag.Await(f.t, fmt.Sprintf("%s in state %d", sw, state), func() bool { return f.state(sw).State == state })
+}
+
+// pushes returns how often s2 was given a program.
+func (f *fabric) pushes() int {
+	return len(f.c.Events().Recent(1000, func(e view.Event) bool { return e.Kind == "pipeline.pushed" && e.Subject == "s2" }))
 }
