@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -74,7 +75,7 @@ func serve() (*server, error) {
 	reg := weights.New(weights.Options{Audit: log})
 	s := &server{weights: reg, events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
 	ctx, cancel := context.WithCancel(context.Background())
-	lis, err := northbound.Listen(ctx, "127.0.0.1:0")
+	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		cancel()
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	"github.com/headgate/headgate/controller/serving/metrics"
-	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/confine"
@@ -65,28 +64,15 @@ func (o Options) listen(ctx context.Context, files confine.Dirs) (*listeners, er
 // open opens every address into l, up to the first that cannot be had.
 func (o Options) open(ctx context.Context, l *listeners) error {
 	c := o.Config.Controller
-	if l.tls == nil && o.Loopback == "" {
-		for _, a := range []struct{ key, address string }{{"listen", c.Listen}, {"metrics", c.Metrics}} {
-			switch key := "controller." + a.key; {
-			case a.address == "off":
-			case !isLoopback(a.address):
-				return fmt.Errorf("%s %q: want controller.tls for an address that others can reach", key, a.address)
-			case o.Config.Given(key):
-				o.Log.Warn("the address is not served: it has no controller.tls, and there is no --insecure-loopback", key, a.address, "served", cmp.Or(o.Socket, "nothing"))
-			}
-		}
-		c.Listen, c.Metrics = "off", "off"
+	api, err := o.tcp(ctx, l, "controller.listen", c.Listen, "api")
+	if err != nil {
+		return err
 	}
-	var err error
-	if c.Listen != "off" {
-		var api net.Listener
-		if err := o.plain("listen", c.Listen, l); err != nil {
-			return err
-		}
-		if api, err = northbound.Listen(ctx, c.Listen); err != nil {
-			return err
-		}
+	if api != nil {
 		l.api = append(l.api, api)
+	}
+	if l.metrics, err = o.tcp(ctx, l, "controller.metrics", c.Metrics, "metrics"); err != nil {
+		return err
 	}
 	switch unix, err := o.socket(ctx); {
 	case err == nil && unix != nil:
@@ -98,25 +84,27 @@ func (o Options) open(ctx context.Context, l *listeners) error {
 	case len(l.api) == 0:
 		return errors.New("nothing serves the API: want controller.tls, --socket, or --insecure-loopback")
 	}
-	if c.Metrics != "off" {
-		if err := o.plain("metrics", c.Metrics, l); err != nil {
-			return err
-		}
-		lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Metrics)
-		if err != nil {
-			return fmt.Errorf("controller.metrics %q: %w", c.Metrics, err)
-		}
-		l.metrics = clients.Limit(lis, clients.Options{Name: "metrics", Log: o.Log})
-	}
 	return nil
 }
 
-// plain refuses an address without TLS that others than this machine reach.
-func (o Options) plain(key, address string, l *listeners) error {
-	if l.tls == nil && !isLoopback(address) {
-		return fmt.Errorf("controller.%s %q: want controller.tls for an address that others can reach", key, address)
+// tcp opens the address of a key; nil where that is off, or has neither TLS nor --insecure-loopback.
+func (o Options) tcp(ctx context.Context, l *listeners, key, address, name string) (net.Listener, error) {
+	switch {
+	case address == "off":
+		return nil, nil
+	case l.tls == nil && !isLoopback(address):
+		return nil, fmt.Errorf("%s %q: want controller.tls for an address that others can reach", key, address)
+	case l.tls == nil && o.Loopback == "":
+		if o.Config.Given(key) {
+			o.Log.Warn("the address is not served: it has no controller.tls, and there is no --insecure-loopback", key, address, "served", cmp.Or(o.Socket, "nothing"))
+		}
+		return nil, nil
 	}
-	return nil
+	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", key, address, err)
+	}
+	return clients.Limit(lis, clients.Options{Name: name, Log: o.Log}), nil
 }
 
 func isLoopback(address string) bool {

@@ -66,11 +66,6 @@ func (e *Entry) Range(name string, low, high []byte) *Entry {
 	return e.match(name, p4configv1.MatchField_RANGE, low, high, 0)
 }
 
-// Optional sets the value of an optional key field.
-func (e *Entry) Optional(name string, v []byte) *Entry {
-	return e.match(name, p4configv1.MatchField_OPTIONAL, v, nil, 0)
-}
-
 // match sets a key field, which must match by kind.
 func (e *Entry) match(name string, kind p4configv1.MatchField_MatchType, v, other []byte, prefix int) *Entry {
 	if e.err != nil {

@@ -315,14 +315,3 @@ func TestTwoListeners(t *testing.T) {
 		t.Errorf("Serve = %v", err)
 	}
 }
-
-func TestListen(t *testing.T) {
-	if _, err := Listen(t.Context(), "nowhere"); err == nil || !strings.Contains(err.Error(), `controller.listen "nowhere"`) {
-		t.Errorf("error = %v", err)
-	}
-	lis, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = lis.Close()
-}

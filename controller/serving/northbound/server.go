@@ -186,15 +186,6 @@ func level(c codes.Code) logging.Level {
 	return logging.LevelInfo
 }
 
-// Listen opens the API's address, host:port.
-func Listen(ctx context.Context, address string) (net.Listener, error) {
-	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("controller.listen %q: %w", address, err)
-	}
-	return clients.Limit(lis, clients.Options{Name: "api"}), nil
-}
-
 // Serve answers calls on the listeners, which it closes, until ctx ends; it then lets running
 // calls end for a moment. It returns nil when it ended because of ctx, and an error when a
 // listener failed. A server serves once.

@@ -96,7 +96,10 @@ qos: {queue_limit: 6KB}
 	}
 	service.Start()
 	holds("the restarted switch", 1000)
-	lag.Await(t, "ready", func() bool { s, _ := c.Switch("s1"); return s.State == view.Ready })
+	lag.Await(t, "ready", func() bool {
+		s, _ := c.Switch("s1")
+		return s.State == view.Ready
+	})
 
 	yaml = []byte(strings.Replace(string(text("8Mbps")), "rate: 2Mbps", "rate: 7Kbps", 1))
 	_, _, err = c.Apply(ctx, "f.yaml", yaml)

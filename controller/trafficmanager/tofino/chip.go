@@ -19,8 +19,7 @@ const (
 const (
 	portsPerPipe  = 72
 	groupsPerPipe = 128 // priority groups that are not a port's default
-	groupsPerPort = 8
-	queues        = 8 // of a port, that the program uses
+	queues        = 8   // of a port, that the program uses
 	// step is the unit of hysteresis and of a port's limits.
 	step = 8
 	// leastHysteresis is the least that dynamic thresholds work with, in cells.
