@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/clock"
-	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -201,18 +202,16 @@ func (r *bufferRig) policy(from, to string) time.Time {
 }
 
 // buffer returns what is known of the switch's buffer.
-func (r *bufferRig) buffer() *buffer.State {
-	for _, f := range r.c.features {
-		if f, ok := f.(interface{ State(string) *buffer.State }); ok && f.State("s1") != nil {
-			return f.State("s1")
-		}
-	}
-	return &buffer.State{}
+func (r *bufferRig) buffer() *pb.BufferStatus { return r.c.status("s1").GetBuffer() }
+
+// classes returns what is known of the lossless classes.
+func (r *bufferRig) classes() []*pb.BufferClass {
+	return slices.DeleteFunc(r.buffer().GetClasses(), func(c *pb.BufferClass) bool { return c.Paused == nil })
 }
 
-func (r *bufferRig) port(i int) buffer.PortState {
-	if b := r.buffer(); len(b.Ports) > i {
+func (r *bufferRig) port(i int) *pb.BufferPort {
+	if b := r.buffer(); len(b.GetPorts()) > i {
 		return b.Ports[i]
 	}
-	return buffer.PortState{}
+	return &pb.BufferPort{}
 }

@@ -2,14 +2,15 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/units"
 )
 
@@ -30,30 +31,33 @@ func TestLiveBufferPolicy(t *testing.T) {
 		} else {
 			began := r.policy(from, to)
 			if to != "off" {
-				eventually(t, "the new policy is shown", func() bool { return r.buffer().Policy == to })
+				eventually(t, "the new policy is shown", func() bool { return r.buffer().GetSwitch().GetPolicy() == to })
 				r.pausesAfter(began, to)
 			}
 		}
 		if to != "off" {
 			r.pausesAfter(time.Now(), to)
-			eventually(t, "a poll sees the pause", func() bool { return r.port(0).PausedTime[3] > 0 })
+			eventually(t, "a poll sees the pause", func() bool { return r.classes()[0].GetPausedNs() > 0 })
 			continue
 		}
 		r.send(0, false)
 		r.send(2, false)
 		r.drained(from)
-		eventually(t, "off is shown", func() bool { return r.buffer().Policy == "off" })
+		eventually(t, "off is shown", func() bool { return r.buffer().GetSwitch().GetPolicy() == "off" })
 	}
 	r.send(0, false)
 	r.send(2, false)
 	r.drained("adaptive")
-	eventually(t, "empty pools", func() bool { b := r.buffer(); return !b.Time.IsZero() && b.Used == (pollreport.Pools{}) })
-	for _, p := range r.buffer().Ports {
-		if p.LosslessDrops != [8]uint64{} {
-			t.Errorf("port %d dropped %v", p.Number, p.LosslessDrops)
+	eventually(t, "empty pools", func() bool {
+		b := r.buffer()
+		return b.GetSwitch().GetPolled() != nil && !slices.ContainsFunc(b.GetPools(), func(p *pb.BufferPool) bool { return p.UsedBytes != 0 })
+	})
+	for _, c := range r.classes() {
+		if c.GetLosslessDrops() != 0 {
+			t.Errorf("port %d dropped %v", c.Port, c.GetLosslessDrops())
 		}
 	}
-	if p := r.port(0); p.Pauses == 0 || p.Resumes == 0 || p.Departed == 0 {
+	if p := r.port(0); p.Pauses == 0 || p.Resumes == 0 || p.DepartedBytes == 0 {
 		t.Errorf("port 1 = %+v", p)
 	}
 }
@@ -117,7 +121,7 @@ func TestVictimOfRestartedSwitch(t *testing.T) {
 		t.Errorf("plan of what is = %+v, %v", plans, err)
 	}
 	r.send(0, false)
-	eventually(t, "port 1 is normal", func() bool { return r.port(0).Number == 1 && !r.port(0).Victim })
+	eventually(t, "port 1 is normal", func() bool { return r.port(0).Port == 1 && !r.port(0).Victim })
 	turns := r.port(0).Turns
 	if turns < 2 {
 		t.Errorf("%d turns", turns)
@@ -154,7 +158,7 @@ func TestStuckQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.send(0, true)
-	eventually(t, "port 1 is paused", func() bool { return r.port(0).Paused == 1<<3 })
+	eventually(t, "port 1 is paused", func() bool { return r.port(0).Paused == "3" })
 	before, _, _, _ := r.hosts[0].counts()
 	next := func() view.Event {
 		list, _, err := sub.Next(t.Context())
@@ -172,10 +176,10 @@ func TestStuckQueue(t *testing.T) {
 		t.Errorf("%d frames were sent under %d PAUSE frames", after-before, pauses)
 	}
 	// The event comes before the status that shows it.
-	eventually(t, "the alarm is shown", func() bool { return len(r.buffer().Alarms) > 0 })
+	eventually(t, "the alarm is shown", func() bool { return len(r.buffer().GetAlarms()) > 0 })
 	p := r.port(0)
 	if p.Pauses != 1 || p.Refreshes < 2 {
-		t.Errorf("port 1 = %+v, alarms %+v", p, r.buffer().Alarms)
+		t.Errorf("port 1 = %+v, alarms %+v", p, r.buffer().GetAlarms())
 	}
 	r.send(0, false)
 	if err := r.sw.SetPortRate(2, hostRate); err != nil {
@@ -185,5 +189,5 @@ func TestStuckQueue(t *testing.T) {
 	if e := next(); e.Kind != buffer.StuckAlarm+"_over" || e.Since.IsZero() {
 		t.Errorf("event = %+v", e)
 	}
-	eventually(t, "nothing is paused", func() bool { return r.port(0).Paused == 0 && len(r.buffer().Alarms) == 0 })
+	eventually(t, "nothing is paused", func() bool { return r.port(0).Paused == "" && len(r.buffer().GetAlarms()) == 0 })
 }

@@ -77,7 +77,7 @@ type Options struct {
 // applying; what readers see is under mu.
 type Controller struct {
 	opts     Options
-	features []feature.Feature
+	features []*feature.Feature
 	events   *events.Bus[view.Event]
 	samples  *events.Bus[view.Sample]
 	links    *linkMonitor

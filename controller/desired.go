@@ -74,7 +74,7 @@ func (c *Controller) ask(in *switchInputs) {
 	for _, f := range c.features {
 		list, err := f.Desired(in.env)
 		if err != nil {
-			in.errs = errors.Join(in.errs, fmt.Errorf("%s: %w", f.Name(), err))
+			in.errs = errors.Join(in.errs, fmt.Errorf("%s: %w", f.Name, err))
 			continue
 		}
 		for _, e := range list {
@@ -94,9 +94,9 @@ func (c *Controller) shape(in *switchInputs) (err error) {
 		m.Ports = append(m.Ports, trafficmanager.Port{Number: p.Number, Rate: p.Rate})
 	}
 	for _, f := range c.features {
-		if shape := f.Describe().Shape; shape != nil {
+		if shape := f.Shape; shape != nil {
 			if err := shape(env, m); err != nil {
-				return fmt.Errorf("%s: %w", f.Name(), err)
+				return fmt.Errorf("%s: %w", f.Name, err)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (c *Controller) unshaped(env *feature.Env, err error) error {
 	}
 	field := env.Config.Path(s)
 	for _, f := range c.features {
-		if by := f.Describe().ShapedBy; by != nil {
+		if by := f.ShapedBy; by != nil {
 			field = cmp.Or(by(env, fault.Field), field)
 		}
 	}
@@ -223,16 +223,15 @@ func (c *Controller) route(env *feature.Env, r topology.Route, cache map[routeKe
 		return items, nil
 	}
 	for _, f := range c.features {
-		router, ok := f.(feature.Router)
-		if !ok {
+		if f.Route == nil {
 			continue
 		}
-		list, err := router.Route(env, r)
+		list, err := f.Route(env, r)
 		if err == nil {
 			items, err = reconcile.NewItems(list)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
 	}
 	cache[key] = items
@@ -255,11 +254,11 @@ func duplicate(items []*reconcile.Item, n int) *reconcile.Item {
 }
 
 // twice names the feature that wants what another wants already.
-func twice(f feature.Feature, env *feature.Env, err error) error {
+func twice(f *feature.Feature, env *feature.Env, err error) error {
 	if d := (*reconcile.DuplicateError)(nil); errors.As(err, &d) {
-		return fmt.Errorf("%s: wanted twice: %s", f.Name(), env.Pipeline.Describe(d.Entity))
+		return fmt.Errorf("%s: wanted twice: %s", f.Name, env.Pipeline.Describe(d.Entity))
 	}
-	return fmt.Errorf("%s: %w", f.Name(), err)
+	return fmt.Errorf("%s: %w", f.Name, err)
 }
 
 // overflows says which objects of the program are too small.
@@ -276,7 +275,7 @@ func (c *Controller) overflows(u pipeline.Usage, env *feature.Env) error {
 // filledBy returns the field of the configuration that an object of the program is filled by.
 func (c *Controller) filledBy(object string, env *feature.Env) string {
 	for _, f := range c.features {
-		for _, p := range f.Describe().Capabilities {
+		for _, p := range f.Capabilities {
 			if p.FilledBy != "" && (slices.Contains(p.Objects.Tables, object) || slices.Contains(p.Objects.Profiles, object)) {
 				return p.FilledBy
 			}

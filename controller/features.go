@@ -36,7 +36,7 @@ func features() []feature.Constructor {
 // udpPort returns the UDP port of maxQD's packets in a configuration, and the key that sets it.
 func udpPort(cfg *config.Config) (port uint16, key string) {
 	for _, construct := range features() {
-		if port := construct(nil).Describe().UDPPort; port != nil {
+		if port := construct(nil).UDPPort; port != nil {
 			return port(cfg)
 		}
 	}
@@ -47,7 +47,7 @@ func udpPort(cfg *config.Config) (port uint16, key string) {
 func Sections() []config.Section {
 	list := []config.Section{priority.Section()}
 	for _, construct := range features() {
-		if s := construct(nil).Describe().Section; s.Key != "" {
+		if s := construct(nil).Section; s.Key != "" {
 			list = append(list, s)
 		}
 	}

@@ -53,8 +53,8 @@ func TestOrderOfFeatures(t *testing.T) {
 }
 
 // constructed returns all features, without a hub.
-func constructed() []feature.Feature {
-	var list []feature.Feature
+func constructed() []*feature.Feature {
+	var list []*feature.Feature
 	for _, construct := range features() {
 		list = append(list, construct(nil))
 	}
@@ -71,6 +71,9 @@ func runFeatures(t *testing.T, env *feature.Env, list []feature.Constructor) str
 	for _, construct := range list {
 		f := construct(hub)
 		lines = append(lines, testenv.Lines(t, f, env, "leaf1")...)
+		if f.Attach == nil {
+			continue
+		}
 		if l := f.Attach(env, sw); l != nil {
 			loops = append(loops, l)
 		}
@@ -124,8 +127,8 @@ func lldpFrom(t *testing.T, env *feature.Env) []byte {
 	peer := &testenv.Switch{Switch: "leaf2"}
 	for _, construct := range features() {
 		f := construct(&testenv.Callbacks{})
-		if l := f.Attach(testenv.At(env, peer.Name()), peer); f.Name() == "linkprobe" {
-			if err := l.Tick(context.Background(), time.Now()); err != nil {
+		if f.Name == "linkprobe" {
+			if err := f.Attach(testenv.At(env, peer.Name()), peer).Tick(context.Background(), time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -112,7 +112,7 @@ func (c *Controller) notes(ctx context.Context, cfg *config.Config, g *topology.
 // validate asks the features.
 func (c *Controller) validate(ctx context.Context, cfg *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
 	for _, f := range c.features {
-		if validate := f.Describe().Validate; validate != nil {
+		if validate := f.Validate; validate != nil {
 			risks = append(risks, validate(ctx, cfg, g, down, failures)...)
 		}
 	}
@@ -127,7 +127,7 @@ func (c *Controller) advice(env *feature.Env) []string {
 	}
 	var notes []string
 	for _, f := range c.features {
-		if advise := f.Describe().Advise; advise != nil {
+		if advise := f.Advise; advise != nil {
 			notes = append(notes, advise(env, running)...)
 		}
 	}

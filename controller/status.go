@@ -8,7 +8,6 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/conduct"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/topology"
@@ -118,8 +117,8 @@ func (c *Controller) SwitchSummaries(name string, status bool) []view.Switch {
 func (c *Controller) status(sw string) *pb.FeatureStatus {
 	s := &pb.FeatureStatus{}
 	for _, f := range c.features {
-		if m, ok := f.(feature.Monitor); ok {
-			m.Status(sw, s)
+		if f.Status != nil {
+			f.Status(sw, s)
 		}
 	}
 	return s
@@ -144,8 +143,8 @@ func (c *Controller) HostParameters() []view.HostParameter {
 func (c *Controller) hostParameters(cfg *config.Config) []view.HostParameter {
 	var list []view.HostParameter
 	for _, f := range c.features {
-		if parameters := f.Describe().HostParameters; parameters != nil {
-			list = append(list, parameters(cfg)...)
+		if f.HostParameters != nil {
+			list = append(list, f.HostParameters(cfg)...)
 		}
 	}
 	for _, p := range c.opts.Participants {
@@ -168,7 +167,7 @@ func (c *Controller) Counted() []observed.Source {
 	by := map[string]observed.Traffic{}
 	for _, s := range cfg.Switches {
 		for _, f := range c.features {
-			if f, ok := f.(feature.Counter); ok {
+			if f.Counted != nil {
 				if t, counts := f.Counted(s.Name); counts {
 					by[s.Name] = t
 				}

@@ -96,6 +96,16 @@ type Section struct {
 	Check func(c *Config, d *yamlnode.Doc)
 }
 
+// Overridable returns a section of which a switch may override each key. read reads keys over what it is given, which for the
+// fabric is what defaults returns.
+func Overridable[T any](key string, defaults func(c *Config) T, read func(m *yamlnode.Map, over T) T) Section {
+	return Section{
+		Key:        key,
+		Read:       func(m *yamlnode.Map, c *Config) any { return read(m, defaults(c)) },
+		ReadSwitch: func(m *yamlnode.Map, c *Config) any { return read(m, Of[T](c, key)) },
+	}
+}
+
 // Of returns what a section's Read returned for a configuration, or its ReadSwitch for a switch; the zero
 // value when nobody has read the section.
 func Of[T any](from interface{ Section(key string) any }, key string) T {

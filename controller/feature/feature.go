@@ -6,17 +6,23 @@ package feature
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/pollreport"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 // Env is a feature's input for one switch. It and everything that it points to are immutable; a
@@ -28,33 +34,37 @@ type Env struct {
 	Pipeline *pipeline.Pipeline // that the target of the switch runs
 }
 
-// Feature is one feature. Its methods may be called at any time from any goroutine.
-type Feature interface {
+// Feature is one feature. Its functions may be called at any time from any goroutine. All but Name and
+// Desired are optional: nil, or a zero Section, means that the feature does not need one. Unless they say otherwise they
+// are pure, with errors as Desired's.
+type Feature struct {
 	// Name is a word, unique among the features.
-	Name() string
-	// Describe returns what the feature declares of itself, always the same.
-	Describe() Description
-	// Desired returns what the feature wants on a switch. It is a pure function of its
-	// arguments. Two features must not want entities with one key. A feature that ever
-	// states the default entry of a table states it always, since default entries cannot
-	// be deleted. The error names what is impossible on this switch, in a yamlnode.Fault where a
-	// field of the configuration asks for it; the switch then gets nothing new from any
-	// feature and is shown as degraded.
-	Desired(env *Env) ([]*p4v1.Entity, error)
-	// Attach is called when a switch holds what it should. It returns the feature's loop
-	// there, nil for none. The loop is dropped without a word when the session or the
-	// configuration changes, and another is asked for.
-	Attach(env *Env, sw Switch) Loop
-}
-
-// Description is a feature's declaration. Its functions are pure and optional: nil means that the
-// feature does not need one. Errors are like those of Desired.
-type Description struct {
+	Name string
 	// Capabilities are the capabilities that the feature uses. It is off at a switch whose pipeline lacks
 	// them.
 	Capabilities []Capability
-	// Section is the feature's part of the configuration; the zero Section for none.
+	// Section is the feature's part of the configuration.
 	Section config.Section
+	// Desired returns what the feature wants on a switch. Two features must not want entities with
+	// one key. A feature that ever states the default entry of a table states it always, since default
+	// entries cannot be deleted. The error names what is impossible on this switch, in a yamlnode.Fault where a
+	// field of the configuration asks for it; the switch then gets nothing new from any
+	// feature and is shown as degraded.
+	Desired func(env *Env) ([]*p4v1.Entity, error)
+	// Route returns what leads to the destination of a route with next hops, beside Desired. It depends
+	// on the pipeline, the kind of target, the destination and the next hops' ports alone: switches that
+	// have these in common share what it returns. At most one feature has it.
+	Route func(env *Env, r topology.Route) ([]*p4v1.Entity, error)
+	// Attach is called when a switch holds what it should. It returns the feature's loop
+	// there, nil for none. The loop is dropped without a word when the session or the
+	// configuration changes, and another is asked for. It is not pure.
+	Attach func(env *Env, sw Switch) Loop
+	// Status fills in the feature's field of a switch's status, if it knows something: for
+	// `headgate get status`, the API and the metrics. It is not pure.
+	Status func(sw string, s *pb.FeatureStatus)
+	// Counted returns the traffic between pairs of addresses that a switch has counted, in bursts; false if it
+	// counts nothing. It is not pure.
+	Counted func(sw string) (observed.Traffic, bool)
 	// HostParameters returns the parameters that all hosts must share under a configuration, always in the
 	// same order.
 	HostParameters func(c *config.Config) []view.HostParameter
@@ -74,15 +84,6 @@ type Description struct {
 	// Validate checks the fabric of a configuration with the given links out of service, and, if failures
 	// is more than 0, with up to that many further failures, which may take a minute.
 	Validate func(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) []Risk
-}
-
-// Router is the feature that wants something for the routes of a switch, beside Desired. There is at
-// most one.
-type Router interface {
-	// Route returns what leads to the destination of a route with next hops. It is a pure function,
-	// with errors as Desired's, of the pipeline, the kind of target, the destination and the next
-	// hops' ports alone: switches that have these in common share what it returns.
-	Route(env *Env, r topology.Route) ([]*p4v1.Entity, error)
 }
 
 // Probe is a capability that a switch has when it answers a read.
@@ -179,7 +180,36 @@ type Callbacks interface {
 }
 
 // Constructor makes a feature.
-type Constructor func(callbacks Callbacks) Feature
+type Constructor func(callbacks Callbacks) *Feature
+
+// Every is a Loop that works by ticks alone.
+type Every struct {
+	Period time.Duration
+	Do     func(ctx context.Context, now time.Time) error
+}
+
+// Interval implements Loop.
+func (e Every) Interval() time.Duration { return e.Period }
+
+// Tick implements Loop.
+func (e Every) Tick(ctx context.Context, now time.Time) error { return e.Do(ctx, now) }
+
+// Receive implements Loop.
+func (Every) Receive(time.Time, Message) {}
+
+// Send hands a switch a packet for a port, which leaves by a queue and has a mode of ids.PacketOut….
+func Send(pipe *pipeline.Pipeline, sw Packets, payload []byte, port uint32, queue, mode uint64) error {
+	out, err := pipe.PacketOut(payload, Arg("egress_port", uint64(port)), Arg("queue", queue), Arg("mode", mode))
+	if err != nil {
+		return err
+	}
+	return sw.PacketOut(out)
+}
+
+// Arg returns a number as a parameter of an action.
+func Arg(name string, v uint64) pipeline.Arg {
+	return pipeline.Arg{Name: name, Value: p4msg.Uint(v)}
+}
 
 // EntityList collects the results of builders: e.Add(p.Entry(…).Entity()).
 type EntityList struct {
@@ -190,14 +220,11 @@ type EntityList struct {
 // Add adds the entity of a builder; nil adds nothing.
 func (c *EntityList) Add(e *p4v1.Entity, err error) {
 	switch {
+	case err != nil && c.Err == nil:
+		c.Err = err
+	case err != nil && errors.As(err, new(yamlnode.Fault)):
+		c.Err = errors.Join(c.Err, err)
 	case err != nil:
-		var refused yamlnode.Fault
-		switch {
-		case c.Err == nil:
-			c.Err = err
-		case errors.As(err, &refused):
-			c.Err = errors.Join(c.Err, err)
-		}
 	case e != nil:
 		c.Entities = append(c.Entities, e)
 	}
@@ -209,4 +236,143 @@ func (c *EntityList) Result() ([]*p4v1.Entity, error) {
 		return nil, c.Err
 	}
 	return c.Entities, nil
+}
+
+// LastValue keeps what a feature last knew of each switch. It is safe for concurrent use; a
+// value must not be changed once it is in.
+type LastValue[T any] struct {
+	mu sync.Mutex
+	by map[string]T
+}
+
+// Set replaces the state of a switch.
+func (l *LastValue[T]) Set(sw string, v T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil {
+		l.by = map[string]T{}
+	}
+	l.by[sw] = v
+}
+
+// Get returns the state of a switch; false if it is unknown.
+func (l *LastValue[T]) Get(sw string) (T, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v, ok := l.by[sw]
+	return v, ok
+}
+
+// Forget forgets a switch.
+func (l *LastValue[T]) Forget(sw string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.by, sw)
+}
+
+// Capability is something that a feature can do, and what it takes. It is either part of the
+// program that a switch runs, or a matter of the switch's traffic manager.
+type Capability struct {
+	// Name is a word with the feature's in front, unique, such as "qos.queue_limit".
+	Name string
+	// Objects of the program that it takes, all of them.
+	Objects pipeline.Objects
+	// FilledBy is the field of the configuration that the objects' entries follow from, such as
+	// hosts, for when there are more than an object holds; "" when the switch is to blame.
+	FilledBy string
+	// SetUp says that they are of no use until the traffic manager's server has set them
+	// up, which P4Runtime cannot do.
+	SetUp bool
+	// Externs are entries that it takes of the target itself, whatever its program: externs that
+	// no P4Info declares, by id. They are read back with the rest.
+	Externs []uint32
+	// Without says why a kind of target has no such externs, "" for one that does; nil without
+	// Externs.
+	Without func(config.Target) string
+	// Queues is the least number of priority queues of a port; 0 for any.
+	Queues int
+	// TrafficManager says what a traffic manager does where the program cannot, as in "the traffic manager
+	// …"; "" for nothing.
+	TrafficManager string
+	// Instead says what happens where neither can.
+	Instead string
+}
+
+// On returns the capability as it is on a switch that runs a pipeline.
+func (c Capability) On(pipe *pipeline.Pipeline, s *config.Switch) view.Capability {
+	by, lacking := c.By(pipe, s)
+	v := view.Capability{Name: c.Name, Supported: by != view.ByNothing, By: by}
+	switch by {
+	case view.ByTrafficManager:
+		v.Detail = "the traffic manager " + c.TrafficManager
+	case view.ByNothing:
+		v.Detail = lacking
+		if c.TrafficManager != "" && s.Target.Chip() != "" {
+			v.Detail += ", bf_runtime is not set"
+		}
+		v.Detail += "; " + c.Instead
+	}
+	return v
+}
+
+// By returns what does it on a switch that runs a pipeline, and why the program does not; "" where it
+// does. It looks at the pipeline's objects and at the switch's configuration, at the kind of target for
+// Externs only.
+func (c Capability) By(pipe *pipeline.Pipeline, s *config.Switch) (by, lacking string) {
+	if c.Without != nil {
+		if lacking = c.Without(s.Target); lacking == "" {
+			return view.ByTarget, ""
+		}
+		return view.ByNothing, lacking
+	}
+	switch missing := pipe.Lacks(c.Objects); {
+	case len(missing) > 0:
+		lacking = fmt.Sprintf("the program for %s has no %s", s.Target.Architecture(), strings.Join(missing, ", no "))
+	case s.PriorityQueues < c.Queues:
+		lacking = fmt.Sprintf("it takes %d priority queues, the switch is configured with %d", c.Queues, s.PriorityQueues)
+	case c.SetUp && s.BFRuntime == "":
+		return view.ByNothing, "it has to be set up by BF Runtime"
+	case c.SetUp:
+		return view.ByTrafficManager, ""
+	default:
+		return view.ByProgram, ""
+	}
+	if c.TrafficManager != "" && s.BFRuntime != "" {
+		return view.ByTrafficManager, lacking
+	}
+	return view.ByNothing, lacking
+}
+
+// In reports whether a program has all objects of the capability.
+func (c Capability) In(pipe *pipeline.Pipeline) bool { return len(pipe.Lacks(c.Objects)) == 0 }
+
+// Externs returns the externs that features take of a switch's target.
+func Externs(features []*Feature, s *config.Switch) []uint32 {
+	var list []uint32
+	for _, f := range features {
+		for _, c := range f.Capabilities {
+			if c.Without != nil && c.Without(s.Target) == "" {
+				list = append(list, c.Externs...)
+			}
+		}
+	}
+	return list
+}
+
+// Refuse returns the yamlnode.Fault for a field whose value asks a switch for a capability that it
+// does not have.
+func (e *Env) Refuse(field, value string, c Capability) error {
+	s := e.Switch
+	_, lacking := c.By(e.Pipeline, s)
+	text := fmt.Sprintf("is %s, which the switch %q cannot do: %s", value, s.Name, lacking)
+	if c.TrafficManager != "" && s.Target.Chip() != "" {
+		text += fmt.Sprintf("; set %s.bf_runtime so that the traffic manager %s", e.Config.Path(s), c.TrafficManager)
+	}
+	return yamlnode.Fault{Field: field, Text: text}
+}
+
+// By returns what does something on the switch.
+func (e *Env) By(c Capability) string {
+	by, _ := c.By(e.Pipeline, e.Switch)
+	return by
 }

@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"math/bits"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
 
-// advise is feature.Description.Advise.
+// advise is feature.Feature.Advise.
 func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 	s := env.Switch
 	notes := Warnings(env.Config, s)
@@ -105,4 +107,164 @@ func drains(state *State, old Config, h headroom.Config, layout headroom.Layout,
 		text += "; what is lossy is dropped as long as the pool is full"
 	}
 	return text
+}
+
+// feedback is the DSCP of CNPs and ACKs: NICs send CNPs with it, and it is the default of soze.ack_dscp and
+// pacc.cnp_dscp.
+const feedback = 48
+
+// Warnings returns what of a switch's lossless classes is allowed and does not do what it seems to: headroom
+// below the standard or below a vendor's profile, marks that come too late or never, and feedback that waits behind
+// data. Each names a field and its value.
+func Warnings(c *config.Config, s *config.Switch) (list []string) {
+	h, _, on := Headroom(c, s)
+	list = append(LowHeadroom(c, s), marks(c, s, h, on)...)
+	return append(list, starvedFeedback(c, s)...)
+}
+
+// LowHeadroom names the port that lacks most headroom, by the standard and by the vendor's profiles.
+func LowHeadroom(c *config.Config, s *config.Switch) (list []string) {
+	h, ports, on := Headroom(c, s)
+	layout, err := h.Layout()
+	if !on || err != nil {
+		return nil // check has said so
+	}
+	b := Of(s)
+	key, value := "headroom", b.Headroom.String()
+	switch {
+	case b.Policy == headroom.Oversubscribed:
+		key, value = "share", fmt.Sprint(b.Share)
+	case b.Headroom != 0:
+	case b.HeadroomMethod != headroom.Standard:
+		key, value = "headroom_method", string(b.HeadroomMethod)
+	default:
+		key, value = "headroom_profiles", fmt.Sprintf("a list of %d", len(b.HeadroomProfiles))
+	}
+	low := func(need func(i int, line units.Rate, p switchPort) units.Bytes, by, then string) {
+		var most units.Bytes
+		at, others := -1, -1
+		all := switchPorts(c, s.Name)
+		for i, p := range all {
+			line, _ := c.LineRate(p.Rate)
+			if lacks := need(i, line, p) - layout.Phi[i]; lacks > 0 {
+				if others++; lacks > most {
+					most, at = lacks, i
+				}
+			}
+		}
+		if at < 0 {
+			return
+		}
+		line, _ := c.LineRate(all[at].Rate)
+		text := fmt.Sprintf("%s is %s, which makes %d B of headroom at port %d (%v), and %s is %d B", c.Origin(s, "buffer."+key), value, layout.Phi[at], ports[at], line, by, layout.Phi[at]+most)
+		if others > 0 {
+			text += fmt.Sprintf("; so at %s more", units.Count(uint64(others), "port"))
+		}
+		list = append(list, text+": "+then)
+	}
+	low(func(i int, line units.Rate, _ switchPort) units.Bytes {
+		l := h.Link(i)
+		if b.PeerResponse == 0 {
+			l.Response = headroom.Response(line)
+		}
+		return l.Required()
+	}, "what the response time of IEEE 802.3 Annex 31B.3.7 requires", "a peer that takes all of that time loses lossless packets")
+	low(func(_ int, line units.Rate, p switchPort) units.Bytes { return b.Profile(line, p.Delay) }, "the vendor's in headroom_profiles", "the vendor knows the delays of its own chip, which the standard does not bound")
+	return list
+}
+
+// marks returns what is wrong with the thresholds of ECN at a switch.
+func marks(c *config.Config, s *config.Switch, h headroom.Config, on bool) (list []string) {
+	q := qos.Of(c)
+	applies := map[qos.ECN]bool{}
+	for _, p := range switchPorts(c, s.Name) {
+		line, _ := c.LineRate(p.Rate)
+		for _, e := range q.ECNAt(s.Name, p.number, line) {
+			applies[e] = true
+		}
+	}
+	for i, e := range q.ECN {
+		if !applies[e] {
+			continue
+		}
+		path := fmt.Sprintf("qos.ecn[%d]", i)
+		if !reached(q, e.Queue) {
+			list = append(list, fmt.Sprintf("%s.queue is %d: no DSCP of qos.classes leads to this queue, so nothing is marked", path, e.Queue))
+			continue
+		}
+		if !on {
+			continue
+		}
+		list = append(list, late(c, s, h, path, e)...)
+	}
+	return list
+}
+
+// late compares a threshold of ECN with that at which one sender's class is paused, or dropped where it is lossy.
+func late(c *config.Config, s *config.Switch, h headroom.Config, path string, e qos.ECN) []string {
+	layout, err := h.Layout()
+	if err != nil {
+		return nil
+	}
+	lossless := LosslessQueues(c, s)>>e.Queue&1 != 0
+	limit, by := h.Threshold, fmt.Sprintf("%s %v", c.Origin(s, "buffer.threshold"), h.Threshold)
+	if h.Policy != headroom.Static {
+		// A queue that has the pool for itself grows until it has α times the rest: q = α·(B − q).
+		limit = largest(h.Alpha, layout.Shared)
+		by = fmt.Sprintf("%v, the most of the shared pool that %s %v leaves to one queue", limit, c.Origin(s, "buffer.alpha"), h.Alpha)
+	}
+	own := h.LossyPrivate
+	then := "its packets are dropped"
+	if lossless {
+		own, then = h.Private, "a single sender is paused"
+	}
+	switch {
+	case e.KMin >= h.Buffer:
+		return []string{fmt.Sprintf("%s.kmin is %v, and all memory of %s is %v: nothing is ever marked", path, e.KMin, s.Name, h.Buffer)}
+	case e.KMin >= limit+own:
+		return []string{fmt.Sprintf("%s.kmin is %v, on %s not below %s: %s before the queue marks anything", path, e.KMin, s.Name, by, then)}
+	}
+	return nil
+}
+
+// largest returns the most of a pool that one queue gets with α: α/(1+α) of it.
+func largest(a headroom.Alpha, pool units.Bytes) units.Bytes {
+	low, high := units.Bytes(0), pool
+	for low < high {
+		if mid := (low + high + 1) / 2; mid <= a.Of(pool-mid) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
+
+// reached reports whether some DSCP has a queue. Those that are not listed have queue 0.
+func reached(q qos.Config, queue uint8) bool {
+	return queue == 0 && len(q.Classes) < 64 || slices.ContainsFunc(q.Classes, func(k qos.Class) bool { return k.Queue == queue })
+}
+
+// starvedFeedback says where CNPs and ACKs wait behind the lossless data that they are about: queues are served by
+// strict priority.
+func starvedFeedback(c *config.Config, s *config.Switch) []string {
+	q := qos.Of(c)
+	own := q.ClassOf(feedback)
+	at := slices.Index(q.Classes, own)
+	if at < 0 && len(q.ECN) == 0 {
+		return nil // nobody sends CNPs, and whose ACKs there are is not known
+	}
+	b := Of(s)
+	for i, k := range q.Classes {
+		if !b.On() || b.Lossless>>k.Class&1 == 0 || k.Queue <= own.Queue || k.DSCP == feedback {
+			continue
+		}
+		field := fmt.Sprintf("qos.classes[%d].queue is %d", at, own.Queue)
+		if at < 0 {
+			field = fmt.Sprintf("qos.classes has no DSCP %d, which then has queue 0", feedback)
+		}
+		return []string{fmt.Sprintf("%s, below that of qos.classes[%d], %d, which is lossless on %s: CNPs and ACKs (DSCP %d) are served after the data that they should slow down",
+			field, i, k.Queue, s.Name, feedback)}
+	}
+	return nil
 }

@@ -18,7 +18,7 @@ func TestAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := New(nil).(*feat)
+	f := newFeat(nil)
 	if got := f.advise(spfc, nil); !slices.Equal(got, []string{starved}) {
 		t.Errorf("a new switch: %q", got)
 	}

@@ -25,13 +25,16 @@
 package buffer
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/pfcwd"
@@ -104,25 +107,21 @@ var (
 	}
 )
 
-// Describe implements feature.Feature.
-func (f *feat) Describe() feature.Description {
-	return feature.Description{
-		Capabilities: []feature.Capability{accountCapability, pauseCapability, estimateCapability, reportCapability, victimCapability, departCapability, obeyCapability},
-		Section:      config.Section{Key: "buffer", Read: read, ReadSwitch: readSwitch, Check: check},
-		Shape:        shape,
-		ShapedBy:     shapedBy,
-		Advise:       f.advise,
-		Validate:     validate,
-	}
-}
-
 // New returns the feature.
-func New(callbacks feature.Callbacks) feature.Feature {
+func New(callbacks feature.Callbacks) *feature.Feature { return newFeat(callbacks).feature() }
+
+func newFeat(callbacks feature.Callbacks) *feat {
 	return &feat{callbacks: callbacks, memories: map[string]*memory{}}
 }
 
-// Name implements feature.Feature.
-func (*feat) Name() string { return "buffer" }
+func (f *feat) feature() *feature.Feature {
+	return &feature.Feature{
+		Name:         "buffer",
+		Capabilities: []feature.Capability{accountCapability, pauseCapability, estimateCapability, reportCapability, victimCapability, departCapability, obeyCapability},
+		Section:      config.Section{Key: "buffer", Read: read, ReadSwitch: readSwitch, Check: check},
+		Desired:      desired, Attach: f.attach, Status: f.status, Shape: shape, ShapedBy: shapedBy, Advise: f.advise, Validate: validate,
+	}
+}
 
 // memory is the state of a switch that outlives its loops, which end with every session and
 // configuration. It has a lock, because a switch that changes its address may have two loops for a
@@ -152,8 +151,8 @@ func (f *feat) memory(sw string) *memory {
 	return m
 }
 
-// forget deletes the counters that nobody follows any more.
-func (m *memory) forget() {
+// clear forgets the counters, which nobody follows any more.
+func (m *memory) clear() {
 	m.Lock()
 	defer m.Unlock()
 	clear(m.totals)
@@ -170,8 +169,8 @@ const (
 	minRefresh = 2 * minPoll
 )
 
-// Attach implements feature.Feature.
-func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
+// attach is feature.Feature.Attach.
+func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	s := env.Switch
 	b := base{callbacks: f.callbacks, latest: &f.latest, sw: sw, buffer: Of(s), memory: f.memory(sw.Name()), pausers: &f.pausers, env: env}
 	h, numbers, on := Headroom(env.Config, s)
@@ -180,12 +179,13 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		f.latest.Set(sw.Name(), &State{Policy: string(Of(s).Policy)})
 		manager, managed := sw.(feature.TrafficManager)
 		if !managed || !on || !Of(s).Victims() {
-			b.memory.forget()
+			b.memory.clear()
 			return nil
 		}
 		b.macs = true
 		b.open(h, numbers, env.Graph.Ports(sw.Name()))
-		return &chipLoop{base: b, manager: manager, every: max(minPoll, h.SPFC.Period.Duration())}
+		l := &chipLoop{base: b, manager: manager, every: max(minPoll, h.SPFC.Period.Duration())}
+		return feature.Every{Period: l.every, Do: l.tick}
 	}
 	l := &loop{base: b, pipe: env.Pipeline, silence: 3 * env.Config.Controller.ProbeInterval / 2}
 	if !on {
@@ -210,9 +210,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 
 // schedule chooses how often ports are polled and counters read.
 func (l *loop) schedule(poll time.Duration) {
-	if poll <= 0 {
-		poll = defaultPoll
-	}
+	poll = cmp.Or(max(poll, 0), defaultPoll)
 	l.count = max(poll, defaultPoll)
 	l.every = min(poll, l.count)
 	for _, p := range l.ports {
@@ -244,4 +242,90 @@ func (l *loop) threshold(used uint32) uint64 {
 		return uint64(l.mmu.Threshold)
 	}
 	return uint64(l.mmu.Alpha.Of(units.Bytes(l.size.Shared) - units.Bytes(used)))
+}
+
+// base is the common part of the loops of a program and of a chip: ports and their last counters. Its
+// loop owns its ports.
+type base struct {
+	callbacks feature.Callbacks
+	latest    *feature.LastValue[*State]
+	sw        feature.Switch
+	buffer    Config
+	memory    *memory
+	pausers   *pausers
+	env       *feature.Env
+	mmu       headroom.Config
+	ports     []*port
+	by        map[uint32]*port // ports by number
+	macs      bool             // it is a chip: only the MACs of the ports know of their pauses
+}
+
+// open gives the base its ports, which go on with the sums of the loop before.
+func (b *base) open(h headroom.Config, numbers []uint32, ports []topology.Port) {
+	b.mmu, b.by = h, map[uint32]*port{}
+	b.memory.Lock()
+	defer b.memory.Unlock()
+	for i, at := range ports {
+		p := newPort(numbers[i], at.Peer, h, i, b.buffer.PauseQuanta)
+		s := b.memory.sums[p.Number]
+		p.PausedTime, p.Turns, p.MostLate = s.paused, s.turns, s.mostLate
+		b.ports = append(b.ports, p)
+		b.by[p.Number] = p
+	}
+}
+
+// numbers returns the numbers of the ports.
+func (b *base) numbers() []uint32 {
+	list := make([]uint32, len(b.ports))
+	for i, p := range b.ports {
+		list[i] = p.Number
+	}
+	return list
+}
+
+// counted hands the counters to their ports. One that ran backwards means that the switch
+// was restarted: its ports begin anew, nothing else does.
+func (b *base) counted(at time.Time, read map[uint32]totals) {
+	b.memory.Lock()
+	defer b.memory.Unlock()
+	var back []string
+	for _, p := range b.ports {
+		now, ok := read[p.Number]
+		if !ok {
+			continue
+		}
+		last, known := b.memory.totals[p.Number]
+		if !known {
+			last = now
+		}
+		if now.below(last) {
+			back = append(back, fmt.Sprintf("port %d had %d B departed and now has %d B", p.Number, last.departed, now.departed))
+			p.restart()
+			last = totals{drops: now.drops}
+		}
+		b.memory.totals[p.Number] = now
+		if b.macs {
+			p.heard(now, last)
+		}
+		if elapsed := p.count(at, now, last); b.macs && elapsed > 0 {
+			p.judge(now, last, elapsed, b.mmu.SPFC.Period.Duration())
+		}
+	}
+	if len(back) > 0 {
+		b.callbacks.Event(view.Event{
+			Time: at, Severity: view.Warning, Subject: b.sw.Name(), Kind: "buffer.restarted",
+			Message: "counters ran backwards, so the switch was restarted: the states of its ports begin anew; " + strings.Join(back, ", "),
+		})
+	}
+}
+
+// show publishes the ports with the other values, and remembers their sums.
+func (b *base) show(v *State) {
+	b.memory.Lock()
+	for _, p := range b.ports {
+		v.Ports = append(v.Ports, p.PortState)
+		b.memory.sums[p.Number] = sums{p.PausedTime, p.Turns, p.MostLate}
+	}
+	b.memory.Unlock()
+	b.latest.Set(b.sw.Name(), v)
 }

@@ -39,8 +39,8 @@ func TestCause(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			callbacks := &testenv.Callbacks{}
-			f := New(callbacks).(*feat)
-			l := f.Attach(environment(t), &testenv.Switch{Switch: "leaf1"}).(*loop)
+			f := newFeat(callbacks)
+			l := f.attach(environment(t), &testenv.Switch{Switch: "leaf1"}).(*loop)
 			f.latest.Set("leaf1", &State{Ports: c.leaf1})
 			f.latest.Set("leaf2", &State{Ports: c.leaf2})
 			p := l.ports[0]

@@ -44,12 +44,12 @@ type chipRig struct {
 func newChipRig(t *testing.T, edits ...string) *chipRig {
 	t.Helper()
 	callbacks := &testenv.Callbacks{}
-	r := &chipRig{rig: &rig{T: t, f: New(callbacks), callbacks: callbacks, now: time.Unix(1000, 0), counters: map[[2]int64]int64{}}}
+	r := &chipRig{rig: &rig{T: t, f: newFeat(callbacks), callbacks: callbacks, now: time.Unix(1000, 0), counters: map[[2]int64]int64{}}}
 	r.m = &managed{pauses: map[uint32]trafficmanager.PauseCounters{}}
 	r.m.Switch = testenv.Switch{Switch: "leaf1", Answer: r.read}
 	r.sw = &r.m.Switch
 	env := testenv.On(environment(t, append([]string{"policy: dsh ", "policy: spfc "}, edits...)...), testenv.Tofino(t, "tofino1"))
-	if r.loop = r.f.Attach(env, r.m); r.loop == nil {
+	if r.loop = r.f.attach(env, r.m); r.loop == nil {
 		t.Fatal("no loop")
 	}
 	return r
@@ -182,14 +182,14 @@ func TestChipUnread(t *testing.T) {
 // There is a loop only for policies that have victims, where a traffic manager is.
 func TestChipWithoutLoop(t *testing.T) {
 	callbacks := &testenv.Callbacks{}
-	f, chip := New(callbacks), testenv.Tofino(t, "tofino2")
-	if l := f.Attach(testenv.On(environment(t), chip), &managed{Switch: testenv.Switch{Switch: "leaf1"}}); l != nil {
+	f, chip := newFeat(callbacks), testenv.Tofino(t, "tofino2")
+	if l := f.attach(testenv.On(environment(t), chip), &managed{Switch: testenv.Switch{Switch: "leaf1"}}); l != nil {
 		t.Error("a loop for dsh")
 	}
-	if l := f.Attach(testenv.On(environment(t, spfc...), chip), &testenv.Switch{Switch: "leaf1"}); l != nil {
+	if l := f.attach(testenv.On(environment(t, spfc...), chip), &testenv.Switch{Switch: "leaf1"}); l != nil {
 		t.Error("a loop without a traffic manager")
 	}
-	if b := f.(*feat).State("leaf1"); b == nil || b.Policy != "spfc" || len(b.Ports) != 0 {
+	if b := f.State("leaf1"); b == nil || b.Policy != "spfc" || len(b.Ports) != 0 {
 		t.Errorf("shown is %+v", b)
 	}
 }

@@ -28,7 +28,7 @@ func lossless(t *testing.T, edits ...string) *config.Config {
 		}
 		yaml = strings.Replace(yaml, edits[i], edits[i+1], 1)
 	}
-	c, err := config.Parse("lossless.yaml", []byte(yaml), nil, New(nil).Describe().Section, qos.New(nil).Describe().Section)
+	c, err := config.Parse("lossless.yaml", []byte(yaml), nil, New(nil).Section, qos.New(nil).Section)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ links:
   - {a: "s1:1", b: h1, rate: 50Mbps, delay: 1us}
   - {a: "s1:2", b: "s2:1", rate: 50Mbps, delay: 1us}
 `
-	c, err := config.Parse("f", []byte(text), nil, New(nil).Describe().Section, qos.New(nil).Describe().Section)
+	c, err := config.Parse("f", []byte(text), nil, New(nil).Section, qos.New(nil).Section)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ links:
 	if Of(c.Switch("s2")).On() || c.Section("buffer").(Config).On() {
 		t.Error("another switch has the policy")
 	}
-	c, err = config.Parse("f", []byte(strings.Replace(text, "scale: 2000", "scale: 1", 1)), nil, New(nil).Describe().Section, qos.New(nil).Describe().Section)
+	c, err = config.Parse("f", []byte(strings.Replace(text, "scale: 2000", "scale: 1", 1)), nil, New(nil).Section, qos.New(nil).Section)
 	if err != nil {
 		t.Fatal(err)
 	}

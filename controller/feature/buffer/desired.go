@@ -1,22 +1,29 @@
 package buffer
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
+	"github.com/headgate/headgate/tables/estimate"
+	"github.com/headgate/headgate/units"
 )
 
-// Desired implements feature.Feature: how PFC frames leave the switch, the policy, and what the
+// desired is feature.Feature.Desired: how PFC frames leave the switch, the policy, and what the
 // policy needs.
-func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
 	by, err := means(env)
 	switch {
@@ -28,7 +35,7 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	p := env.Pipeline
 	c.Add(p.Default(ids.TablePFCPortName).Action(ids.ActionSetPFCPortName,
-		pipeline.Arg{Name: "src_mac", Value: p4msg.Uint(0)}, pipeline.Arg{Name: "quanta", Value: p4msg.Uint(buffer.DefaultQuanta)}).Entity())
+		feature.Arg("src_mac", 0), feature.Arg("quanta", buffer.DefaultQuanta)).Entity())
 	policy, tables := buffer.Off(), []buffer.Entry(nil)
 	h, numbers, on := Headroom(env.Config, s)
 	if on {
@@ -57,7 +64,7 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		if !on {
 			mac := port.MAC
 			c.Add(p.Entry(ids.TablePFCPortName).Exact("egress_port", p4msg.Uint(uint64(port.Number))).Action(ids.ActionSetPFCPortName,
-				pipeline.Arg{Name: "src_mac", Value: mac[:]}, pipeline.Arg{Name: "quanta", Value: p4msg.Uint(uint64(Of(s).PauseQuanta))}).Entity())
+				pipeline.Arg{Name: "src_mac", Value: mac[:]}, feature.Arg("quanta", uint64(Of(s).PauseQuanta))).Entity())
 		}
 	}
 	for _, t := range tables {
@@ -87,4 +94,125 @@ func Entity(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
 		}
 	}
 	return e.Call(t.Name, t.Params).Entity()
+}
+
+// reportCapability is DSH's estimate of egress queues where nothing in the switch acts on it: polls
+// bring it up (pollreport.Estimate).
+var reportCapability = feature.Capability{
+	Name: "buffer.dsh_report",
+	Objects: pipeline.Objects{
+		Tables:  []string{ids.TableLog2BytesName, ids.TableLog2TicksName, ids.TableExp2Name, ids.TableHeadroomForName, estimate.PortTable},
+		Headers: []string{ids.HeaderPacketOutName, ids.HeaderPacketInName},
+	},
+	Instead: "polls report no estimate of what headroom an egress queue calls for",
+}
+
+// estimates returns the entries with which a chip estimates what its egress queues need under
+// DSH, and none where the program has no such tables: the traffic manager has its thresholds
+// without them.
+func estimates(env *feature.Env) ([]*p4v1.Entity, error) {
+	s := env.Switch
+	if !Of(s).Shares() || !reportCapability.In(env.Pipeline) {
+		return nil, nil
+	}
+	h, numbers, _ := Headroom(env.Config, s)
+	layout, err := h.Layout()
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", Of(s).Policy, err)
+	}
+	chip := estimate.Config{Chip: s.Target.Chip(), Precision: h.DSH.Precision, Entries: h.DSH.Entries}
+	for i, number := range numbers {
+		chip.Ports = append(chip.Ports, estimate.Port{Number: number, Rate: h.Ports[i].Rate, Headroom: layout.Phi[i]})
+	}
+	tables, err := estimate.New(chip)
+	var fault *units.FieldError
+	if errors.As(err, &fault) {
+		return nil, yamlnode.Fault{Field: env.Config.Origin(s, "buffer.dsh"), Text: fmt.Sprintf("makes tables of DSH's estimate that the switch %q cannot hold: %v", s.Name, fault)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("estimate of policy %s: %w", Of(s).Policy, err)
+	}
+	var c feature.EntityList
+	for _, t := range tables.Entries() {
+		c.Add(Entity(env.Pipeline, t))
+	}
+	return c.Result()
+}
+
+// means says what implements the policy of a switch: its program, its traffic manager, or nothing if
+// there is no policy. The error says that the policy is not available.
+func means(env *feature.Env) (string, error) {
+	s := env.Switch
+	program := accountCapability.In(env.Pipeline) && pauseCapability.In(env.Pipeline)
+	field, value := env.Config.Origin(s, "buffer.policy"), fmt.Sprintf("%q", Of(s).Policy)
+	switch {
+	case program: // which has entries even where it is off
+		return view.ByProgram, nil
+	case !Of(s).On():
+		return view.ByNothing, nil
+	case env.By(accountCapability) == view.ByNothing:
+		return view.ByNothing, env.Refuse(field, value, accountCapability)
+	case env.By(pauseCapability) == view.ByNothing:
+		return view.ByNothing, env.Refuse(field, value, pauseCapability)
+	case Of(s).Victims() && env.By(departCapability) == view.ByNothing:
+		return view.ByNothing, env.Refuse(field, value, departCapability)
+	}
+	return view.ByTrafficManager, nil
+}
+
+// shape is feature.Feature.Shape.
+func shape(env *feature.Env, c *trafficmanager.Config) error {
+	s := env.Switch
+	by, err := means(env)
+	if by != view.ByTrafficManager || err != nil {
+		return err
+	}
+	h, _, on := Headroom(env.Config, s)
+	if !on {
+		return nil
+	}
+	if err := ownQueues(env); err != nil {
+		return err
+	}
+	c.MMU, c.LosslessQueues = &h, LosslessQueues(env.Config, s)
+	return nil
+}
+
+// ownQueues refuses queues of classes under PFC. The embedded switch is told of the map, and takes one in which
+// each queue is of one class and not that of PFC frames. No other target is told, and each has its queues obey
+// PFC for the class of their number, so that a class in another queue would never be paused.
+func ownQueues(env *feature.Env) error {
+	s := env.Switch
+	classes := queuesOf(env.Config, s)
+	for i, k := range qos.Of(env.Config).Classes {
+		if classes[k.Class] == 0 {
+			continue
+		}
+		why := ""
+		switch other := classes.Class(int(k.Queue)); {
+		case other != int(k.Class):
+			why = fmt.Sprintf("class %d is lossless and has that queue, too, so that a PAUSE of either would stop both, want a queue for each", other)
+		case k.Queue == k.Class:
+		case s.Target != config.Embedded:
+			why = fmt.Sprintf("its queues obey PFC for the class of their number, want queue %d", k.Class)
+		case uint32(k.Queue) == priority(s):
+			why = "PFC frames leave by that queue, and must not be paused, want another"
+		}
+		if why != "" {
+			return yamlnode.Fault{Field: fmt.Sprintf("qos.classes[%d].queue", i), Text: fmt.Sprintf(
+				"is %d for class %d, which is lossless on the switch %q: %s", k.Queue, k.Class, s.Name, why)}
+		}
+	}
+	return nil
+}
+
+// shapedBy is feature.Feature.ShapedBy. Its are the fields of the policy; lists are others'.
+func shapedBy(env *feature.Env, field string) string {
+	switch {
+	case strings.Contains(field, "["):
+		return ""
+	case field == "buffer":
+		field = "size"
+	}
+	return env.Config.Origin(env.Switch, "buffer."+field)
 }

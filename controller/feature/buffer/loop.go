@@ -1,16 +1,21 @@
 package buffer
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
@@ -50,7 +55,10 @@ func (l *loop) Tick(ctx context.Context, now time.Time) error {
 	err = errors.Join(err, l.failed, l.refresh(now), l.reclaim(now))
 	l.failed = nil
 	l.monitor(now)
-	l.publish()
+	l.show(&State{
+		Policy: string(l.buffer.Policy), Time: l.polled, Size: l.size, Used: l.used, Peak: l.peak,
+		Threshold: l.threshold(l.used.Shared), Alarms: l.alarms(),
+	})
 	return err
 }
 
@@ -114,15 +122,7 @@ func (l *loop) repeat(p *port) error { return l.ask(p, "refresh", ids.PacketOutR
 
 // ask sends a port a packet-out that its egress acts on.
 func (l *loop) ask(p *port, what string, mode uint64) error {
-	out, err := l.pipe.PacketOut([]byte(what),
-		pipeline.Arg{Name: "egress_port", Value: p4msg.Uint(uint64(p.Number))},
-		pipeline.Arg{Name: "queue", Value: p4msg.Uint(ids.HighestQueue)},
-		pipeline.Arg{Name: "mode", Value: p4msg.Uint(mode)},
-	)
-	if err == nil {
-		err = l.sw.PacketOut(out)
-	}
-	if err != nil {
+	if err := feature.Send(l.pipe, l.sw, []byte(what), p.Number, ids.HighestQueue, mode); err != nil {
 		return fmt.Errorf("%s of port %d: %w", what, p.Number, err)
 	}
 	return nil
@@ -162,8 +162,7 @@ func (l *loop) requests() []*p4v1.Entity {
 }
 
 // cells asks for counters that are indexed by port.
-func cells(ports []*port, counters ...uint32) []*p4v1.Entity {
-	var list []*p4v1.Entity
+func cells(ports []*port, counters ...uint32) (list []*p4v1.Entity) {
 	for _, p := range ports {
 		for _, id := range counters {
 			list = append(list, cell(id, int64(p.Number)))
@@ -201,11 +200,140 @@ func addCounter(read map[uint32]totals, c *p4v1.CounterEntry) {
 	read[uint32(number)] = t
 }
 
-// publish shows what is known.
-func (l *loop) publish() {
-	b := &State{
-		Policy: string(l.buffer.Policy), Time: l.polled, Size: l.size, Used: l.used, Peak: l.peak,
-		Threshold: l.threshold(l.used.Shared), Alarms: l.alarms(),
+// drainTime returns in which time every queue of a switch is empty, with a factor of two for rates
+// that are not kept; never before a pause counts as stuck. It is 0 where PAUSE frames can hold a
+// queue for ever, which simple_switch ignores.
+func drainTime(env *feature.Env) time.Duration {
+	s, b := env.Switch, Of(env.Switch)
+	if s.Target != config.BMv2 {
+		return 0
 	}
-	l.show(b)
+	longest := b.Stuck
+	for _, p := range env.Graph.Ports(s.Name) {
+		longest = max(longest, 2*p.Rate.TxTime(min(qos.Of(env.Config).QueueLimit, b.Size)).Duration())
+	}
+	return longest
+}
+
+// reclaim empties the accounts of ports that wait for packets that the switch no longer has.
+// simple_switch drops what its own queues cannot hold, without the pipeline's knowledge: the bytes
+// stay accounted, and the peer would stay paused for ever.
+func (l *loop) reclaim(now time.Time) error {
+	var errs error
+	for _, p := range l.ports {
+		if l.drain <= 0 || p.Paused == 0 || p.moved.IsZero() || now.Sub(p.polled) > stalePolls*l.every {
+			continue
+		}
+		since := p.moved
+		for _, at := range p.since {
+			if at.After(since) {
+				since = at
+			}
+		}
+		if now.Sub(since) <= l.drain {
+			continue
+		}
+		p.moved = now // if it has no effect, not at once again
+		errs = errors.Join(errs, l.ask(p, "forget", ids.PacketOutForget))
+		l.callbacks.Event(view.Event{
+			Time: now, Severity: view.Warning, Subject: l.sw.Name(), Kind: "buffer.reclaimed", Port: p.Number,
+			Message: fmt.Sprintf("%s: paused, and nothing of it has left for %v, in which every queue empties: the switch has dropped packets that are still accounted, and its accounts begin anew; give its queues more room (simple_switch_CLI: set_queue_depth)",
+				p.name(), now.Sub(since).Round(roundedTime)),
+		})
+	}
+	return errs
+}
+
+// chipLoop decides which ports of a chip are victims'. The program counts departures, the
+// MACs count pauses, and the traffic manager gives victims the whole shared pool.
+//
+// A port has triggered PAUSE in a period when a lossless class of it was paused for longer
+// at the period's end than at its beginning, or when the port sent PFC or PAUSE frames. It is
+// normal then and stays so until a period without either, which stands for RESUME. Where DSH
+// has the port send PAUSE for all classes only frames tell; MACs repeat them before a PAUSE
+// expires (335 µs at 100 Gb/s, 3.4 ms at 10 Gb/s), and periods are at least minPoll.
+//
+// This is less than the per-packet state of the paper (Fig. 10):
+//
+//   - A victim port that triggers PAUSE is normal up to a period later, plus the time of the
+//     write; until then it may fill the whole pool, as the paper allows until the PAUSE.
+//   - A port is normal up to two periods longer than it is paused: the one in which the last
+//     frame went out has to end, and another to pass. A PAUSE that was over within a period
+//     costs as much.
+//   - A port that departs with C/K is a victim at the end of the period, not in it.
+//   - Departures are those of all classes of the port; those of lossless classes are meant.
+//     One with much other traffic may be a victim too soon.
+//
+// Counters that run backwards mean that the chip or its driver was restarted, or that
+// somebody cleared them: the port is normal, its meter begins anew, and what has been counted
+// since is taken as the beginning.
+type chipLoop struct {
+	base
+	manager feature.TrafficManager
+	every   time.Duration
+	next    time.Time // not before: reading has failed
+	seen    time.Time // last reading
+	victims []uint32  // as the traffic manager was told
+}
+
+// backOff is how many times as long as a failed reading took there is none: other loops of
+// the switch wait for it.
+const backOff = 5
+
+func (l *chipLoop) tick(ctx context.Context, now time.Time) error {
+	if now.Before(l.next) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(time.Second, l.every))
+	defer cancel()
+	began := time.Now()
+	read, err := l.read(ctx)
+	took := time.Since(began)
+	if err != nil {
+		l.next = now.Add(backOff * took)
+		// Without pause counters no port is a victim, because nobody knows who is paused.
+		for _, p := range l.ports {
+			p.restart()
+		}
+	} else {
+		l.counted(now.Add(took/2), read)
+		l.seen = now
+	}
+	var victims []uint32
+	for _, p := range l.ports {
+		if p.Victim {
+			victims = append(victims, p.Number)
+		}
+	}
+	if !slices.Equal(victims, l.victims) {
+		refused := l.manager.Victims(victims)
+		if refused == nil {
+			l.victims = victims
+		}
+		err = cmp.Or(err, refused)
+	}
+	l.show(&State{Policy: string(l.buffer.Policy), Time: l.seen})
+	return err
+}
+
+// read reads both kinds of counters.
+func (l *chipLoop) read(ctx context.Context) (map[uint32]totals, error) {
+	list, err := l.sw.Read(ctx, cells(l.ports, ids.CounterIngressDepartures)...)
+	if err != nil {
+		return nil, fmt.Errorf("departures of ports: %w", err)
+	}
+	pauses, err := l.manager.Pauses(ctx, l.numbers())
+	if err != nil {
+		return nil, err
+	}
+	read := make(map[uint32]totals, len(l.ports))
+	for _, e := range list {
+		addCounter(read, e.GetCounterEntry())
+	}
+	for n, mac := range pauses {
+		t := read[n]
+		t.mac, t.pauses = mac, mac.Frames+mac.PortFrames
+		read[n] = t
+	}
+	return read, nil
 }

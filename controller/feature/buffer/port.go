@@ -3,9 +3,15 @@ package buffer
 import (
 	"fmt"
 	"math/bits"
+	"strconv"
+	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/units"
@@ -188,4 +194,147 @@ func (p *port) restart() {
 	p.meter = headroom.NewMeter(p.limit)
 	p.counted, p.storm = time.Time{}, nil
 	p.setVictim(false)
+}
+
+// State is the state of a switch's buffer: its policy, the last poll of each port, and the alarms that
+// are on.
+type State struct {
+	// Policy is as in the configuration; the rest is empty when it is "off".
+	Policy string
+	// Time of the last poll that came back; zero when none has.
+	Time time.Time
+	// Size is the size of each pool under the policy. Used and Peak are each pool's bytes at the last poll
+	// and at its fullest since the switch started.
+	Size, Used, Peak pollreport.Pools
+	// Threshold is T(t) at the last poll, in bytes.
+	Threshold uint64
+	Ports     []PortState
+	Alarms    []Alarm
+}
+
+// PortState is one ingress port. Counts run from the start of the switch.
+type PortState struct {
+	Number uint32
+	Peer   string
+	// Lossless has a bit for each class under PFC.
+	Lossless uint8
+	// Victim says that SPFC lets the port have the whole shared pool.
+	Victim bool
+	// Turns counts how often the port became a victim's or normal again, as seen by polls,
+	// since the controller follows it.
+	Turns uint64
+	// Paused are the classes that the peer was told to stop, bit n for class n. PortPaused
+	// says that DSH stopped the port as a whole.
+	Paused     uint8
+	PortPaused bool
+	// PausedTime is how long each class was paused, as seen by polls, since the controller
+	// follows it.
+	PausedTime [8]time.Duration
+	// Pauses and Resumes are PFC frames, Refreshes those that repeat a PAUSE.
+	Pauses, Resumes, Refreshes uint64
+	// Late is how long after half of a PAUSE's time the controller repeated it last; MostLate
+	// is the most since the controller follows the port. A PAUSE has expired when it is
+	// repeated later than by the other half.
+	Late, MostLate time.Duration
+	// Private, Shared and Headroom are bytes of each class. Insured bytes are in Shared too.
+	Private, Shared, Headroom [8]uint32
+	Insured                   uint32
+	// Departed are bytes of lossless classes that came in here and have left the switch.
+	Departed uint64
+	// LosslessDrops are packets of each class under PFC that were dropped: an error.
+	LosslessDrops [8]uint64
+
+	out egress
+}
+
+// Kinds of alarms.
+const (
+	StormAlarm = "pfc.storm"            // more PAUSE frames than section buffer.watchdog allows
+	StuckAlarm = "pfc.stuck"            // paused for longer than section buffer.watchdog allows
+	LateAlarm  = "pfc.refresh_late"     // a PAUSE expired before it was repeated
+	DropAlarm  = "buffer.lossless_drop" // a packet of a lossless class was dropped
+)
+
+var alarmKinds = []string{StormAlarm, StuckAlarm, LateAlarm, DropAlarm}
+
+// Alarm is something wrong with PFC that lasts. An event with the same Kind tells its
+// begin, and one with "_over" behind it its end.
+type Alarm struct {
+	Kind string
+	Port uint32
+	// Class under PFC; −1 where it is about the port.
+	Class int
+	Since time.Time
+	Text  string
+
+	pauser string // the host whose PAUSEs it is, "" where it is none's
+}
+
+// State returns the state of a switch's buffer, nil if it is unknown.
+func (f *feat) State(sw string) *State {
+	s, _ := f.latest.Get(sw)
+	return s
+}
+
+// status is feature.Feature.Status. Without a policy there is nothing but that.
+func (f *feat) status(sw string, out *pb.FeatureStatus) {
+	s := f.State(sw)
+	if s == nil {
+		return
+	}
+	b := &pb.BufferStatus{Switch: &pb.BufferSwitch{Policy: s.Policy}}
+	out.Buffer = b
+	if len(s.Ports) == 0 {
+		return
+	}
+	b.Switch.ThresholdBytes, b.Switch.Polled = &s.Threshold, view.Stamp(s.Time)
+	of := func(p pollreport.Pools) [4]uint32 { return [4]uint32{p.Private, p.Shared, p.Headroom, p.Insurance} }
+	size, used, peak := of(s.Size), of(s.Used), of(s.Peak)
+	for i, name := range []string{"private", "shared", "headroom", "insurance"} {
+		b.Pools = append(b.Pools, &pb.BufferPool{Policy: s.Policy, Pool: name, SizeBytes: uint64(size[i]), UsedBytes: uint64(used[i]), PeakBytes: uint64(peak[i])})
+	}
+	for i := range s.Ports {
+		s.Ports[i].status(b)
+	}
+	on := map[string]uint64{}
+	for _, a := range s.Alarms {
+		on[a.Kind]++
+		alarm := &pb.BufferAlarm{Alarm: a.Kind, Port: a.Port, Since: view.Stamp(a.Since), Detail: a.Text}
+		if a.Class >= 0 {
+			alarm.Class = proto.Uint32(uint32(a.Class))
+		}
+		b.Alarms = append(b.Alarms, alarm)
+	}
+	for _, kind := range alarmKinds {
+		b.Watchdog = append(b.Watchdog, &pb.BufferAlarmCount{Kind: kind, On: on[kind]})
+	}
+}
+
+// status adds the port and its classes, except lossy classes that hold nothing.
+func (p *PortState) status(b *pb.BufferStatus) {
+	var paused []string
+	for c := range headroom.Classes {
+		lossless, stopped := p.Lossless>>c&1 != 0, p.Paused>>c&1 != 0
+		if stopped {
+			paused = append(paused, strconv.Itoa(c))
+		}
+		if !lossless && p.Private[c]+p.Shared[c] == 0 {
+			continue
+		}
+		class := &pb.BufferClass{
+			Port: p.Number, Peer: p.Peer, Class: uint32(c),
+			PrivateBytes: uint64(p.Private[c]), SharedBytes: uint64(p.Shared[c]), HeadroomBytes: uint64(p.Headroom[c]),
+		}
+		if lossless {
+			class.Paused, class.PausedNs, class.LosslessDrops = &stopped, proto.Uint64(view.Nanoseconds(p.PausedTime[c])), &p.LosslessDrops[c]
+		}
+		b.Classes = append(b.Classes, class)
+	}
+	if p.PortPaused {
+		paused = []string{"port"}
+	}
+	b.Ports = append(b.Ports, &pb.BufferPort{
+		Port: p.Number, Peer: p.Peer, Paused: strings.Join(paused, ","), Pauses: p.Pauses, Resumes: p.Resumes, Refreshes: p.Refreshes,
+		LateNs: view.Nanoseconds(p.Late), MostLateNs: view.Nanoseconds(p.MostLate), DepartedBytes: p.Departed, Victim: p.Victim, Turns: p.Turns,
+	})
 }

@@ -40,7 +40,7 @@ func environment(t *testing.T, edits ...string) *feature.Env {
 // rig is a loop on leaf1 with a clock, counters and registers of its own.
 type rig struct {
 	*testing.T
-	f         feature.Feature
+	f         *feat
 	callbacks *testenv.Callbacks
 	sw        *testenv.Switch
 	loop      feature.Loop
@@ -55,7 +55,7 @@ type rig struct {
 func newRig(t *testing.T, edits ...string) *rig {
 	t.Helper()
 	callbacks := &testenv.Callbacks{}
-	r := &rig{T: t, f: New(callbacks), callbacks: callbacks, now: time.Unix(1000, 0), counters: map[[2]int64]int64{}}
+	r := &rig{T: t, f: newFeat(callbacks), callbacks: callbacks, now: time.Unix(1000, 0), counters: map[[2]int64]int64{}}
 	r.attach(edits...)
 	return r
 }
@@ -63,7 +63,7 @@ func newRig(t *testing.T, edits ...string) *rig {
 func (r *rig) attach(edits ...string) {
 	r.Helper()
 	r.sw = &testenv.Switch{Switch: "leaf1", Answer: r.read}
-	r.loop = r.f.Attach(environment(r.T, edits...), r.sw)
+	r.loop = r.f.attach(environment(r.T, edits...), r.sw)
 }
 
 // read answers with exactly what was asked for.
@@ -122,7 +122,7 @@ func (r *rig) answer(port uint32) {
 }
 
 // shown returns what is known of the switch's buffer.
-func (r *rig) shown() *State { return r.f.(*feat).State("leaf1") }
+func (r *rig) shown() *State { return r.f.State("leaf1") }
 
 func (r *rig) ticks() uint64 { return uint64(r.now.UnixMicro()) }
 

@@ -13,8 +13,8 @@ import (
 
 // TestStatus: what is known of a buffer stands at its metric, in base units.
 func TestStatus(t *testing.T) {
-	f := New(nil).(*feat)
-	if got := testenv.Shown(f, "s1").Status.GetBuffer(); got != nil {
+	f := newFeat(nil)
+	if got := testenv.Shown(f.feature(), "s1").Status.GetBuffer(); got != nil {
 		t.Errorf("a switch of which nothing is known shows %v", got)
 	}
 	f.latest.Set("s1", &State{Policy: "off"})

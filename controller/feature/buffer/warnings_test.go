@@ -60,7 +60,7 @@ func TestWarnings(t *testing.T) {
 
 func parsed(t *testing.T, text string) *config.Config {
 	t.Helper()
-	c, err := config.Parse("f.yaml", []byte(text), nil, New(nil).Describe().Section, qos.New(nil).Describe().Section)
+	c, err := config.Parse("f.yaml", []byte(text), nil, New(nil).Section, qos.New(nil).Section)
 	if err != nil {
 		t.Fatal(err)
 	}

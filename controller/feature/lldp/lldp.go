@@ -18,22 +18,16 @@ import (
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-type lldp struct{ callbacks feature.Callbacks }
-
 // New returns the feature.
-func New(callbacks feature.Callbacks) feature.Feature { return &lldp{callbacks: callbacks} }
-
-// Name implements feature.Feature.
-func (*lldp) Name() string { return "linkprobe" }
-
-// Describe implements feature.Feature.
-func (*lldp) Describe() feature.Description {
-	return feature.Description{
-		Capabilities: []feature.Capability{probeCapability, limitCapability},
-		Section:      config.Section{Key: "punt", Read: read},
+func New(callbacks feature.Callbacks) *feature.Feature {
+	return &feature.Feature{
+		Name: "linkprobe", Capabilities: []feature.Capability{probeCapability, limitCapability}, Section: config.Section{Key: "punt", Read: read},
+		Desired: desired,
+		Attach:  func(env *feature.Env, sw feature.Switch) feature.Loop { return attach(callbacks, env, sw) },
 	}
 }
 
@@ -53,27 +47,27 @@ var limitCapability = feature.Capability{
 	Instead: "punt.rate is not kept: a host can send the controller as many frames as its link carries",
 }
 
-// Desired implements feature.Feature. LLDP frames go to the controller and no further, whether or not
+// desired is feature.Feature.Desired. LLDP frames go to the controller and no further, whether or not
 // this controller probes. Their number is limited for each port.
-func (*lldp) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
 		Ternary("ether_type", p4msg.Uint(etherType), p4msg.Uint(0xffff)).Priority(10).
-		Action(ids.ActionPuntToCPUName, pipeline.Arg{Name: "reason", Value: p4msg.Uint(feature.ProbeReason)}).Entity())
+		Action(ids.ActionPuntToCPUName, feature.Arg("reason", feature.ProbeReason)).Entity())
 	if limitCapability.In(env.Pipeline) {
 		c.Add(env.Pipeline.Default(ids.TablePuntLimitName).Action(ids.ActionSetPuntLimitName, Of(env.Config).args()...).Entity())
 	}
 	return c.Result()
 }
 
-// Attach implements feature.Feature.
-func (f *lldp) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
+// attach is feature.Feature.Attach.
+func attach(callbacks feature.Callbacks, env *feature.Env, sw feature.Switch) feature.Loop {
 	if env.Config.Controller.ProbeInterval <= 0 {
 		return nil
 	}
 	l := &loop{
-		callbacks: f.callbacks, sw: sw, pipe: env.Pipeline, fabric: env.Config.Name, queue: env.Switch.PriorityQueues - 1,
-		interval: env.Config.Controller.ProbeInterval, ttl: env.Config.Controller.ProbeTimeout, by: map[uint32]topology.Port{},
+		callbacks: callbacks, sw: sw, pipe: env.Pipeline, fabric: env.Config.Name, queue: uint64(env.Switch.PriorityQueues - 1),
+		interval: env.Config.Controller.ProbeInterval, ttl: env.Config.Controller.ProbeTimeout, by: map[uint32]topology.Port{}, wrong: map[uint32]bool{},
 	}
 	for _, p := range env.Graph.Ports(sw.Name()) {
 		if p.PeerPort != 0 {
@@ -90,7 +84,7 @@ type loop struct {
 	sw        feature.Switch
 	pipe      *pipeline.Pipeline
 	fabric    string
-	queue     int
+	queue     uint64
 	ports     []topology.Port
 	by        map[uint32]topology.Port // ports by number
 	interval  time.Duration
@@ -106,15 +100,7 @@ func (l *loop) Tick(context.Context, time.Time) error {
 	var errs error
 	for _, p := range l.ports {
 		frame := probe{fabric: l.fabric, node: l.sw.Name(), port: p.Number, ttl: l.ttl}.encode(p.MAC)
-		out, err := l.pipe.PacketOut(frame,
-			pipeline.Arg{Name: "egress_port", Value: p4msg.Uint(uint64(p.Number))},
-			pipeline.Arg{Name: "queue", Value: p4msg.Uint(uint64(l.queue))},
-			pipeline.Arg{Name: "mode", Value: p4msg.Uint(ids.PacketOutPort)},
-		)
-		if err == nil {
-			err = l.sw.PacketOut(out)
-		}
-		if err != nil {
+		if err := feature.Send(l.pipe, l.sw, frame, p.Number, l.queue, ids.PacketOutPort); err != nil {
 			errs = errors.Join(errs, fmt.Errorf("probe of port %d: %w", p.Number, err))
 		}
 	}
@@ -131,42 +117,60 @@ func (l *loop) Receive(_ time.Time, m feature.Message) {
 		return // LLDP of something that is not ours
 	}
 	port := uint32(m.Packet.Fields["ingress_port"])
-	if p := l.by[port]; p.PeerPort != 0 && p.Peer == got.node && p.PeerPort == got.port {
-		l.rewired(port)
-		l.callbacks.LinkSeen(p.Link, l.sw.Name())
-		return
+	p, is := l.by[port], config.Endpoint{Node: got.node, Port: got.port}
+	right := p.PeerPort != 0 && is == config.Endpoint{Node: p.Peer, Port: p.PeerPort}
+	if right == l.wrong[port] {
+		l.report(port, right, is)
 	}
-	l.miswired(port, config.Endpoint{Node: got.node, Port: got.port}.String())
+	if right {
+		l.callbacks.LinkSeen(p.Link, l.sw.Name())
+	}
 }
 
-// rewired tells once that a port has the neighbour that the file says again.
-func (l *loop) rewired(port uint32) {
-	if !l.wrong[port] {
-		return
-	}
-	delete(l.wrong, port)
-	l.callbacks.Event(view.Event{
+// report tells once that a port has another neighbour than the file says, and once that it has the right one again. Who else
+// says that he is one does not matter meanwhile.
+func (l *loop) report(port uint32, right bool, neighbour config.Endpoint) {
+	l.wrong[port] = !right
+	e := view.Event{
 		Severity: view.Info, Subject: l.sw.Name(), Kind: "link.miswired_over", Port: port,
 		Message: fmt.Sprintf("port %d is connected as the configuration says", port),
-	})
+	}
+	if !right {
+		want := "nothing"
+		if p := l.by[port]; p.PeerPort != 0 {
+			want = config.Endpoint{Node: p.Peer, Port: p.PeerPort}.String()
+		}
+		e.Severity, e.Kind = view.Error, "link.miswired"
+		e.Message = fmt.Sprintf("port %d is connected to %v, the configuration says %s", port, neighbour, want)
+	}
+	l.callbacks.Event(e)
 }
 
-// miswired tells once that a port has another neighbour than the file says; who else says that
-// he is one does not matter until it has the right one.
-func (l *loop) miswired(port uint32, neighbour string) {
-	if l.wrong[port] {
-		return
+// Config is the section punt: how many frames each port of a switch may send to the
+// controller, so that a host cannot flood it. What is more is dropped and counted as
+// punt_limit.
+type Config struct {
+	// Rate is in frames per second, 0 … 1 000 000; 0 is no limit; default 100.
+	Rate int
+	// Burst is how many frames may come at once, 1 … 1000; default 100.
+	Burst int
+}
+
+// Of returns the section of a configuration.
+func Of(c *config.Config) Config { return config.Of[Config](c, "punt") }
+
+// args returns the limit as the pipeline has it, in its ticks of a microsecond: the time
+// between two frames, and by how much the next one may come before it is due.
+func (c Config) args() []pipeline.Arg {
+	var interval, tolerance uint64
+	if c.Rate > 0 {
+		interval = uint64((1_000_000 + c.Rate - 1) / c.Rate)
+		tolerance = uint64(c.Burst-1) * interval
 	}
-	if l.wrong == nil {
-		l.wrong = map[uint32]bool{}
-	}
-	l.wrong[port] = true
-	want := "nothing"
-	if p := l.by[port]; p.PeerPort != 0 {
-		want = config.Endpoint{Node: p.Peer, Port: p.PeerPort}.String()
-	}
-	l.callbacks.Event(view.Event{
-		Severity: view.Error, Subject: l.sw.Name(), Kind: "link.miswired", Port: port,
-		Message: fmt.Sprintf("port %d is connected to %s, the configuration says %s", port, neighbour, want),
-	})
+	return []pipeline.Arg{feature.Arg("interval", interval), feature.Arg("tolerance", min(tolerance, ids.Unlimited))}
+}
+
+// read is config.Section.Read.
+func read(m *yamlnode.Map, _ *config.Config) any {
+	return Config{Rate: m.Int("rate", 100, 0, 1_000_000), Burst: m.Int("burst", 100, 1, 1000)}
 }

@@ -135,7 +135,9 @@ func check(c *config.Config, d *yamlnode.Doc) {
 	case period < minSwitchPeriod:
 		d.Fault("pacc.interval", "is %v, which makes a period of %v in this fabric, want %v or more", p.Interval, period, minSwitchPeriod)
 	}
-	p.checkQueues(c, d)
+	if queue := qos.Of(c).ClassOf(p.CNPDSCP).Queue; queue <= p.Queue {
+		d.Fault("pacc.cnp_dscp", "is %d, which qos.classes puts into queue %d, want a DSCP whose queue is above the watched one, %d: notifications must not wait behind the congestion", p.CNPDSCP, queue, p.Queue)
+	}
 	for i, s := range c.Switches {
 		if p.At == AtSwitch && s.Target != config.Embedded {
 			d.Fault("pacc.at", "is switch, but the switch %q has the target %s, want controller or the target embedded on every switch", s.Name, s.Target)
@@ -149,12 +151,6 @@ func check(c *config.Config, d *yamlnode.Doc) {
 	p.checkRates(c, d)
 }
 
-func (p Config) checkQueues(c *config.Config, d *yamlnode.Doc) {
-	if queue := qos.Of(c).ClassOf(p.CNPDSCP).Queue; queue <= p.Queue {
-		d.Fault("pacc.cnp_dscp", "is %d, which qos.classes puts into queue %d, want a DSCP whose queue is above the watched one, %d: notifications must not wait behind the congestion", p.CNPDSCP, queue, p.Queue)
-	}
-}
-
 // checkRates looks at each rate of a switch's port once, and again where queues have other
 // room.
 func (p Config) checkRates(c *config.Config, d *yamlnode.Doc) {
@@ -166,14 +162,14 @@ func (p Config) checkRates(c *config.Config, d *yamlnode.Doc) {
 	seen := map[kind]bool{}
 	for _, l := range c.Links {
 		for _, end := range []config.Endpoint{l.A, l.B} {
-			if s := c.Switch(end.Node); s != nil && end.Port != 0 {
-				k := kind{rate: cmp.Or(s.Port(end.Port).Rate, l.Rate)}
-				k.room, k.field = room(c, s)
-				if !seen[k] {
-					seen[k] = true
-					p.checkRate(c, d, end, k.rate)
-					p.checkRoom(c, d, end, k.rate, k.room, k.field)
-				}
+			s := c.Switch(end.Node)
+			if s == nil || end.Port == 0 {
+				continue
+			}
+			k := kind{rate: cmp.Or(s.Port(end.Port).Rate, l.Rate)}
+			if k.room, k.field = room(c, s); !seen[k] {
+				seen[k] = true
+				p.checkRate(c, d, end, k.rate, k.room, k.field)
 			}
 		}
 	}
@@ -187,33 +183,32 @@ func room(c *config.Config, s *config.Switch) (units.Bytes, string) {
 	return qos.Of(c).QueueLimit, "qos.queue_limit"
 }
 
-// checkRoom refuses a threshold that no queue can reach: PACC would never send a CNP.
-func (p Config) checkRoom(c *config.Config, d *yamlnode.Doc, at config.Endpoint, rate units.Rate, room units.Bytes, field string) {
-	lineRate, ok := c.LineRate(rate)
-	if line, _ := p.Params(c, rate); ok && p.Threshold > 0 && p.Threshold >= room {
-		d.Fault("pacc.threshold", "is %v on the port %s, want less than its queue can hold, %v (%s)", p.Threshold, at, room, field)
-	} else if ok && line.Threshold >= room {
-		d.Fault("pacc.interval", "is %v, which makes Q_th = C·T/2 = %v · %v / 2 = %v on the port %s, want less than its queue can hold, %v (%s): PACC would never see congestion; choose a shorter interval, or a threshold",
-			p.Interval, lineRate, p.Interval, line.Threshold, at, room, field)
-	}
-}
-
-func (p Config) checkRate(c *config.Config, d *yamlnode.Doc, at config.Endpoint, rate units.Rate) {
+// checkRate holds the parameters of a port against what they may be, and against what its queue holds: at a threshold that
+// no queue can reach PACC would never send a CNP.
+func (p Config) checkRate(c *config.Config, d *yamlnode.Doc, at config.Endpoint, rate units.Rate, room units.Bytes, field string) {
 	lineRate, ok := c.LineRate(rate)
 	if !ok {
 		d.Fault("scale", "is %d: the port %s with %v stands for a rate beyond all numbers", c.Scale, at, rate)
 		return
 	}
 	line, _ := p.Params(c, rate)
+	var unstable *cnpgen.UnstableError
 	if err := line.Validate(lineRate); err != nil {
 		d.Fault("pacc", "does not fit the port %s, which stands for %v: %v", at, lineRate, err)
-		return
+	} else {
+		if line.Threshold > ids.Unlimited {
+			d.Fault("pacc.threshold", "is %v on the port %s, want at most %v", line.Threshold, at, ids.Unlimited)
+		}
+		if _, err := line.Stability(lineRate); errors.As(err, &unstable) && !unstable.MarginStable() && !p.Force {
+			d.Fault("pacc.beta1", "on the port %s, which stands for %v: %v; or say force: true", at, lineRate, err)
+		}
 	}
-	if line.Threshold > ids.Unlimited {
-		d.Fault("pacc.threshold", "is %v on the port %s, want at most %v", line.Threshold, at, ids.Unlimited)
-	}
-	var unstable *cnpgen.UnstableError
-	if _, err := line.Stability(lineRate); errors.As(err, &unstable) && !unstable.MarginStable() && !p.Force {
-		d.Fault("pacc.beta1", "on the port %s, which stands for %v: %v; or say force: true", at, lineRate, err)
+	switch {
+	case line.Threshold < room:
+	case p.Threshold > 0:
+		d.Fault("pacc.threshold", "is %v on the port %s, want less than its queue can hold, %v (%s)", p.Threshold, at, room, field)
+	default:
+		d.Fault("pacc.interval", "is %v, which makes Q_th = C·T/2 = %v · %v / 2 = %v on the port %s, want less than its queue can hold, %v (%s): PACC would never see congestion; choose a shorter interval, or a threshold",
+			p.Interval, lineRate, p.Interval, line.Threshold, at, room, field)
 	}
 }

@@ -7,10 +7,13 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
 
@@ -115,5 +118,111 @@ func (l *loop) receiveIdle(e *p4v1.TableEntry) {
 				l.AgedQueuePairs(q)
 			}
 		}
+	}
+}
+
+// reader reads the counters of flows of a switch that runs its loop itself.
+type reader struct {
+	sw    *overP4Runtime
+	meter *cnpgen.Meter
+	table *observed.Table
+	buf   []cnpgen.Counters
+	due   time.Time
+}
+
+// counted is feature.Feature.Counted: packets of the queue that PACC watches, false until counters were read.
+func (f *feat) counted(sw string) (observed.Traffic, bool) {
+	t, ok := f.tables.Get(sw)
+	if !ok {
+		return observed.Traffic{}, false
+	}
+	traffic := t.Traffic()
+	return traffic, time.Since(traffic.Read) < max(stale, 3*t.Together)
+}
+
+// stale is for how long at least counters say something that are not read any more, of a switch that does not answer.
+const stale = time.Minute
+
+// readEvery is how often the counters are read, as often as hosts report; readShare is how much longer they are not read than it took.
+const (
+	readEvery = observed.Together
+	readShare = 50
+)
+
+func (r *reader) tick(ctx context.Context, now time.Time) (err error) {
+	if now.Before(r.due) {
+		return nil
+	}
+	r.sw.ctx = ctx
+	began := time.Now()
+	r.buf, err = r.sw.Counters(r.buf[:0])
+	r.due = now.Add(readShare * time.Since(began))
+	if err == nil {
+		r.table.Counted(now, r.meter.Read(r.buf))
+	}
+	return err
+}
+
+// sweeper removes learned entries from a switch that has no loop any more. Learned entries are in no
+// desired state, so nothing else removes them.
+type sweeper struct {
+	sw     feature.Switch
+	tables []uint32
+	done   bool
+}
+
+// sweepInterval is how often a switch that cannot be read is tried again.
+const sweepInterval = time.Second
+
+// sweepMost bounds the entries that one tick takes out.
+const sweepMost = 512
+
+func (s *sweeper) tick(ctx context.Context, _ time.Time) error {
+	if s.done {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var updates []*p4v1.Update
+	for _, table := range s.tables {
+		list, err := s.sw.Read(ctx, p4msg.Of(&p4v1.TableEntry{TableId: table}))
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			t := e.GetTableEntry()
+			key := &p4v1.TableEntry{TableId: t.GetTableId(), Match: t.GetMatch()}
+			updates = append(updates, p4msg.Delete(key))
+		}
+	}
+	if len(updates) == 0 {
+		s.done = true
+		return nil
+	}
+	return s.sw.Write(ctx, updates[:min(len(updates), sweepMost)])
+}
+
+// state is how the loop of a switch stands.
+type state struct {
+	cnpgen.LoopStats
+	ports []cnpgen.PortStats
+}
+
+// status is feature.Feature.Status; there is nothing where the loop is the switch's own.
+func (f *feat) status(sw string, out *pb.FeatureStatus) {
+	s, ok := f.latest.Get(sw)
+	if !ok {
+		return
+	}
+	out.Pacc = &pb.PACCStatus{Loop: &pb.PACCLoop{
+		Ticks: s.Ticks, Late: s.Late, Missed: s.Missed, LatenessNs: view.Nanoseconds(s.Lateness.Duration()),
+		MostLateNs: view.Nanoseconds(s.WorstLateness.Duration()), Unanswered: s.Unanswered, ReadErrors: s.ReadErrors,
+		Cnps: s.CNPs, CnpErrors: s.CNPErrors, Flows: uint64(s.Flows), Learned: s.Learned, Aged: s.Aged, Evicted: s.Evicted,
+		Refused: s.Refused, QueuePairs: uint64(s.QueuePairs),
+	}}
+	for _, p := range s.ports {
+		out.Pacc.Ports = append(out.Pacc.Ports, &pb.PACCPort{
+			Port: p.Port, QueueBytes: uint64(p.Queue), AverageBytes: uint64(p.QueueAvg), All: p.All, Granted: p.Stats.CNPs, Filtered: p.Filtered,
+		})
 	}
 }

@@ -27,12 +27,6 @@ type feat struct {
 	tables    feature.LastValue[*observed.Table]
 }
 
-// New returns the feature.
-func New(callbacks feature.Callbacks) feature.Feature { return &feat{callbacks: callbacks} }
-
-// Name implements feature.Feature.
-func (*feat) Name() string { return "pacc" }
-
 // The digests of new flows and queue pairs: as many in a list as a write takes, and none held back longer
 // than this. BMv2 looks every 100 ms.
 const (
@@ -81,18 +75,19 @@ var queuePairCapability = feature.Capability{
 	Instead: "its congestion notifications carry queue pair 0, which Headgate's hosts take for all their flows to an address",
 }
 
-// Describe implements feature.Feature.
-func (*feat) Describe() feature.Description {
-	return feature.Description{
-		Capabilities: []feature.Capability{watchCapability, queuePairCapability, ipv6Capability},
-		Section:      config.Section{Key: "pacc", Read: read, Check: check},
+// New returns the feature.
+func New(callbacks feature.Callbacks) *feature.Feature {
+	f := &feat{callbacks: callbacks}
+	return &feature.Feature{
+		Name: "pacc", Capabilities: []feature.Capability{watchCapability, queuePairCapability, ipv6Capability},
+		Section: config.Section{Key: "pacc", Read: read, Check: check}, Desired: desired, Attach: f.attach, Status: f.status, Counted: f.counted,
 	}
 }
 
-// Desired implements feature.Feature: an entry for each watched queue, and the learning of
+// desired is feature.Feature.Desired: an entry for each watched queue, and the learning of
 // flows and queue pairs. Where the loop is the switch's own, the entries carry its parameters,
 // and the switch learns for itself.
-func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	cfg := Of(env.Config)
 	var c feature.EntityList
 	learns := queuePairCapability.In(env.Pipeline)
@@ -140,8 +135,8 @@ func portsOf(env *feature.Env) []cnpgen.PortConfig {
 	return list
 }
 
-// Attach implements feature.Feature.
-func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
+// attach is feature.Feature.Attach.
+func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	cfg := Of(env.Config)
 	f.latest.Forget(sw.Name())
 	f.tables.Forget(sw.Name())
@@ -156,7 +151,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		if !queuePairCapability.In(env.Pipeline) {
 			s.tables = slices.DeleteFunc(s.tables, func(id uint32) bool { return id == flowtable.IPv4.QueuePair })
 		}
-		return s
+		return feature.Every{Period: sweepInterval, Do: s.tick}
 	}
 	ports := portsOf(env)
 	if len(ports) == 0 {
@@ -165,7 +160,8 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	table := &observed.Table{}
 	if cfg.At != AtController { // the switch keeps its own flows
 		f.tables.Set(sw.Name(), table)
-		return &reader{sw: &overP4Runtime{sw: sw, families: families(env.Pipeline)}, meter: cnpgen.NewMeter(cfg.MaxFlows), table: table}
+		r := &reader{sw: &overP4Runtime{sw: sw, families: families(env.Pipeline)}, meter: cnpgen.NewMeter(cfg.MaxFlows), table: table}
+		return feature.Every{Period: readEvery, Do: r.tick}
 	}
 	table.Together = ports[0].Params.Interval.Duration() // whose ports are read in turn within it
 	l := &loop{

@@ -50,15 +50,7 @@ func (o *overP4Runtime) Poll(port uint32) error { return o.sw.Poll(o.now, 0, por
 // CNP implements cnpgen.Switch: the pipeline routes it and sorts it into its class's queue.
 func (o *overP4Runtime) CNP(f cnpgen.Flow, qp uint32) error {
 	// The session keeps what it is given until it is sent.
-	p, err := o.pipe.PacketOut(o.cnp.Append(nil, f.FlowKey, qp),
-		pipeline.Arg{Name: "egress_port", Value: p4msg.Uint(0)},
-		pipeline.Arg{Name: "queue", Value: p4msg.Uint(ids.HighestQueue)},
-		pipeline.Arg{Name: "mode", Value: p4msg.Uint(ids.PacketOutPipeline)},
-	)
-	if err != nil {
-		return err
-	}
-	return o.sw.PacketOut(p)
+	return feature.Send(o.pipe, o.sw, o.cnp.Append(nil, f.FlowKey, qp), 0, ids.HighestQueue, ids.PacketOutPipeline)
 }
 
 // Counters implements cnpgen.Switch: all tables in one request.

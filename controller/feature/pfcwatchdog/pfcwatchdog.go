@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
@@ -27,14 +28,6 @@ type feat struct {
 	mu       sync.Mutex
 	switches map[string]*state
 }
-
-// New returns the feature.
-func New(callbacks feature.Callbacks) feature.Feature {
-	return &feat{callbacks: callbacks, switches: map[string]*state{}}
-}
-
-// Name implements feature.Feature.
-func (*feat) Name() string { return "pfcwatchdog" }
 
 // watchCapability is the watchdog of the target.
 var watchCapability = feature.Capability{
@@ -52,17 +45,16 @@ var watchCapability = feature.Capability{
 	Instead: "pfc_watchdog.detection_time must be off",
 }
 
-// Describe implements feature.Feature.
-func (*feat) Describe() feature.Description {
-	return feature.Description{
-		Capabilities: []feature.Capability{watchCapability},
-		Section:      config.Section{Key: "pfc_watchdog", Read: read, ReadSwitch: readSwitch},
-		Probes:       probes,
-		Advise:       advise,
+// New returns the feature.
+func New(callbacks feature.Callbacks) *feature.Feature {
+	f := &feat{callbacks: callbacks, switches: map[string]*state{}}
+	return &feature.Feature{
+		Name: "pfcwatchdog", Capabilities: []feature.Capability{watchCapability}, Section: section,
+		Desired: desired, Attach: f.attach, Status: f.status, Probes: probes, Advise: advise,
 	}
 }
 
-// probes is feature.Description.Probes. The embedded switch has the watchdog, which no program declares,
+// probes is feature.Feature.Probes. The embedded switch has the watchdog, which no program declares,
 // where it obeys PFC.
 func probes(s *config.Switch) []feature.Probe {
 	if s.Target != config.Embedded {
@@ -71,7 +63,7 @@ func probes(s *config.Switch) []feature.Probe {
 	return []feature.Probe{{Name: "obey_pfc", Instead: "start it with --pfc", Request: pipeline.Extern(pfcwd.StormsID)}}
 }
 
-// advise is feature.Description.Advise: it holds the times against one PAUSE of 65535 quanta at the slowest
+// advise is feature.Feature.Advise: it holds the times against one PAUSE of 65535 quanta at the slowest
 // port, which need not be a storm.
 func advise(env *feature.Env, _ *config.Switch) (notes []string) {
 	w := Of(env.Switch)
@@ -101,9 +93,9 @@ func advise(env *feature.Env, _ *config.Switch) (notes []string) {
 	return notes
 }
 
-// Desired implements feature.Feature. Without a detection time the switch has what its flags
+// desired is feature.Feature.Desired. Without a detection time the switch has what its flags
 // say.
-func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	c := Of(env.Switch)
 	if c.DetectionTime == 0 {
 		return nil, nil
@@ -118,8 +110,8 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return []*p4v1.Entity{settings.Entity()}, nil
 }
 
-// Attach implements feature.Feature.
-func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
+// attach is feature.Feature.Attach.
+func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	l := &loop{feat: f, sw: sw, peers: map[uint32]string{}, between: map[uint32]bool{}}
 	for _, p := range env.Graph.Ports(sw.Name()) {
 		l.peers[p.Number], l.between[p.Number] = p.Peer, p.PeerPort != 0
@@ -132,7 +124,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	}
 	f.set(sw.Name(), settings, env.Graph)
 	l.every = max(minPoll, min(Of(env.Switch).DetectionTime/2, maxPoll))
-	return l
+	return feature.Every{Period: l.every, Do: l.tick}
 }
 
 // Bounds of how often storms are read. A shorter storm shows in the count.
@@ -147,14 +139,7 @@ type loop struct {
 	every   time.Duration
 }
 
-// Interval implements feature.Loop.
-func (l *loop) Interval() time.Duration { return l.every }
-
-// Receive implements feature.Loop.
-func (*loop) Receive(time.Time, feature.Message) {}
-
-// Tick implements feature.Loop.
-func (l *loop) Tick(ctx context.Context, now time.Time) error {
+func (l *loop) tick(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Second, l.every))
 	defer cancel()
 	read, err := l.sw.Read(ctx, pipeline.Extern(pfcwd.StormsID))
@@ -260,3 +245,47 @@ func (l *loop) event(now time.Time, severity view.Severity, kind string, n seen,
 
 // StormAlarm is the kind of the event of a storm, and with "_over" of its end.
 const StormAlarm = "pfc.received_storm"
+
+// Config is the section pfc_watchdog, by the names of SONiC's pfcwd. The fabric has one, and a
+// switch may override any key of it in a section of its own. Times are wall-clock times.
+type Config struct {
+	// DetectionTime is how long a peer may pause a class until that is a storm, 1 ms … 1 h, or off;
+	// default off. SONiC's default is 200 ms; a PAUSE of 65535 quanta lasts 335 ms at 100 Mb/s and
+	// need not be a storm.
+	DetectionTime time.Duration
+	// Share is the share of DetectionTime that the class is paused in a storm, above 0 to 1; default
+	// 0.98, which each of up to 49 senders to one port stays below. With 1 the pause must have no break.
+	Share float64
+	// RestorationTime is how long no PAUSE must have come until a storm is over, 1 ms … 1 h;
+	// default DetectionTime.
+	RestorationTime time.Duration
+	// Action is what happens to the class in a storm: drop, forward or alert; default drop.
+	Action pfcwd.Action
+}
+
+// settings are the configuration's as a switch takes them.
+func (c Config) settings() (pfcwd.Settings, error) {
+	return pfcwd.Settings{
+		Detection: units.FromDuration(c.DetectionTime), Restoration: units.FromDuration(c.RestorationTime), Share: c.Share, Action: c.Action,
+	}.WithDefaults()
+}
+
+// Of returns the section of a switch.
+func Of(s *config.Switch) Config { return config.Of[Config](s, "pfc_watchdog") }
+
+var section = config.Overridable("pfc_watchdog", func(*config.Config) Config {
+	return Config{Share: pfcwd.DefaultShare, Action: pfcwd.Drop}
+}, readOver)
+
+// readOver reads a section over what c is.
+func readOver(m *yamlnode.Map, c Config) Config {
+	const low, high = time.Millisecond, time.Hour
+	c.DetectionTime = m.WallOrOff("detection_time", c.DetectionTime, low, high)
+	c.Share = m.Above("share", c.Share, 0, 1)
+	c.RestorationTime = m.Wall("restoration_time", c.RestorationTime, low, high)
+	c.Action = pfcwd.Action(m.OneOf("action", string(c.Action), string(pfcwd.Drop), string(pfcwd.Forward), string(pfcwd.Alert)))
+	if c.DetectionTime == 0 && (m.Has("restoration_time") || m.Has("share") || m.Has("action")) {
+		m.Fault("", "has restoration_time, share or action, want detection_time with them: without it there is no watchdog")
+	}
+	return c
+}

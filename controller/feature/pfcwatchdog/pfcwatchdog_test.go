@@ -20,7 +20,7 @@ import (
 
 const watched = "pfc_watchdog: {detection_time: 200ms, restoration_time: 400ms, action: drop}\n"
 
-func newEnv(t *testing.T, f feature.Feature, section string, edit func(string) string) *feature.Env {
+func newEnv(t *testing.T, f *feature.Feature, section string, edit func(string) string) *feature.Env {
 	return testenv.New(t, "../../..", func(text string) string {
 		if edit != nil {
 			text = edit(text)
@@ -49,7 +49,7 @@ func TestShortTimes(t *testing.T) {
 		"": 0, "pfc_watchdog: {detection_time: 700ms}\n": 0, "pfc_watchdog: {detection_time: 1ms}\n": 2, "pfc_watchdog: {detection_time: 1s, restoration_time: 1ms}\n": 1,
 	} {
 		f := New(nil)
-		got := f.Describe().Advise(newEnv(t, f, section, nil), nil)
+		got := f.Advise(newEnv(t, f, section, nil), nil)
 		if len(got) != want || want == 2 && !strings.HasPrefix(got[0], "pfc_watchdog.detection_time is 1ms, and one PAUSE of 65535 quanta lasts 671.0784ms on leaf1:1-h1 (50Mbps): one ordinary PAUSE is a storm") {
 			t.Errorf("%q: %q, want %d notes", section, got, want)
 		}
@@ -104,7 +104,7 @@ func TestFaults(t *testing.T) {
 
 func own(t *testing.T) config.Section {
 	t.Helper()
-	return New(nil).Describe().Section
+	return New(nil).Section
 }
 
 func TestStorms(t *testing.T) {

@@ -3,6 +3,7 @@
 package qos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,15 +19,8 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/red"
+	"github.com/headgate/headgate/units"
 )
-
-type qos struct{}
-
-// New returns the feature; it has no loop.
-func New(feature.Callbacks) feature.Feature { return qos{} }
-
-// Name implements feature.Feature.
-func (qos) Name() string { return "qos" }
 
 // The capabilities.
 var (
@@ -48,21 +42,16 @@ var (
 	}
 )
 
-// Describe implements feature.Feature.
-func (qos) Describe() feature.Description {
-	return feature.Description{
-		Capabilities: []feature.Capability{classCapability, limitCapability, markCapability},
-		Section:      config.Section{Key: "qos", Read: read, Check: check},
-		Shape:        shape,
-		ShapedBy:     shapedBy,
+// New returns the feature.
+func New(feature.Callbacks) *feature.Feature {
+	return &feature.Feature{
+		Name: "qos", Capabilities: []feature.Capability{classCapability, limitCapability, markCapability},
+		Section: config.Section{Key: "qos", Read: read, Check: check}, Desired: desired, Shape: shape, ShapedBy: shapedBy,
 	}
 }
 
-// Attach implements feature.Feature.
-func (qos) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
-
-// Desired implements feature.Feature.
-func (qos) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+// desired is feature.Feature.Desired.
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	s := env.Switch
 	q := Of(env.Config)
@@ -89,23 +78,19 @@ func (qos) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-func arg(name string, v uint64) pipeline.Arg {
-	return pipeline.Arg{Name: name, Value: p4msg.Uint(v)}
-}
-
 // classes includes entries that equal the default, because an entry costs nothing and shows the
 // operator what was written.
 func classes(c *feature.EntityList, p *pipeline.Pipeline, list []Class) {
-	c.Add(p.Default(ids.TableDSCPToClassName).Action(ids.ActionSetClassName, arg("class", 0), arg("queue", 0)).Entity())
+	c.Add(p.Default(ids.TableDSCPToClassName).Action(ids.ActionSetClassName, feature.Arg("class", 0), feature.Arg("queue", 0)).Entity())
 	for _, k := range list {
 		c.Add(p.Entry(ids.TableDSCPToClassName).Exact("dscp", p4msg.Uint(uint64(k.DSCP))).
-			Action(ids.ActionSetClassName, arg("class", uint64(k.Class)), arg("queue", uint64(k.Queue))).Entity())
+			Action(ids.ActionSetClassName, feature.Arg("class", uint64(k.Class)), feature.Arg("queue", uint64(k.Queue))).Entity())
 	}
 }
 
 // limits states the fabric's limit as the default, and entries for ports that differ.
 func limits(c *feature.EntityList, p *pipeline.Pipeline, q Config, s *config.Switch) {
-	c.Add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, arg("bytes", uint64(q.QueueLimit))).Entity())
+	c.Add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, feature.Arg("bytes", uint64(q.QueueLimit))).Entity())
 	for _, port := range s.Ports {
 		if port.QueueLimit == 0 || port.QueueLimit == q.QueueLimit {
 			continue
@@ -113,7 +98,7 @@ func limits(c *feature.EntityList, p *pipeline.Pipeline, q Config, s *config.Swi
 		for queue := range s.PriorityQueues {
 			c.Add(p.Entry(ids.TableQueueLimitName).
 				Exact("egress_port", p4msg.Uint(uint64(port.Number))).Exact("queue", p4msg.Uint(uint64(queue))).
-				Action(ids.ActionSetQueueLimitName, arg("bytes", uint64(port.QueueLimit))).Entity())
+				Action(ids.ActionSetQueueLimitName, feature.Arg("bytes", uint64(port.QueueLimit))).Entity())
 		}
 	}
 }
@@ -134,7 +119,7 @@ func refuseLimits(env *feature.Env) error {
 	return nil
 }
 
-// shape is feature.Description.Shape. Where the program holds the limits, the traffic manager
+// shape is feature.Feature.Shape. Where the program holds the limits, the traffic manager
 // must not drop before it does.
 func shape(env *feature.Env, c *trafficmanager.Config) error {
 	s := env.Switch
@@ -153,7 +138,7 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 	return nil
 }
 
-// shapedBy is feature.Description.ShapedBy.
+// shapedBy is feature.Feature.ShapedBy.
 func shapedBy(_ *feature.Env, field string) string {
 	if strings.HasPrefix(field, "queue_limits[") {
 		return "qos.queue_limit"
@@ -203,6 +188,183 @@ func marks(c *feature.EntityList, p *pipeline.Pipeline, e ECN) {
 	for _, r := range entries {
 		c.Add(p.Entry(ids.TableECNREDName).Exact("queue", p4msg.Uint(uint64(e.Queue))).
 			Range("depth", p4msg.Uint(uint64(r.Low)), p4msg.Uint(uint64(r.High))).Priority(1).
-			Action(ids.ActionSetMarkProbabilityName, arg("p", uint64(r.P))).Entity())
+			Action(ids.ActionSetMarkProbabilityName, feature.Arg("p", uint64(r.P))).Entity())
+	}
+}
+
+// Config is the section qos: what every switch does with classes, queues and marks.
+type Config struct {
+	// Classes maps DSCP to class and queue. A DSCP not listed has class 0 and queue 0.
+	Classes []Class
+	// QueueLimit is the most that a queue of a port may hold in bytes, 1 B … 4 GB;
+	// default 4294967295 B, which is no limit.
+	QueueLimit units.Bytes
+	// ECN marks by RED in some queues; none by default.
+	ECN []ECN
+}
+
+// Class maps one DSCP.
+type Class struct {
+	// DSCP is the IPv4 field of RFC 2474, 0 … 63, each at most once. Required.
+	DSCP uint8
+	// Class is the priority of IEEE 802.1Q that PFC would use, 0 … 7. Required.
+	Class uint8
+	// Queue is the priority queue, 0 (lowest) … 7, less than priority_queues of every
+	// switch; default the class. A class that a buffer has under PFC has no other queue than its own, but on the
+	// embedded switch, where no two such classes have one.
+	Queue uint8
+}
+
+// ECN is RED on one queue with DCQCN's parameters: at all ports of the fabric, or at those that switch, port
+// and rate name. Of several for a queue, a port has that with its port, else its switch and rate, else its
+// switch, else its rate.
+type ECN struct {
+	// Queue is the priority queue, 0 … 7, at most once for each combination of switch, port and rate.
+	// Required.
+	Queue uint8
+	// Switch is the switch at whose ports this holds; default all.
+	Switch string
+	// Port is the number of the only port of the switch at which this holds; default 0, all of them.
+	Port uint32
+	// Rate is the line rate of the ports at which this holds, which is the link's rate times scale; default
+	// 0, all of them.
+	Rate units.Rate
+	// KMin and KMax bound the depth between which the probability rises from 0 to PMax;
+	// 64 B ≤ KMin ≤ KMax ≤ 2 GB, which is as large as a buffer. From KMax on every packet is marked; with
+	// KMin = KMax none is below, as DCTCP has it. Required.
+	KMin, KMax units.Bytes
+	// PMax is the probability at KMax, 0 < PMax ≤ 1. Required.
+	PMax float64
+}
+
+// rank orders what holds for a port: the more it says, the higher.
+func (e ECN) rank() (n int) {
+	for i, given := range []bool{e.Rate != 0, e.Switch != "", e.Port != 0} {
+		if given {
+			n += 1 << i
+		}
+	}
+	return n
+}
+
+// ECNAt returns the curve of each queue at a port of a switch whose line rate is given, by queue.
+func (q Config) ECNAt(sw string, port uint32, rate units.Rate) []ECN {
+	var list []ECN
+	for _, e := range q.ECN {
+		if e.Switch != "" && e.Switch != sw || e.Port != 0 && e.Port != port || e.Rate != 0 && e.Rate != rate {
+			continue
+		}
+		if i := slices.IndexFunc(list, func(o ECN) bool { return o.Queue == e.Queue }); i < 0 {
+			list = append(list, e)
+		} else if e.rank() > list[i].rank() {
+			list[i] = e
+		}
+	}
+	slices.SortFunc(list, func(a, b ECN) int { return cmp.Compare(a.Queue, b.Queue) })
+	return list
+}
+
+// Of returns the section of a configuration.
+func Of(c *config.Config) Config { return config.Of[Config](c, "qos") }
+
+// ClassOf returns what packets of a DSCP get.
+func (q Config) ClassOf(dscp uint8) Class {
+	for _, k := range q.Classes {
+		if k.DSCP == dscp {
+			return k
+		}
+	}
+	return Class{DSCP: dscp}
+}
+
+// QueuesOf returns the queues of a class, each once.
+func (q Config) QueuesOf(class uint8) (list []uint8) {
+	for _, k := range q.Classes {
+		if k.Class == class && !slices.Contains(list, k.Queue) {
+			list = append(list, k.Queue)
+		}
+	}
+	return list
+}
+
+// read is config.Section.Read.
+func read(m *yamlnode.Map, _ *config.Config) any {
+	return Config{
+		Classes:    yamlnode.List(m, "classes", readClass),
+		QueueLimit: m.Bytes("queue_limit", ids.Unlimited, 1, ids.Unlimited),
+		ECN:        yamlnode.List(m, "ecn", readECN),
+	}
+}
+
+func readClass(m *yamlnode.Map) Class {
+	m.Need("dscp", "class")
+	m.Computed("queue")
+	class := m.Int("class", 0, 0, 7)
+	return Class{DSCP: uint8(m.Int("dscp", 0, 0, 63)), Class: uint8(class), Queue: uint8(m.Int("queue", class, 0, 7))}
+}
+
+func readECN(m *yamlnode.Map) ECN {
+	m.Need("queue", "kmin", "kmax", "pmax")
+	const low, high = red.Cell, 2 * units.GB
+	return ECN{
+		Queue: uint8(m.Int("queue", 0, 0, 7)), Switch: m.Text("switch", ""), Port: uint32(m.Int("port", 0, 0, 509)),
+		Rate: m.Rate("rate", 0, 0, config.MaxRate), KMin: m.Bytes("kmin", 0, low, high), KMax: m.Bytes("kmax", 0, low, high),
+		PMax: m.Above("pmax", 0, 0, 1),
+	}
+}
+
+// check is config.Section.Check: it holds the section against the queues of the switches.
+func check(c *config.Config, d *yamlnode.Doc) {
+	fewest := c.Switches[0]
+	for _, s := range c.Switches {
+		if s.PriorityQueues < fewest.PriorityQueues {
+			fewest = s
+		}
+	}
+	queue := func(path string, q uint8) {
+		if most := fewest.PriorityQueues; int(q) >= most {
+			d.Fault(path, "is %d, but the switch %q has %d priority queues, want 0 to %d", q, fewest.Name, most, most-1)
+		}
+	}
+	dscps, curves := yamlnode.Unique[uint8]{}, yamlnode.Unique[ECN]{}
+	for i, k := range Of(c).Classes {
+		path := fmt.Sprintf("qos.classes[%d]", i)
+		dscps.Use(d, k.DSCP, path+".dscp", fmt.Sprint(k.DSCP))
+		queue(path+".queue", k.Queue)
+	}
+	for i, e := range Of(c).ECN {
+		path := fmt.Sprintf("qos.ecn[%d]", i)
+		curves.Use(d, ECN{Queue: e.Queue, Switch: e.Switch, Port: e.Port, Rate: e.Rate}, path+".queue", fmt.Sprint(e.Queue))
+		queue(path+".queue", e.Queue)
+		if e.KMin > e.KMax {
+			d.Fault(path+".kmin", "is %v, want at most kmax, which is %v", e.KMin, e.KMax)
+		}
+		checkPlace(c, d, path, e)
+	}
+}
+
+// checkPlace makes sure that there is a port at which a curve holds.
+func checkPlace(c *config.Config, d *yamlnode.Doc, path string, e ECN) {
+	switch {
+	case e.Switch != "" && c.Switch(e.Switch) == nil:
+		d.Fault(path+".switch", "is %q, want the name of a switch", e.Switch)
+		return
+	case e.Switch == "" && e.Port != 0:
+		d.Fault(path+".port", "is %d, want a switch as well: ports have numbers at their switch", e.Port)
+		return
+	}
+	for _, l := range c.Links {
+		line, _ := c.LineRate(l.Rate)
+		for _, end := range []config.Endpoint{l.A, l.B} {
+			if end.Port != 0 && (e.Switch == "" || e.Switch == end.Node) && (e.Port == 0 || e.Port == end.Port) && (e.Rate == 0 || e.Rate == line) {
+				return
+			}
+		}
+	}
+	switch {
+	case e.Rate != 0:
+		d.Fault(path+".rate", "is %v, want the rate of a link times scale %d: no port has this line rate here", e.Rate, c.Scale)
+	case e.Port != 0:
+		d.Fault(path+".port", "is %d, want a port of %s that has a link", e.Port, e.Switch)
 	}
 }

@@ -6,6 +6,7 @@ package routing
 
 import (
 	"fmt"
+	"math"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
@@ -13,11 +14,12 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/ecmp"
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
-
-type routing struct{}
 
 // ipv6Capability is the forwarding of IPv6.
 var ipv6Capability = feature.Capability{
@@ -27,30 +29,23 @@ var ipv6Capability = feature.Capability{
 	Instead:  "hosts must have no ipv6",
 }
 
-// New returns the feature; it has no loop.
-func New(feature.Callbacks) feature.Feature { return routing{} }
+var ipv4Capability = feature.Capability{
+	Name:     "routing.ipv4",
+	Objects:  pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
+	FilledBy: "hosts", // and each switch with hosts has a group
+	Instead:  "nothing is forwarded",
+}
 
-// Name implements feature.Feature.
-func (routing) Name() string { return "routing" }
-
-// Describe implements feature.Feature.
-func (routing) Describe() feature.Description {
-	return feature.Description{
-		Capabilities: []feature.Capability{{
-			Name:     "routing.ipv4",
-			Objects:  pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
-			FilledBy: "hosts", // and each switch with hosts has a group
-			Instead:  "nothing is forwarded",
-		}, ipv6Capability, hashCapability},
-		Section: section(),
+// New returns the feature.
+func New(feature.Callbacks) *feature.Feature {
+	return &feature.Feature{
+		Name: "routing", Capabilities: []feature.Capability{ipv4Capability, ipv6Capability, hashCapability}, Section: section(),
+		Desired: desired, Route: route,
 	}
 }
 
-// Attach implements feature.Feature.
-func (routing) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
-
-// Desired implements feature.Feature: a member for each port, and the hash that chooses among them.
-func (routing) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+// desired is feature.Feature.Desired: a member for each port, and the hash that chooses among them.
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	hash(&c, env)
 	if !ipv6Capability.In(env.Pipeline) {
@@ -63,19 +58,14 @@ func (routing) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	}
 	for _, p := range env.Graph.Ports(env.Switch.Name) {
 		c.Add(env.Pipeline.Member(ids.ProfileECMPName, p.Number, ids.ActionSetNextHopName,
-			pipeline.Arg{Name: "port", Value: p4msg.Uint(uint64(p.Number))},
-			pipeline.Arg{Name: "src_mac", Value: p.MAC[:]},
-			pipeline.Arg{Name: "dst_mac", Value: p.PeerMAC[:]},
-		))
+			feature.Arg("port", uint64(p.Number)), pipeline.Arg{Name: "src_mac", Value: p.MAC[:]}, pipeline.Arg{Name: "dst_mac", Value: p.PeerMAC[:]}))
 	}
 	return c.Result()
 }
 
-var _ feature.Router = routing{}
-
-// Route implements feature.Router: an entry for each prefix and, towards another leaf, the group that
+// route is feature.Feature.Route: an entry for each prefix and, towards another leaf, the group that
 // these lead to.
-func (routing) Route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
+func route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	for i, prefix := range r.Prefixes {
 		table := ids.TableIPv4LPMName
@@ -107,4 +97,78 @@ func (routing) Route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error)
 	}
 	c.Add(group(ids.ProfileECMPName, r.Group, ports))
 	return c.Result()
+}
+
+// sectionKey is the section's.
+const sectionKey = "ecmp"
+
+// What is hashed.
+const (
+	fiveTuple = "five-tuple"
+	queuePair = "queue-pair"
+	flowLabel = "flow-label"
+)
+
+// Config is the section ecmp: how a switch chooses among next hops of equal cost. The fabric has one section, and
+// a switch may override any key of it in a section of its own.
+type Config struct {
+	// Hash is what is hashed: five-tuple is both addresses, the protocol and the ports of TCP or UDP;
+	// queue-pair adds the destination's queue pair of RoCE packets, so that a NIC that gives all its queue
+	// pairs one source port uses more than one way; flow-label is the five-tuple of IPv4, and of IPv6 both
+	// addresses and the flow label (RFC 6438); default five-tuple.
+	Hash string
+	// Seed makes another draw of all paths, 0 … 4294967295; default 0. Switches with one seed still differ, by
+	// their device_id: where switches in a row hash alike, a part of the links stays empty.
+	Seed uint32
+}
+
+// Of returns the section of a switch.
+func Of(s *config.Switch) Config { return config.Of[Config](s, sectionKey) }
+
+// readOver reads a section over what c is.
+func readOver(m *yamlnode.Map, c Config) Config {
+	c.Hash = m.OneOf("hash", c.Hash, fiveTuple, queuePair, flowLabel)
+	c.Seed = uint32(m.Int("seed", int(c.Seed), 0, math.MaxUint32))
+	return c
+}
+
+// Fields returns what is hashed.
+func (c Config) Fields() ecmp.Fields {
+	return map[string]ecmp.Fields{queuePair: ecmp.QueuePair, flowLabel: ecmp.FlowLabel}[c.Hash]
+}
+
+// SeedOf returns what a switch adds to its hash.
+func SeedOf(s *config.Switch) uint32 { return ecmp.Seed(Of(s).Seed, s.DeviceID) }
+
+func section() config.Section {
+	return config.Overridable(sectionKey, func(*config.Config) Config { return Config{Hash: fiveTuple} }, readOver)
+}
+
+// hashCapability is a hash of the switch's own.
+var hashCapability = feature.Capability{
+	Name:    "routing.ecmp_seed",
+	Objects: pipeline.Objects{Tables: []string{ids.TableECMPHashName, ids.TableECMPHashIPv6Name}},
+	Instead: "its hash of the five-tuple has no seed",
+}
+
+// hash adds what the hash takes.
+func hash(c *feature.EntityList, env *feature.Env) {
+	own := Of(env.Switch).Hash
+	if env.By(hashCapability) != view.ByProgram {
+		if own == queuePair || own == flowLabel {
+			c.Add(nil, env.Refuse(env.Config.Origin(env.Switch, sectionKey+".hash"), fmt.Sprintf("%q", own), hashCapability))
+		}
+		return
+	}
+	seed := feature.Arg("seed", uint64(SeedOf(env.Switch)))
+	six := ids.ActionHashFiveTupleIPv6Name
+	if own == flowLabel {
+		six = ids.ActionHashFlowLabelName
+	}
+	c.Add(env.Pipeline.Default(ids.TableECMPHashName).Action(ids.ActionHashFiveTupleName, seed).Entity())
+	c.Add(env.Pipeline.Default(ids.TableECMPHashIPv6Name).Action(six, seed).Entity())
+	if own == queuePair {
+		c.Add(env.Pipeline.Entry(ids.TableECMPHashName).Exact("roce", p4msg.Uint(1)).Action(ids.ActionHashQueuePairName, seed).Entity())
+		c.Add(env.Pipeline.Entry(ids.TableECMPHashIPv6Name).Exact("roce", p4msg.Uint(1)).Action(ids.ActionHashQueuePairIPv6Name, seed).Entity())
+	}
 }

@@ -139,7 +139,7 @@ func TestBMv2(t *testing.T) {
 func TestOneGroupChanges(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	before := testenv.Lines(t, New(nil), env, "leaf1")
-	after := testenv.RouteLines(t, routing{}, env, "leaf1", topology.State{DownLinks: map[string]bool{"leaf2:3-spine1:2": true}})
+	after := testenv.RouteLines(t, New(nil), env, "leaf1", topology.State{DownLinks: map[string]bool{"leaf2:3-spine1:2": true}})
 	var changed []string
 	for _, line := range after {
 		if !slices.Contains(before, line) {

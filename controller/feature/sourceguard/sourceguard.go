@@ -36,14 +36,6 @@ func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{EdgePorts: on, Demanded: on && m.Has("edge_ports")}
 }
 
-type feat struct{}
-
-// New returns the feature; it has no loop.
-func New(feature.Callbacks) feature.Feature { return feat{} }
-
-// Name implements feature.Feature.
-func (feat) Name() string { return "sourcecheck" }
-
 // checkCapability is the table of sources.
 var checkCapability = feature.Capability{
 	Name:     "sourcecheck.ipv4",
@@ -60,21 +52,17 @@ var ipv6Capability = feature.Capability{
 	Instead:  "IPv6 is not forwarded",
 }
 
-// Describe implements feature.Feature.
-func (feat) Describe() feature.Description {
-	return feature.Description{
-		Capabilities: []feature.Capability{checkCapability, ipv6Capability},
-		Section:      config.Section{Key: "source_check", Read: read},
-		Advise:       advise,
+// New returns the feature.
+func New(feature.Callbacks) *feature.Feature {
+	return &feature.Feature{
+		Name: "sourcecheck", Capabilities: []feature.Capability{checkCapability, ipv6Capability},
+		Section: config.Section{Key: "source_check", Read: read}, Desired: desired, Advise: advise,
 	}
 }
 
-// Attach implements feature.Feature.
-func (feat) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
-
-// Desired implements feature.Feature. The longer prefix wins: the host's address is permitted,
+// desired is feature.Feature.Desired. The longer prefix wins: the host's address is permitted,
 // all others are refused.
-func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	cfg := Of(env.Config)
 	if !cfg.EdgePorts {
 		return nil, nil
@@ -115,7 +103,7 @@ func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 // mostPorts is how many ports a note names.
 const mostPorts = 8
 
-// advise is feature.Description.Advise: it says which port takes which addresses.
+// advise is feature.Feature.Advise: it says which port takes which addresses.
 func advise(env *feature.Env, _ *config.Switch) []string {
 	if !Of(env.Config).EdgePorts || !checkCapability.In(env.Pipeline) {
 		return nil

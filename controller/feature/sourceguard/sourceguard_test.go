@@ -12,7 +12,7 @@ import (
 )
 
 // environment is the example fabric, in which h1 has an IPv6 address too, with a section, "" for none.
-func environment(t *testing.T, f feature.Feature, section string) *feature.Env {
+func environment(t *testing.T, f *feature.Feature, section string) *feature.Env {
 	t.Helper()
 	return testenv.New(t, "../../..", func(s string) string {
 		return strings.Replace(s, "ipv4: 10.0.1.1}", "ipv4: 10.0.1.1, ipv6: \"2001:db8:1::1\"}", 1) + "\n" + section
@@ -70,7 +70,7 @@ func TestChips(t *testing.T) {
 func TestPlanNames(t *testing.T) {
 	f := New(nil)
 	notes := func(section, sw string) []string {
-		return f.Describe().Advise(testenv.At(environment(t, f, section), sw), nil)
+		return f.Advise(testenv.At(environment(t, f, section), sw), nil)
 	}
 	list := notes("", "leaf1")
 	if len(list) != 1 || !strings.Contains(list[0], "port 1 from 10.0.1.1 and 2001:db8:1::1 (h1), 2 from 10.0.1.2 (h2); ") {

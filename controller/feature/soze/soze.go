@@ -3,7 +3,9 @@
 package soze
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -13,19 +15,11 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
-
-type feat struct{}
-
-// New returns the feature; it has no loop.
-func New(feature.Callbacks) feature.Feature { return feat{} }
-
-// Name implements feature.Feature.
-func (feat) Name() string { return "soze" }
 
 // scaleCapability is the stamping of maxQD.
 var scaleCapability = feature.Capability{
@@ -47,22 +41,19 @@ var sampleCapability = feature.Capability{
 	Instead:        "maxQD takes the delay of each packet as it is; where there is a filter, nothing is stamped",
 }
 
-// Describe implements feature.Feature.
-func (feat) Describe() feature.Description {
-	return feature.Description{
-		Capabilities:   []feature.Capability{scaleCapability, sampleCapability},
-		Section:        config.Section{Key: "soze", Read: read, Check: check},
-		HostParameters: hostParameters,
-		UDPPort:        udpPort,
-		Shape:          shape,
-		ShapedBy:       shapedBy,
+// New returns the feature.
+func New(feature.Callbacks) *feature.Feature {
+	return &feature.Feature{
+		Name: "soze", Capabilities: []feature.Capability{scaleCapability, sampleCapability},
+		Section: config.Section{Key: "soze", Read: read, Check: check}, Desired: desired,
+		HostParameters: hostParameters, UDPPort: udpPort, Shape: shape, ShapedBy: shapedBy,
 	}
 }
 
 // sampleTime is the time constant of the filter at line rate.
 const sampleTime = 10 * units.Microsecond
 
-// shape is feature.Description.Shape.
+// shape is feature.Feature.Shape.
 func shape(env *feature.Env, c *trafficmanager.Config) error {
 	if env.By(sampleCapability) != view.ByTrafficManager {
 		return nil
@@ -71,7 +62,7 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 	return nil
 }
 
-// shapedBy is feature.Description.ShapedBy.
+// shapedBy is feature.Feature.ShapedBy.
 func shapedBy(_ *feature.Env, field string) string {
 	if strings.HasPrefix(field, "filters[") {
 		return "scale"
@@ -79,14 +70,11 @@ func shapedBy(_ *feature.Env, field string) string {
 	return ""
 }
 
-// Attach implements feature.Feature.
-func (feat) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
-
 // maxShift is the largest value in set_scale's 5 bits.
 const maxShift = 31
 
-// Desired implements feature.Feature.
-func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+// desired is feature.Feature.Desired.
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
 	if env.By(scaleCapability) != view.ByProgram {
 		return nil, nil
@@ -104,7 +92,100 @@ func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		c.Add(env.Pipeline.Default(ids.TableMaxQDScaleName).Action(ids.ActionDisableStampingName).Entity())
 		return c.Result()
 	}
-	c.Add(env.Pipeline.Default(ids.TableMaxQDScaleName).Action(ids.ActionSetScaleName,
-		pipeline.Arg{Name: "shift", Value: p4msg.Uint(shift)}).Entity())
+	c.Add(env.Pipeline.Default(ids.TableMaxQDScaleName).Action(ids.ActionSetScaleName, feature.Arg("shift", shift)).Entity())
 	return c.Result()
+}
+
+// Config is the section soze: the parameters of Söze's law and of its maxQD header
+// (Söze, §3.1.4, Equation 6).
+type Config struct {
+	// P is the least target queueing delay at line rate, 1 ns … 1 s; default 3 µs.
+	P units.Time
+	// K is the range above P, 1 ns … 1 s; default 37 µs.
+	K units.Time
+	// Alpha is the highest expected rate per unit of weight in this fabric, > Beta;
+	// default the rate of the fastest host link.
+	Alpha units.Rate
+	// Beta is the lowest expected rate per unit of weight, > 0; default that of hosts, a hundredth
+	// of Alpha (soze.DefaultBeta).
+	Beta units.Rate
+	// M is the exponent of the update per round-trip time, 0 < M < 2; default 0.2.
+	M float64
+	// Shift sets the unit of the maxQD header: 2^Shift µs of the switch's clock, 0 … 16;
+	// by default the least that lets the header hold four times scale·(P + K).
+	Shift uint8
+	// DSCP of Söze's data packets, 0 … 63; default 0.
+	DSCP uint8
+	// UDPPort is the destination port of packets with the maxQD header, those of all laws, at hosts
+	// and switches: 1 … 65535, but not RoCEv2's 4791; default 50151. Chips have the default
+	// compiled in.
+	UDPPort uint16
+	// AckDSCP of acknowledgements, 0 … 63; default 48 (CS6).
+	AckDSCP uint8
+}
+
+// Unit returns the unit of the maxQD header in this fabric.
+func (s Config) Unit() units.Time { return units.Microsecond << s.Shift }
+
+// Of returns the section of a configuration.
+func Of(c *config.Config) Config { return config.Of[Config](c, "soze") }
+
+// hostParameters is feature.Feature.HostParameters.
+func hostParameters(c *config.Config) []view.HostParameter {
+	s := Of(c)
+	list := []view.HostParameter{
+		{Name: "p", Value: c.Scaled(s.P).String()}, {Name: "k", Value: c.Scaled(s.K).String()},
+		{Name: "alpha", Value: s.Alpha.String()}, {Name: "beta", Value: s.Beta.String()},
+		{Name: "m", Value: strconv.FormatFloat(s.M, 'g', -1, 64)}, {Name: "maxqd-unit", Value: s.Unit().String()},
+	}
+	for i := range list {
+		list[i].Law = "soze"
+	}
+	return append(list, view.HostParameter{Name: "udp-port", Value: strconv.Itoa(int(s.UDPPort))})
+}
+
+// udpPort is feature.Feature.UDPPort.
+func udpPort(c *config.Config) (port uint16, key string) {
+	return cmp.Or(Of(c).UDPPort, ids.UDPPortMaxQD), "soze.udp_port"
+}
+
+// noShift marks a shift that the file does not set.
+const noShift = 255
+
+// read is config.Section.Read.
+func read(m *yamlnode.Map, c *config.Config) any {
+	_, fastest := c.HostRates()
+	m.Computed("alpha", "beta", "shift")
+	s := Config{
+		P:     m.Time("p", 3*units.Microsecond, units.Nanosecond, units.Second),
+		K:     m.Time("k", 37*units.Microsecond, units.Nanosecond, units.Second),
+		Alpha: m.Rate("alpha", fastest, 1, config.MaxRate),
+		M:     m.Between("m", soze.DefaultM, 0, 2), Shift: uint8(m.Int("shift", noShift, 0, soze.MaxUnitShift)),
+		UDPPort: uint16(m.Int("udp_port", ids.UDPPortMaxQD, 1, 65535)),
+		DSCP:    uint8(m.Int("dscp", 0, 0, 63)), AckDSCP: uint8(m.Int("ack_dscp", 48, 0, 63)), // CS6 of RFC 2474
+	}
+	s.Beta = m.Rate("beta", soze.DefaultBeta(s.Alpha), 1, config.MaxRate)
+	if s.Shift == noShift && c.Fits(s.P+s.K) {
+		s.Shift = soze.UnitShift(c.Scaled(s.P + s.K))
+	}
+	return s
+}
+
+// check is config.Section.Check.
+func check(c *config.Config, d *yamlnode.Doc) {
+	s := Of(c)
+	if s.UDPPort == ids.UDPPortRoCE {
+		d.Fault("soze.udp_port", "is %d, which is RoCEv2's without the maxQD header, want another from 1 to 65535", s.UDPPort)
+	}
+	if s.Alpha <= s.Beta {
+		d.Fault("soze.alpha", "is %v, want more than soze.beta, which is %v", s.Alpha, s.Beta)
+	}
+	if !c.Fits(s.P + s.K) {
+		d.Fault("soze.k", "is %v, which is too long with p %v when multiplied by scale %d", s.K, s.P, c.Scale)
+		return
+	}
+	// The header saturates at 65535 units: the law must be able to see all of [p, p + k].
+	if most := 65535 * s.Unit(); c.Scaled(s.P+s.K) > most {
+		d.Fault("soze.shift", "is %d: the maxQD header then holds %v at most, want it to hold scale·(p + k) = %v", s.Shift, most, c.Scaled(s.P+s.K))
+	}
 }

@@ -74,7 +74,7 @@ func TestSection(t *testing.T) {
 	if s.Shift != 3 || s.Unit() != 8*units.Microsecond {
 		t.Errorf("shift = %d", s.Shift)
 	}
-	c, err := config.Parse("f", []byte("name: f\nswitches: [{name: s1, device_id: 0, address: 'h:1'}]\n"), nil, New(nil).Describe().Section)
+	c, err := config.Parse("f", []byte("name: f\nswitches: [{name: s1, device_id: 0, address: 'h:1'}]\n"), nil, New(nil).Section)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,11 +5,13 @@ package telemetry
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
@@ -43,12 +45,6 @@ func (l *samples) all() map[uint32]view.Sample {
 	return maps.Clone(l.port)
 }
 
-// New returns the feature.
-func New(callbacks feature.Callbacks) feature.Feature { return &telemetry{callbacks: callbacks} }
-
-// Name implements feature.Feature.
-func (*telemetry) Name() string { return "telemetry" }
-
 // pollCapability is the answering of polls.
 var pollCapability = feature.Capability{
 	Name:    "telemetry.polls",
@@ -57,22 +53,23 @@ var pollCapability = feature.Capability{
 	Instead: "there are no samples of its ports",
 }
 
-// Describe implements feature.Feature.
-func (*telemetry) Describe() feature.Description {
-	return feature.Description{
-		Capabilities: []feature.Capability{pollCapability},
+// New returns the feature.
+func New(callbacks feature.Callbacks) *feature.Feature {
+	t := &telemetry{callbacks: callbacks}
+	return &feature.Feature{
+		Name: "telemetry", Capabilities: []feature.Capability{pollCapability}, Desired: desired, Attach: t.attach, Status: t.status,
 	}
 }
 
-// Desired implements feature.Feature: the clone session by which reports come up.
-func (*telemetry) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+// desired is feature.Feature.Desired: the clone session by which reports come up.
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return []*p4v1.Entity{pipeline.CloneSession(ids.PollCloneSession, env.Switch.CPUPort)}, nil
 }
 
-// Attach implements feature.Feature. There is no loop when polls are off, and none where
+// attach is feature.Feature.Attach. There is no loop when polls are off, and none where
 // the switch has no queue for them: the pipeline sends polls through queue 7, and BMv2
 // drops what is bound for a queue that it does not have.
-func (t *telemetry) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
+func (t *telemetry) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	t.last.Forget(sw.Name())
 	if env.Config.Controller.PollInterval <= 0 || env.By(pollCapability) != view.ByProgram {
 		return nil
@@ -127,4 +124,27 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 	}
 	l.last.set(s)
 	l.callbacks.Sample(s)
+}
+
+// status is feature.Feature.Status.
+func (t *telemetry) status(sw string, s *pb.FeatureStatus) {
+	last, ok := t.last.Get(sw)
+	if !ok {
+		return
+	}
+	samples := last.all()
+	if len(samples) == 0 {
+		return
+	}
+	s.Telemetry = &pb.TelemetryStatus{}
+	for _, n := range slices.Sorted(maps.Keys(samples)) {
+		p := samples[n]
+		s.Telemetry.Ports = append(s.Telemetry.Ports, &pb.TelemetryPort{
+			Port: n, Peer: p.Peer, DelayNs: view.Nanoseconds(p.QueueingDelay), TransmittedBytes: p.DepartureBytes,
+			TransmittedPackets: p.DeparturePackets, RefusedPackets: p.Drops, Polled: view.Stamp(p.Time),
+		})
+		for q, b := range p.QueueBytes {
+			s.Telemetry.Queues = append(s.Telemetry.Queues, &pb.TelemetryQueue{Port: n, Peer: p.Peer, Queue: uint32(q), HeldBytes: uint64(b)})
+		}
+	}
 }

@@ -24,7 +24,7 @@ import (
 
 // New returns the environment of leaf1; edit, which may be nil, changes the file's text first. dir
 // is the way to the repository's root. The features' sections are those given.
-func New(t testing.TB, dir string, edit func(string) string, features ...feature.Feature) *feature.Env {
+func New(t testing.TB, dir string, edit func(string) string, features ...*feature.Feature) *feature.Env {
 	t.Helper()
 	text, err := os.ReadFile(dir + "/examples/leaf-spine.yaml")
 	if err != nil {
@@ -36,7 +36,7 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 	sections := []config.Section{}
 	read := map[string]bool{}
 	for _, f := range features {
-		if s := f.Describe().Section; s.Key != "" {
+		if s := f.Section; s.Key != "" {
 			sections = append(sections, s)
 			read[s.Key] = true
 		}
@@ -71,23 +71,23 @@ func unread(key string) config.Section {
 	return config.Section{Key: key, Read: read, ReadSwitch: read}
 }
 
-// Lines returns what a feature wants on a switch, as lines; a Router with the routes of a
+// Lines returns what a feature wants on a switch, as lines, with the routes of a
 // fabric in full health.
-func Lines(t testing.TB, f feature.Feature, env *feature.Env, sw string) []string {
+func Lines(t testing.TB, f *feature.Feature, env *feature.Env, sw string) []string {
 	t.Helper()
 	env = At(env, sw)
 	list, err := f.Desired(env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, ok := f.(feature.Router); ok {
-		return append(describe(env, list), RouteLines(t, r, env, sw, topology.State{})...)
+	if f.Route != nil {
+		return append(describe(env, list), RouteLines(t, f, env, sw, topology.State{})...)
 	}
 	return describe(env, list)
 }
 
 // RouteLines returns what a feature wants on a switch for routes, as lines.
-func RouteLines(t testing.TB, r feature.Router, env *feature.Env, sw string, s topology.State) []string {
+func RouteLines(t testing.TB, r *feature.Feature, env *feature.Env, sw string, s topology.State) []string {
 	t.Helper()
 	env = At(env, sw)
 	var list []*p4v1.Entity
@@ -169,9 +169,9 @@ func (s *Switch) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Enti
 }
 
 // Shown returns the switch of a name with a feature's status of it.
-func Shown(f feature.Feature, sw string) view.Switch {
+func Shown(f *feature.Feature, sw string) view.Switch {
 	s := view.Switch{Name: sw, Status: &pb.FeatureStatus{}}
-	f.(feature.Monitor).Status(sw, s.Status)
+	f.Status(sw, s.Status)
 	return s
 }
 

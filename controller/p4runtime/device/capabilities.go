@@ -28,8 +28,8 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 		tried = append(tried, try(ctx, c, "counter_read", "drops are not counted by reason", p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
 	for _, f := range o.Features {
-		if probes := f.Describe().Probes; probes != nil {
-			for _, p := range probes(&o.Switch) {
+		if f.Probes != nil {
+			for _, p := range f.Probes(&o.Switch) {
 				tried = append(tried, try(ctx, c, p.Name, p.Instead, p.Request))
 			}
 		}
@@ -45,7 +45,7 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 func parts(o Options, tried []view.Capability) []view.Capability {
 	var list []view.Capability
 	for _, f := range o.Features {
-		for _, p := range f.Describe().Capabilities {
+		for _, p := range f.Capabilities {
 			list = append(list, p.On(o.Pipeline, &o.Switch))
 		}
 	}

@@ -34,7 +34,7 @@ type Options struct {
 	ElectionID uint64
 	Terms      session.Terms // of a cluster; nil without one
 	Pipeline   *pipeline.Pipeline
-	Features   []feature.Feature
+	Features   []*feature.Feature
 	// TrafficManager controls the switch's traffic manager; nil when the switch has none.
 	// The device closes it at the end of Run.
 	TrafficManager trafficmanager.Driver

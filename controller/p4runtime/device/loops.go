@@ -119,8 +119,11 @@ func (d *Device) startLoops(ctx context.Context, a *attachment) (stop func()) {
 		if d.opts.TrafficManager != nil {
 			sw = managedSwitch{own}
 		}
+		if f.Attach == nil {
+			continue
+		}
 		if l := f.Attach(a.env, sw); l != nil {
-			list = append(list, &runner{l, f.Name(), d, newInbox()})
+			list = append(list, &runner{l, f.Name, d, newInbox()})
 		}
 	}
 	d.running.Store(&list)

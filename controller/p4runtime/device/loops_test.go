@@ -23,11 +23,7 @@ import (
 // whole table does. prober notes when probes reach a loop.
 type slowLearner struct{ learned *atomic.Int64 }
 
-func (slowLearner) Name() string                                       { return "learner" }
-func (slowLearner) Describe() feature.Description                      { return feature.Description{} }
-func (slowLearner) Desired(*feature.Env) ([]*p4v1.Entity, error)       { return nil, nil }
-func (l slowLearner) Attach(*feature.Env, feature.Switch) feature.Loop { return l }
-func (slowLearner) Interval() time.Duration                            { return time.Millisecond }
+func (slowLearner) Interval() time.Duration { return time.Millisecond }
 func (slowLearner) Tick(ctx context.Context, _ time.Time) error {
 	select {
 	case <-ctx.Done():
@@ -44,12 +40,16 @@ func (l slowLearner) Receive(_ time.Time, m feature.Message) {
 
 type prober struct{ seen chan time.Duration }
 
-func (prober) Name() string                                       { return "prober" }
-func (prober) Describe() feature.Description                      { return feature.Description{} }
-func (prober) Desired(*feature.Env) ([]*p4v1.Entity, error)       { return nil, nil }
-func (p prober) Attach(*feature.Env, feature.Switch) feature.Loop { return p }
-func (prober) Interval() time.Duration                            { return 0 }
-func (prober) Tick(context.Context, time.Time) error              { return nil }
+// looping is a feature with a loop that wants nothing.
+func looping(name string, l feature.Loop) *feature.Feature {
+	return &feature.Feature{
+		Name: name, Desired: func(*feature.Env) ([]*p4v1.Entity, error) { return nil, nil },
+		Attach: func(*feature.Env, feature.Switch) feature.Loop { return l },
+	}
+}
+
+func (prober) Interval() time.Duration               { return 0 }
+func (prober) Tick(context.Context, time.Time) error { return nil }
 func (p prober) Receive(_ time.Time, m feature.Message) {
 	if m.Packet != nil && m.Packet.Fields["reason"] == feature.ProbeReason {
 		p.seen <- time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(m.Packet.Payload))))
@@ -65,7 +65,7 @@ func TestProbesPassATableOfStrangers(t *testing.T) {
 	learner, probes := slowLearner{&atomic.Int64{}}, prober{make(chan time.Duration, 100)}
 	d := New(Options{
 		Switch: config.Switch{Name: "s1", DeviceID: 1, Address: fake.Address(), PriorityQueues: 8}, ElectionID: 1,
-		Pipeline: env.Pipeline, Features: []feature.Feature{learner, probes},
+		Pipeline: env.Pipeline, Features: []*feature.Feature{looping("learner", learner), looping("prober", probes)},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -84,10 +84,12 @@ func TestRefusedBeforeTheProgram(t *testing.T) {
 	}
 }
 
-// pollers is a feature that has port 1 polled.
-type pollers struct{ attacher }
-
-func (*pollers) Attach(_ *feature.Env, sw feature.Switch) feature.Loop { return pollLoop{sw} }
+// pollers returns a feature that has port 1 polled.
+func pollers(pipe *pipeline.Pipeline) *feature.Feature {
+	f := (&attacher{pipe: pipe}).feature()
+	f.Attach = func(_ *feature.Env, sw feature.Switch) feature.Loop { return pollLoop{sw} }
+	return f
+}
 
 type pollLoop struct{ feature.Switch }
 
@@ -103,7 +105,7 @@ func TestMuteSwitch(t *testing.T) {
 	fake.Start()
 	d := New(Options{
 		Switch: config.Switch{Name: "s1", DeviceID: 1, Address: fake.Address(), PriorityQueues: 8, CPUPort: 510}, ElectionID: 1, Pipeline: env.Pipeline,
-		Features: []feature.Feature{&pollers{attacher{pipe: env.Pipeline}}}, RetryMin: time.Hour, RetryMax: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Features: []*feature.Feature{pollers(env.Pipeline)}, RetryMin: time.Hour, RetryMax: time.Hour, Log: slog.New(slog.DiscardHandler),
 	})
 	d.silence = 50 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())

@@ -33,8 +33,6 @@ type attacher struct {
 	switches []feature.Switch // one for each attachment
 }
 
-func (*attacher) Name() string { return "attacher" }
-
 func limit(p *pipeline.Pipeline, port, bytes uint64) *p4v1.Entity {
 	e, err := p.Entry(ids.TableQueueLimitName).Exact("egress_port", p4msg.Uint(port)).Exact("queue", p4msg.Uint(0)).
 		Action(ids.ActionSetQueueLimitName, pipeline.Arg{Name: "bytes", Value: p4msg.Uint(bytes)}).Entity()
@@ -44,7 +42,9 @@ func limit(p *pipeline.Pipeline, port, bytes uint64) *p4v1.Entity {
 	return e
 }
 
-func (a *attacher) Describe() feature.Description { return feature.Description{} }
+func (a *attacher) feature() *feature.Feature {
+	return &feature.Feature{Name: "attacher", Desired: a.Desired, Attach: a.Attach}
+}
 
 func (a *attacher) Desired(*feature.Env) ([]*p4v1.Entity, error) {
 	return []*p4v1.Entity{limit(a.pipe, 1, 100)}, nil
@@ -135,7 +135,7 @@ func TestVictims(t *testing.T) {
 	m := &memoryManager{}
 	d := New(Options{
 		Switch: config.Switch{Name: "s1", DeviceID: 1, Address: fake.Address(), PriorityQueues: 8}, ElectionID: 1, Pipeline: env.Pipeline,
-		Features: []feature.Feature{o}, TrafficManager: m,
+		Features: []*feature.Feature{o.feature()}, TrafficManager: m,
 		RetryMin: time.Millisecond, RetryMax: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

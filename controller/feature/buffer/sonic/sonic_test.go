@@ -45,8 +45,8 @@ func fabric(links []link, sections string) string {
 
 func parse(text string) (*config.Config, error) {
 	var sections []config.Section
-	for _, f := range []feature.Feature{buffer.New(nil), qos.New(nil), pfcwatchdog.New(nil)} {
-		sections = append(sections, f.Describe().Section)
+	for _, f := range []*feature.Feature{buffer.New(nil), qos.New(nil), pfcwatchdog.New(nil)} {
+		sections = append(sections, f.Section)
 	}
 	return config.Parse("f.yaml", []byte(text), nil, sections...)
 }
