@@ -18,7 +18,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("a switch of which nothing is known shows %v", got)
 	}
 	f.latest.Set("s1", &State{Policy: "off"})
-	if got := testenv.Shown(f, "s1").Status.GetBuffer(); !proto.Equal(got, &pb.BufferStatus{Switch: &pb.BufferSwitch{Policy: "off"}}) {
+	if got := testenv.Shown(f.feature(), "s1").Status.GetBuffer(); !proto.Equal(got, &pb.BufferStatus{Switch: &pb.BufferSwitch{Policy: "off"}}) {
 		t.Errorf("without a policy: %v", got)
 	}
 	f.latest.Set("s1", &State{
@@ -31,7 +31,7 @@ func TestStatus(t *testing.T) {
 		}, {Number: 2, Peer: "h2", Paused: 0xff, PortPaused: true}},
 		Alarms: []Alarm{{Kind: StormAlarm, Port: 1, Class: -1, Text: "many"}, {Kind: StuckAlarm, Port: 1, Class: 3, Text: "long"}},
 	})
-	sw := testenv.Shown(f, "s1")
+	sw := testenv.Shown(f.feature(), "s1")
 	port, class := []string{"1", "h1"}, []string{"1", "h1", "3"}
 	for _, want := range []struct {
 		metric string
