@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
 
@@ -149,4 +151,101 @@ func readController(m *yamlnode.Map) Controller {
 // mulFits reports whether a·b fits an int64.
 func mulFits(a, b int64) bool {
 	return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)).IsInt64()
+}
+
+func readCluster(m *yamlnode.Map) Cluster {
+	m.Need("members")
+	v := Cluster{Etcd: m.Texts("etcd"), Lease: m.Wall("lease", MinLease, MinLease, time.Minute)}
+	v.Members = yamlnode.List(m, "members", func(m *yamlnode.Map) Member {
+		m.Need("name", "relay")
+		m.NeedIf(len(v.Etcd) == 0, "raft")
+		return Member{Name: m.Word("name", ""), Raft: m.HostPort("raft", ""), Relay: m.HostPort("relay", "")}
+	})
+	if n := len(v.Members); !slices.Contains([]int{1, 3, 5, 7}, n) {
+		m.Fault("members", "has %d, want 1, 3, 5 or 7: an even number bears no more failures than one less", n)
+	}
+	if v.Lease%time.Second != 0 {
+		m.Fault("lease", "is %v, want whole seconds", v.Lease)
+	}
+	seen := map[string]bool{"": true}
+	for _, e := range v.Members {
+		for _, s := range []string{e.Name, e.Raft, e.Relay} {
+			if s != "" && seen[s] {
+				m.Fault("members", "has %q twice: want a name, a raft and a relay address for each member", s)
+			}
+			seen[s] = true
+		}
+	}
+	m.Sub("tls", func(m *yamlnode.Map) {
+		m.Need("ca", "cert", "key")
+		v.TLS = TLS{CA: m.Text("ca", ""), Cert: m.Text("cert", ""), Key: m.Text("key", "")}
+	})
+	return v
+}
+
+// Member returns a member by its name; false when there is none.
+func (c *Cluster) Member(name string) (Member, bool) {
+	for _, m := range c.Members {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// The keys that configure access to a switch's traffic manager.
+const (
+	keyBFRuntime  = "bf_runtime"
+	keyThrift     = "thrift"
+	keyPacketSize = "packet_size"
+)
+
+// defaultPacketSize is a frame of a host agent with its default payload of 1000 B.
+const defaultPacketSize = 1078 * units.Byte
+
+func (c *Config) readSwitch(m *yamlnode.Map, sections []Section) Switch {
+	m.Need("name", "device_id", "address")
+	s := Switch{
+		Name: m.Word("name", ""), DeviceID: uint64(m.Int("device_id", 0, 0, 1<<24-1)), Address: m.HostPort("address", ""),
+		Target:       Target(m.OneOf("target", string(BMv2), string(BMv2), string(Embedded), string(Tofino1), string(Tofino2), string(tofinoAlias))),
+		DeviceConfig: m.Text("device_config", ""), BFRuntime: m.HostPort(keyBFRuntime, ""), Thrift: m.HostPort(keyThrift, ""),
+		PriorityQueues: m.Int("priority_queues", 8, 1, 8), Ports: yamlnode.List(m, "ports", readPort), sections: map[string]any{},
+	}
+	if size := m.Bytes(keyPacketSize, defaultPacketSize, 64, 9216); m.Has(keyThrift) {
+		s.PacketSize = size
+	} else if m.Has(keyPacketSize) {
+		m.Fault(keyPacketSize, "is %v, but there is no %s; want it with that only", size, keyThrift)
+	}
+	if s.Target == tofinoAlias {
+		s.Target = Tofino1
+	}
+	m.Computed("cpu_port")
+	s.CPUPort = uint32(m.Int("cpu_port", int(s.Target.cpuPort()), 0, ids.CPUPort))
+	if fixed := s.Target.Chip() == ""; fixed != (s.CPUPort == ids.CPUPort) {
+		m.Fault("cpu_port", `is "%d", want %s`, s.CPUPort, map[bool]string{true: "510", false: "an integer from 0 to 509"}[fixed])
+	}
+	m.Sub("tls", func(m *yamlnode.Map) { s.TLS = readTLS(m) })
+	for _, own := range sections {
+		if own.ReadSwitch != nil {
+			s.sections[own.Key] = yamlnode.Section(m, own.Key, func(m *yamlnode.Map) any { return own.ReadSwitch(m, c) })
+		}
+	}
+	return s
+}
+
+// maxPort is the highest port of v1model's nine bits below the CPU port 510 and the drop
+// port 511.
+const maxPort = ids.CPUPort - 1
+
+func readPort(m *yamlnode.Map) Port {
+	m.Need("number")
+	return Port{Number: uint32(m.Int("number", 1, 1, maxPort)), Rate: m.Rate("rate", 0, 1, MaxRate), QueueLimit: m.Bytes("queue_limit", 0, 1, ids.Unlimited)}
+}
+
+func readTLS(m *yamlnode.Map) TLS {
+	m.Need("ca")
+	if m.Has("cert") != m.Has("key") {
+		m.Fault("", "has only one of cert and key, want both or none")
+	}
+	return TLS{CA: m.Text("ca", ""), Cert: m.Text("cert", ""), Key: m.Text("key", ""), ServerName: m.Text("server_name", "")}
 }
