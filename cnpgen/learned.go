@@ -32,7 +32,6 @@ type flowState struct {
 	row     int  // index in the last reading
 }
 
-// row is a flow of a reading.
 type row struct {
 	Flow
 	state *flowState
@@ -107,7 +106,6 @@ func (t *learned) put(f Flow, s *flowState) {
 	t.flows[f] = s
 }
 
-// drop takes a flow out.
 func (t *learned) drop(f Flow, s *flowState) {
 	leave(t.ofPort, f.Port, s.share[0])
 	leave(t.ofSource, f.Src, s.share[1])
@@ -181,7 +179,6 @@ func (t *learned) forget(f Flow) bool {
 	return true
 }
 
-// planRemoval plans to remove the entries of a flow.
 func (t *learned) planRemoval(f Flow) {
 	if !t.removing[f] {
 		t.removing[f] = true

@@ -73,7 +73,6 @@ func Phases(interval units.Time, ports, most int) int {
 	return max(1, min(ports, most, int(interval/phaseGap)))
 }
 
-// port is one watched port.
 type port struct {
 	*Port
 	number uint32
@@ -88,7 +87,6 @@ type port struct {
 	done    bool // this tick has been computed
 }
 
-// group are ports that tick together.
 type group struct {
 	ports []*port
 	due   units.Time // when its next tick is due
@@ -287,7 +285,6 @@ func (l *Loop) compute(p *port) {
 	}
 }
 
-// send sends the CNPs that are due.
 func (l *Loop) send(now units.Time) error {
 	var errs error
 	for _, p := range l.ports {

@@ -302,7 +302,6 @@ func (p *Pacer) add(now units.Time, grants []Grant) {
 	p.flows = keep
 }
 
-// enter adds a flow.
 func (p *Pacer) enter(k FlowKey) *paced {
 	f := &paced{}
 	if n := len(p.free); n > 0 {

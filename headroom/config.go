@@ -161,7 +161,6 @@ type Layout struct {
 	Phi []units.Bytes
 }
 
-// queues returns the number of lossless classes.
 func (c *Config) queues() int { return bits.OnesCount8(c.Lossless) }
 
 // phiOf returns what a port reserves: for each of its lossless queues, or once with DSH.
@@ -172,7 +171,6 @@ func (c *Config) phiOf(p *Port) units.Bytes {
 	return c.fullPhi(p)
 }
 
-// fullPhi returns Φ of a port.
 func (c *Config) fullPhi(p *Port) units.Bytes {
 	phi := p.Headroom
 	if phi == 0 {

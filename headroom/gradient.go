@@ -70,7 +70,6 @@ func (g *Gradients) Limit() int64 { return g.limit }
 // Logs returns the logarithm tables.
 func (g *Gradients) Logs() *log2.Table { return g.logs }
 
-// elapsed returns Δt in ticks.
 func (g *Gradients) elapsed(from, to units.Time) units.Time {
 	if g.tick == 1 {
 		return to - from

@@ -43,7 +43,6 @@ type MMU struct {
 	config             Config // last: no packet looks at it
 }
 
-// queue is one ingress queue's account.
 type queue struct {
 	private  units.Bytes
 	shared   units.Bytes // with DSH, what is insured too
@@ -54,7 +53,6 @@ type queue struct {
 
 func (q *queue) length() units.Bytes { return q.private + q.shared + q.headroom }
 
-// port is one ingress port's account.
 type port struct {
 	shared  units.Bytes // of lossless queues, what is insured too
 	insured units.Bytes

@@ -20,7 +20,6 @@ type rules struct {
 	spfc              *victims // nil when no port may use the whole pool
 }
 
-// newRules returns the rules of a valid Config with defaults.
 func newRules(c *Config) (rules, error) {
 	r := rules{
 		alpha: c.Alpha, lossless: c.Lossless, local: c.LocalResume || c.Counted, counted: c.Counted,
@@ -260,7 +259,6 @@ func (m *MMU) touch(port int) {
 	}
 }
 
-// signals returns the frames that tell the peers what has changed.
 func (m *MMU) signals(now units.Time) []Signal {
 	if len(m.touched) == 0 {
 		return nil

@@ -23,7 +23,6 @@ const degree = 4
 
 func newResumeHeap(n int) resumeHeap { return resumeHeap{make([]resumeEntry, 0, n), make([]int32, n)} }
 
-// first returns the id with the least key; ok is false when there is none.
 func (w *resumeHeap) first() (id int32, key units.Bytes, ok bool) {
 	if len(w.order) == 0 {
 		return 0, 0, false
@@ -31,7 +30,6 @@ func (w *resumeHeap) first() (id int32, key units.Bytes, ok bool) {
 	return w.order[0].id, w.order[0].key, true
 }
 
-// put adds an id or changes its key.
 func (w *resumeHeap) put(id int32, key units.Bytes) {
 	at := int(w.place[id]) - 1
 	switch {
@@ -59,7 +57,6 @@ func (w *resumeHeap) add(id int32, key units.Bytes) {
 	w.rise(len(w.order)-1, resumeEntry{key, id})
 }
 
-// remove takes an id out, if it is there.
 func (w *resumeHeap) remove(id int32) {
 	at := int(w.place[id]) - 1
 	if at < 0 {

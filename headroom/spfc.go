@@ -182,7 +182,6 @@ func (v *victims) at(now units.Time, port int) *Meter {
 	return &p.Meter
 }
 
-// departed records that n bytes of a lossless class left.
 func (v *victims) departed(now units.Time, port int, n units.Bytes) {
 	count := uint64(n)
 	if v.packets {
@@ -191,7 +190,6 @@ func (v *victims) departed(now units.Time, port int, n units.Bytes) {
 	v.at(now, port).Depart(count)
 }
 
-// paused records that a port began or ceased to have paused classes.
 func (v *victims) paused(now units.Time, port int, paused bool) {
 	m := v.at(now, port)
 	if paused {

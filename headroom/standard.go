@@ -119,7 +119,6 @@ func (l Link) text() string {
 	return s
 }
 
-// link returns what the headroom of a port follows from.
 func (c *Config) link(p *Port) Link {
 	l := Link{Rate: p.Rate, Delay: p.Delay, MTU: c.MTU, Response: p.Response, Cell: c.Cell, SmallPackets: c.SmallPackets}
 	if l.Response == 0 && c.Method == ByEq1 {

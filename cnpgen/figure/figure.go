@@ -114,7 +114,6 @@ func Draw(name string, s, proposed cnpgen.Stability, r cnpgen.Reaction) error {
 	return errors.Join(render(f, filepath.Ext(name), p, bar), f.Close())
 }
 
-// mustColor returns a color of the map, or grey when the map returned an error.
 func mustColor(c color.Color, err error) color.Color {
 	if err != nil {
 		return color.Gray{Y: 128}
@@ -122,7 +121,6 @@ func mustColor(c color.Color, err error) color.Color {
 	return c
 }
 
-// border returns the line on which a surface is 0.
 func border(s *surface, dashes []vg.Length) *plotter.Contour {
 	c := plotter.NewContour(s, []float64{0}, nil)
 	c.LineStyles = []vgdraw.LineStyle{{Color: color.Black, Width: vg.Points(1.5), Dashes: dashes}}
@@ -141,7 +139,6 @@ func mark(p *plot.Plot, name string, s cnpgen.Stability, shape vgdraw.GlyphDrawe
 	return nil
 }
 
-// render draws the figure with its color bar at the right.
 func render(w io.Writer, format string, p, bar *plot.Plot) error {
 	canvas, err := vgdraw.NewFormattedCanvas(width, height, strings.ToLower(strings.TrimPrefix(format, ".")))
 	if err != nil {

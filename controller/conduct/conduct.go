@@ -57,7 +57,6 @@ type Flow struct {
 	MaxQD, RTT time.Duration // as the host says, 0 for unknown
 }
 
-// name names the flow for people.
 func (f Flow) name() string { return fmt.Sprintf("%v,%v", f.Src, f.Dst) }
 
 type key struct{ src, dst netip.AddrPort }
@@ -88,7 +87,6 @@ type port struct {
 // alarm is a host's misconduct against other hosts' traffic, in one flow or in many.
 type alarm struct{ kind, host, to string }
 
-// standing is how an alarm stands.
 type standing struct {
 	on     bool
 	streak int // judgments in a row that contradict on
@@ -191,7 +189,6 @@ func (j *Judge) Sampled(s view.Sample) {
 	j.begin(p, s)
 }
 
-// begin begins a window.
 func (j *Judge) begin(p *port, s view.Sample) {
 	p.began, p.least, p.samples, p.flows = s, s.QueueBytes[p.Queue], 1, map[key]at{}
 	for _, flows := range j.to[p.Address] {

@@ -35,7 +35,6 @@ type Graph struct {
 	hostLink map[string]int // host → index into links
 }
 
-// node is a switch.
 type node struct {
 	name  string
 	ports []port       // by number

@@ -256,7 +256,6 @@ func (g *Graph) Cycles(ctx context.Context, down map[string]bool, failures int, 
 	return f.Survey(ctx, state, failures, g.around, func(l int) string { return g.links[l].Name })
 }
 
-// around prints a cycle.
 func (g *Graph) around(cycle []cbd.Channel) string {
 	var b strings.Builder
 	port := func(c cbd.Channel) *port { return &g.switches[c.From].ports[c.Port] }

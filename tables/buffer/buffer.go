@@ -112,7 +112,6 @@ func (c *Config) refresh(i int) uint64 {
 	return ticks(max(1, c.MMU.Ports[i].Rate.PauseTime(c.Quanta)/2))
 }
 
-// ticks returns a time in ticks, rounded up.
 func ticks(t units.Time) uint64 { return uint64(min((t+Tick-1)/Tick, ids.Unlimited)) }
 
 // response returns, in ticks, how long after a PAUSE the peer of a port has stopped: the time of the
@@ -140,7 +139,6 @@ func (c *Config) mac(i int) (v uint64) {
 	return v
 }
 
-// policy returns the parameters of set_buffer_policy.
 func (c *Config) policy(l *headroom.Layout) Action {
 	m := &c.MMU
 	var flags, period uint64
@@ -167,18 +165,15 @@ func (c *Config) policy(l *headroom.Layout) Action {
 	}}
 }
 
-// victims reports whether the policy has SPFC's port states.
 func (c *Config) victims() bool {
 	return c.MMU.Policy == headroom.SPFC || c.MMU.Policy == headroom.DSHSPFC
 }
 
-// estimates reports whether the policy needs Algorithm 3.
 func (c *Config) estimates() bool {
 	k := c.MMU.Policy
 	return (k == headroom.DSH || k == headroom.DSHSPFC) && !c.MMU.DSH.NoSharedHeadroom
 }
 
-// check reports what package headroom allows and the pipeline cannot do.
 func (c *Config) check() error {
 	m := &c.MMU
 	within := func(t units.Time) bool { return t >= Tick && t/Tick <= ids.Unlimited }

@@ -109,7 +109,6 @@ func New(c Config) (*Tables, error) {
 	return t, t.addPorts(c.Entries)
 }
 
-// addPorts finds the kinds of links, and the limit of |g|.
 func (t *Tables) addPorts(entries int) error {
 	type kind struct {
 		rate units.Rate

@@ -90,7 +90,6 @@ func (c Config) time() *big.Int {
 	return new(big.Int).Lsh(big.NewInt(max(1, int64(c.Tick))), c.Unit)
 }
 
-// full returns the largest gradient that does not need all of Φ.
 func (c Config) full() *big.Int {
 	g := new(big.Int).Mul(big.NewInt(int64(c.Phi)-1), c.time())
 	return g.Quo(g, big.NewInt(int64(c.Delay)))

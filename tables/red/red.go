@@ -57,7 +57,6 @@ func (c Config) Validate() error {
 	)
 }
 
-// cells returns the thresholds in cells, rounded to the nearest.
 func (c Config) cells() (kmin, kmax int) {
 	round := func(b units.Bytes) int { return int((b + Cell/2) / Cell) }
 	return round(c.Kmin), min(round(c.Kmax), ids.Saturated16)
@@ -81,7 +80,6 @@ func Entries(c Config, steps int) ([]Entry, error) {
 	return appendEntry(list, kmax, ids.Saturated16, Certain), nil
 }
 
-// appendEntry adds a range, joining it with the one before when their probabilities agree.
 func appendEntry(list []Entry, low, high int, p uint32) []Entry {
 	if p == 0 {
 		return list

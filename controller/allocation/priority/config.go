@@ -48,7 +48,6 @@ func Section() config.Section { return config.Section{Key: "prioplus", Read: rea
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "prioplus") }
 
-// read is config.Section.Read.
 func read(m *yamlnode.Map, c *config.Config) any {
 	if !c.Given("prioplus") {
 		return Config{}

@@ -232,7 +232,6 @@ func (r *Registry) Release(by *outcome.Request, application string, number int) 
 	return r.assign(number, "", by.With(nil))
 }
 
-// owner returns the application that has a priority, "" for nobody.
 func (r *Registry) owner(number int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -236,7 +236,6 @@ func (a Budget) empty() bool { return !a.Named() && a.Flows == 0 }
 // Named reports whether the configuration or an operator's budget names the application.
 func (a Budget) Named() bool { return a.Limit != 0 || a.Configured != 0 }
 
-// names returns the applications that are named, in order.
 func (l *ledger) names() []string {
 	var names []string
 	for name, a := range l.apps {

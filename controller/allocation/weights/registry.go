@@ -306,7 +306,6 @@ func (r *Registry) Stats() Stats {
 	return Stats{Changes: r.changes, Refusals: r.refusals, Flows: len(r.ledger.flows), Watchers: int(r.following.Load())}
 }
 
-// result is the kept result of a change of one flow: its weight before and after.
 type result [2]Weight
 
 func resultOf(applied []Applied) []result {

@@ -14,7 +14,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// advise is feature.Feature.Advise.
 func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 	s := env.Switch
 	notes := Warnings(env.Config, s)
@@ -44,7 +43,6 @@ func starves(h headroom.Config) bool {
 	return takesAll && h.LossyPrivate == 0 && bits.OnesCount8(h.Lossless) < headroom.Classes
 }
 
-// mostQueues is how many queues a note names.
 const mostQueues = 8
 
 // drains says what a change of the policy pauses until it has drained. Bytes that queues hold beyond

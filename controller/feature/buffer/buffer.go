@@ -169,7 +169,6 @@ const (
 	minRefresh = 2 * minPoll
 )
 
-// attach is feature.Feature.Attach.
 func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	s := env.Switch
 	b := base{callbacks: f.callbacks, latest: &f.latest, sw: sw, buffer: Of(s), memory: f.memory(sw.Name()), pausers: &f.pausers, env: env}
@@ -274,7 +273,6 @@ func (b *base) open(h headroom.Config, numbers []uint32, ports []topology.Port) 
 	}
 }
 
-// numbers returns the numbers of the ports.
 func (b *base) numbers() []uint32 {
 	list := make([]uint32, len(b.ports))
 	for i, p := range b.ports {

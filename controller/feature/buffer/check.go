@@ -40,7 +40,6 @@ func (b *bufferFaults) add(i int, key, is, want string) {
 	b.addAt(i, b.c.Origin(&b.c.Switches[i], "buffer."+key), is, want)
 }
 
-// addAt reports a fault of a field for a switch.
 func (b *bufferFaults) addAt(i int, path, is, want string) {
 	if at, twice := b.at[path]; twice {
 		if f := &b.list[at]; f.last != i {

@@ -225,7 +225,6 @@ func switchPorts(c *config.Config, name string) []switchPort {
 	return list
 }
 
-// read is config.Section.Read.
 func read(m *yamlnode.Map, c *config.Config) any {
 	b := defaults(c.Scale)
 	b.read(m)
@@ -233,7 +232,6 @@ func read(m *yamlnode.Map, c *config.Config) any {
 	return b
 }
 
-// readSwitch is config.Section.ReadSwitch.
 func readSwitch(m *yamlnode.Map, c *config.Config) any {
 	b := config.Of[Config](c, "buffer")
 	b.read(m)

@@ -160,7 +160,6 @@ func means(env *feature.Env) (string, error) {
 	return view.ByTrafficManager, nil
 }
 
-// shape is feature.Feature.Shape.
 func shape(env *feature.Env, c *trafficmanager.Config) error {
 	s := env.Switch
 	by, err := means(env)
@@ -206,7 +205,6 @@ func ownQueues(env *feature.Env) error {
 	return nil
 }
 
-// shapedBy is feature.Feature.ShapedBy. Its are the fields of the policy; lists are others'.
 func shapedBy(env *feature.Env, field string) string {
 	switch {
 	case strings.Contains(field, "["):

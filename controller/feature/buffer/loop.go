@@ -117,7 +117,6 @@ func (l *loop) refresh(now time.Time) error {
 	return errs
 }
 
-// repeat has a port send its PAUSE again.
 func (l *loop) repeat(p *port) error { return l.ask(p, "refresh", ids.PacketOutRefresh) }
 
 // ask sends a port a packet-out that its egress acts on.
@@ -128,7 +127,6 @@ func (l *loop) ask(p *port, what string, mode uint64) error {
 	return nil
 }
 
-// read reads all counters in one request.
 func (l *loop) read(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Second, l.count))
 	defer cancel()
@@ -161,7 +159,6 @@ func (l *loop) requests() []*p4v1.Entity {
 	return list
 }
 
-// cells asks for counters that are indexed by port.
 func cells(ports []*port, counters ...uint32) (list []*p4v1.Entity) {
 	for _, p := range ports {
 		for _, id := range counters {
@@ -316,7 +313,6 @@ func (l *chipLoop) tick(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// read reads both kinds of counters.
 func (l *chipLoop) read(ctx context.Context) (map[uint32]totals, error) {
 	list, err := l.sw.Read(ctx, cells(l.ports, ids.CounterIngressDepartures)...)
 	if err != nil {

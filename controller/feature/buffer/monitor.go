@@ -33,7 +33,6 @@ var severities = map[string]view.Severity{
 	StormAlarm: view.Warning, StuckAlarm: view.Warning, LateAlarm: view.Error, DropAlarm: view.Error,
 }
 
-// monitor begins and ends alarms.
 func (l *loop) monitor(now time.Time) {
 	l.memory.Lock()
 	defer l.memory.Unlock()
@@ -121,7 +120,6 @@ func (l *loop) alarm(now time.Time, kind string, p *port, class int, on bool, te
 	l.blame(now, a, true)
 }
 
-// over ends an alarm.
 func (l *loop) over(now time.Time, key alarmKey, a Alarm) {
 	delete(l.memory.alarms, key)
 	l.blame(now, a, false)

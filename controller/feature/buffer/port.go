@@ -81,7 +81,6 @@ func newPort(number uint32, peer string, h headroom.Config, i int, quanta uint16
 	}
 }
 
-// name names a port for people.
 func (p *port) name() string { return fmt.Sprintf("port %d (%s)", p.Number, p.Peer) }
 
 // observe takes a report of the port, which came just now. Ticks are microseconds.

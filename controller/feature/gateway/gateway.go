@@ -59,7 +59,6 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-// sectionKey is the section's.
 const sectionKey = "gateway"
 
 // Config is the section gateway: what a leaf answers its hosts. The fabric has one section, and a switch
@@ -79,7 +78,6 @@ type Config struct {
 // Of returns the section of a switch.
 func Of(s *config.Switch) Config { return config.Of[Config](s, sectionKey) }
 
-// readOver reads a section over what c is.
 func readOver(m *yamlnode.Map, c Config) Config {
 	c.IPv4 = address(m, "ipv4", c.IPv4, `a unicast IPv4 address such as "10.0.1.254"`, netip.Addr.Is4)
 	c.IPv6 = address(m, "ipv6", c.IPv6, `a unicast IPv6 address such as "fe80::1"`, netip.Addr.Is6)
@@ -87,7 +85,6 @@ func readOver(m *yamlnode.Map, c Config) Config {
 	return c
 }
 
-// off is none of an address.
 const off = "off"
 
 func address(m *yamlnode.Map, key string, def netip.Addr, want string, is func(netip.Addr) bool) netip.Addr {

@@ -25,7 +25,6 @@ const (
 	tlvSystemName = 5 // the fabric's name
 )
 
-// local is the subtype "locally assigned" of chassis and port ids.
 const local = 7
 
 // minFrame is Ethernet's shortest frame without its check sequence.
@@ -39,7 +38,6 @@ type probe struct {
 	ttl    time.Duration
 }
 
-// encode returns the frame.
 func (p probe) encode(src topology.MAC) []byte {
 	b := make([]byte, 0, 160)
 	b = append(b, nearestBridge[:]...)

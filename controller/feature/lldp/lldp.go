@@ -60,7 +60,6 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-// attach is feature.Feature.Attach.
 func attach(callbacks feature.Callbacks, env *feature.Env, sw feature.Switch) feature.Loop {
 	if env.Config.Controller.ProbeInterval <= 0 {
 		return nil
@@ -170,7 +169,6 @@ func (c Config) args() []pipeline.Arg {
 	return []pipeline.Arg{feature.Arg("interval", interval), feature.Arg("tolerance", min(tolerance, ids.Unlimited))}
 }
 
-// read is config.Section.Read.
 func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{Rate: m.Int("rate", 100, 0, 1_000_000), Burst: m.Int("burst", 100, 1, 1000)}
 }

@@ -75,7 +75,6 @@ const minSwitchPeriod = 80 * units.Microsecond
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "pacc") }
 
-// read is config.Section.Read.
 func read(m *yamlnode.Map, _ *config.Config) any {
 	m.Need("enabled")
 	if m.Has("beta1") != m.Has("beta2") {

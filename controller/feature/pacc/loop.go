@@ -17,7 +17,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// loop is PACC on one switch.
 type loop struct {
 	*cnpgen.Loop
 	callbacks feature.Callbacks
@@ -174,7 +173,6 @@ type sweeper struct {
 // sweepInterval is how often a switch that cannot be read is tried again.
 const sweepInterval = time.Second
 
-// sweepMost bounds the entries that one tick takes out.
 const sweepMost = 512
 
 func (s *sweeper) tick(ctx context.Context, _ time.Time) error {
@@ -202,7 +200,6 @@ func (s *sweeper) tick(ctx context.Context, _ time.Time) error {
 	return s.sw.Write(ctx, updates[:min(len(updates), sweepMost)])
 }
 
-// state is how the loop of a switch stands.
 type state struct {
 	cnpgen.LoopStats
 	ports []cnpgen.PortStats

@@ -57,7 +57,6 @@ var ipv6Capability = feature.Capability{
 	Instead: "IPv6 flows get no congestion notifications",
 }
 
-// families returns those whose tables a pipeline has.
 func families(pipe *pipeline.Pipeline) []*flowtable.Family {
 	if ipv6Capability.In(pipe) {
 		return flowtable.Families()
@@ -135,7 +134,6 @@ func portsOf(env *feature.Env) []cnpgen.PortConfig {
 	return list
 }
 
-// attach is feature.Feature.Attach.
 func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	cfg := Of(env.Config)
 	f.latest.Forget(sw.Name())

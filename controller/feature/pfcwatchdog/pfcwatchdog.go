@@ -110,7 +110,6 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return []*p4v1.Entity{settings.Entity()}, nil
 }
 
-// attach is feature.Feature.Attach.
 func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	l := &loop{feat: f, sw: sw, peers: map[uint32]string{}, between: map[uint32]bool{}}
 	for _, p := range env.Graph.Ports(sw.Name()) {
@@ -130,7 +129,6 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 // Bounds of how often storms are read. A shorter storm shows in the count.
 const minPoll, maxPoll = 100 * time.Millisecond, time.Second
 
-// loop reads the storms of one switch.
 type loop struct {
 	*feat
 	sw      feature.Switch
@@ -263,7 +261,6 @@ type Config struct {
 	Action pfcwd.Action
 }
 
-// settings are the configuration's as a switch takes them.
 func (c Config) settings() (pfcwd.Settings, error) {
 	return pfcwd.Settings{
 		Detection: units.FromDuration(c.DetectionTime), Restoration: units.FromDuration(c.RestorationTime), Share: c.Share, Action: c.Action,
@@ -277,7 +274,6 @@ var section = config.Overridable("pfc_watchdog", func(*config.Config) Config {
 	return Config{Share: pfcwd.DefaultShare, Action: pfcwd.Drop}
 }, readOver)
 
-// readOver reads a section over what c is.
 func readOver(m *yamlnode.Map, c Config) Config {
 	const low, high = time.Millisecond, time.Hour
 	c.DetectionTime = m.WallOrOff("detection_time", c.DetectionTime, low, high)

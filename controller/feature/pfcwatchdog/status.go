@@ -22,13 +22,11 @@ type state struct {
 	classes  map[class]seen
 }
 
-// class is a class at a port.
 type class struct {
 	port  uint32
 	class uint8
 }
 
-// seen is a storm as it was read last.
 type seen struct {
 	pfcwd.Storm
 	peer  string
@@ -36,7 +34,6 @@ type seen struct {
 	told  bool      // the event of its begin is out
 }
 
-// set notes what a switch has; its storms stay.
 func (f *feat) set(sw string, s pfcwd.Settings, g *topology.Graph) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +49,6 @@ func (f *feat) forget(sw string) {
 	delete(f.switches, sw)
 }
 
-// status is feature.Feature.Status.
 func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -50,7 +50,6 @@ func New(feature.Callbacks) *feature.Feature {
 	}
 }
 
-// desired is feature.Feature.Desired.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	s := env.Switch
@@ -138,7 +137,6 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 	return nil
 }
 
-// shapedBy is feature.Feature.ShapedBy.
 func shapedBy(_ *feature.Env, field string) string {
 	if strings.HasPrefix(field, "queue_limits[") {
 		return "qos.queue_limit"
@@ -287,7 +285,6 @@ func (q Config) QueuesOf(class uint8) (list []uint8) {
 	return list
 }
 
-// read is config.Section.Read.
 func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{
 		Classes:    yamlnode.List(m, "classes", readClass),

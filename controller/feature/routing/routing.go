@@ -99,7 +99,6 @@ func route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-// sectionKey is the section's.
 const sectionKey = "ecmp"
 
 // What is hashed.
@@ -125,7 +124,6 @@ type Config struct {
 // Of returns the section of a switch.
 func Of(s *config.Switch) Config { return config.Of[Config](s, sectionKey) }
 
-// readOver reads a section over what c is.
 func readOver(m *yamlnode.Map, c Config) Config {
 	c.Hash = m.OneOf("hash", c.Hash, fiveTuple, queuePair, flowLabel)
 	c.Seed = uint32(m.Int("seed", int(c.Seed), 0, math.MaxUint32))

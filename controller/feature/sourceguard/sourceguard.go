@@ -30,7 +30,6 @@ type Config struct {
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "source_check") }
 
-// read is config.Section.Read.
 func read(m *yamlnode.Map, _ *config.Config) any {
 	on := m.Bool("edge_ports", true)
 	return Config{EdgePorts: on, Demanded: on && m.Has("edge_ports")}
@@ -100,7 +99,6 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-// mostPorts is how many ports a note names.
 const mostPorts = 8
 
 // advise is feature.Feature.Advise: it says which port takes which addresses.

@@ -53,7 +53,6 @@ func New(feature.Callbacks) *feature.Feature {
 // sampleTime is the time constant of the filter at line rate.
 const sampleTime = 10 * units.Microsecond
 
-// shape is feature.Feature.Shape.
 func shape(env *feature.Env, c *trafficmanager.Config) error {
 	if env.By(sampleCapability) != view.ByTrafficManager {
 		return nil
@@ -62,7 +61,6 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 	return nil
 }
 
-// shapedBy is feature.Feature.ShapedBy.
 func shapedBy(_ *feature.Env, field string) string {
 	if strings.HasPrefix(field, "filters[") {
 		return "scale"
@@ -73,7 +71,6 @@ func shapedBy(_ *feature.Env, field string) string {
 // maxShift is the largest value in set_scale's 5 bits.
 const maxShift = 31
 
-// desired is feature.Feature.Desired.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
 	if env.By(scaleCapability) != view.ByProgram {
@@ -130,7 +127,6 @@ func (s Config) Unit() units.Time { return units.Microsecond << s.Shift }
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "soze") }
 
-// hostParameters is feature.Feature.HostParameters.
 func hostParameters(c *config.Config) []view.HostParameter {
 	s := Of(c)
 	list := []view.HostParameter{
@@ -144,7 +140,6 @@ func hostParameters(c *config.Config) []view.HostParameter {
 	return append(list, view.HostParameter{Name: "udp-port", Value: strconv.Itoa(int(s.UDPPort))})
 }
 
-// udpPort is feature.Feature.UDPPort.
 func udpPort(c *config.Config) (port uint16, key string) {
 	return cmp.Or(Of(c).UDPPort, ids.UDPPortMaxQD), "soze.udp_port"
 }
@@ -152,7 +147,6 @@ func udpPort(c *config.Config) (port uint16, key string) {
 // noShift marks a shift that the file does not set.
 const noShift = 255
 
-// read is config.Section.Read.
 func read(m *yamlnode.Map, c *config.Config) any {
 	_, fastest := c.HostRates()
 	m.Computed("alpha", "beta", "shift")
@@ -171,7 +165,6 @@ func read(m *yamlnode.Map, c *config.Config) any {
 	return s
 }
 
-// check is config.Section.Check.
 func check(c *config.Config, d *yamlnode.Doc) {
 	s := Of(c)
 	if s.UDPPort == ids.UDPPortRoCE {

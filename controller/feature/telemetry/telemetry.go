@@ -25,7 +25,6 @@ type telemetry struct {
 	last      feature.LastValue[*samples]
 }
 
-// samples are the last ones of a switch.
 type samples struct {
 	mu   sync.Mutex
 	port map[uint32]view.Sample
@@ -38,7 +37,6 @@ func (l *samples) set(s view.Sample) {
 	l.port[s.Port] = s
 }
 
-// all returns a copy, by port.
 func (l *samples) all() map[uint32]view.Sample {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +124,6 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 	l.callbacks.Sample(s)
 }
 
-// status is feature.Feature.Status.
 func (t *telemetry) status(sw string, s *pb.FeatureStatus) {
 	last, ok := t.last.Get(sw)
 	if !ok {

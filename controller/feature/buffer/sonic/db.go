@@ -12,7 +12,6 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// maxFaults bounds a report.
 const maxFaults = 100
 
 // known are the tables of buffers and classes, with why a part of one is not taken where it is not.
@@ -163,7 +162,6 @@ func members(key string) (ports []string, low, high int, ok bool) {
 	return strings.Split(names, ","), low, high, err == nil && err2 == nil && 0 <= low && low <= high && high < 64
 }
 
-// classList reads a list such as 3,4; false if it is not one.
 func classList(text string) (mask uint8, ok bool) {
 	if text == "" {
 		return 0, true
@@ -251,7 +249,6 @@ type report struct {
 	warnings    []string
 }
 
-// fault reports a fault of a field.
 func (r *report) fault(path, format string, args ...any) {
 	r.broken = true
 	r.add(path, format, args...)
@@ -301,7 +298,6 @@ func merged(faults []yamlnode.Fault) (all []yamlnode.Fault) {
 	return all
 }
 
-// portList writes names, and of many the first ones and how many others there are.
 func portList(names []string) string {
 	const most = 8
 	if len(names) > most {

@@ -30,7 +30,6 @@ type Options struct {
 	Switch DB
 }
 
-// exporter collects what cannot be said.
 type exporter struct {
 	Options
 	report
@@ -63,10 +62,8 @@ func Export(c *config.Config, s *config.Switch, o Options) (db DB, warnings []st
 	return db, append(e.warnings, buffer.LowHeadroom(c, s)...), nil
 }
 
-// key returns the path of a key of the switch.
 func (e *exporter) key(key string) string { return e.c.Origin(e.s, key) }
 
-// buffer takes the section buffer.
 func (e *exporter) buffer() {
 	b := buffer.Of(e.s)
 	h, numbers, on := buffer.Headroom(e.c, e.s)
@@ -149,7 +146,6 @@ func own(sw DB) map[string]string {
 	return byLane
 }
 
-// links takes rates and delays.
 func (e *exporter) links() {
 	for i, l := range e.c.Links {
 		path := fmt.Sprintf("links[%d]", i)
@@ -327,7 +323,6 @@ func (p *policy) tables() (DB, error) {
 	return db, nil
 }
 
-// watch adds the PFC watchdog.
 func (p *policy) watch(db DB) {
 	w := p.watchdog
 	if w.DetectionTime == 0 {
@@ -351,7 +346,6 @@ func amount(b units.Bytes) string    { return strconv.FormatInt(int64(b), 10) }
 func millis(t time.Duration) string  { return strconv.FormatInt(t.Milliseconds(), 10) }
 func has(mask uint8, class int) bool { return mask>>class&1 != 0 }
 
-// list writes the bits of a mask, such as 3,4.
 func list(mask uint8) string {
 	var set []string
 	for class := range headroom.Classes {

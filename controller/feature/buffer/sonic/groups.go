@@ -19,7 +19,6 @@ type profile struct {
 	limit                   int64
 }
 
-// at returns the path of a field of the profile.
 func (p *profile) at(field string) string { return path(tableProfile, p.name, field) }
 
 // profileOf reads the profile that a row of BUFFER_PG has; nil where there is none.
@@ -118,7 +117,6 @@ func (r *importer) buffer() {
 	}
 }
 
-// rows finds the row of each priority group.
 func (r *importer) rows() {
 	r.groups = map[string][headroom.Classes]string{}
 	for _, key := range slices.Sorted(maps.Keys(r.db[tablePG])) {
@@ -189,7 +187,6 @@ func (r *importer) readGroups() sums {
 	return g
 }
 
-// pool reads the size of an ingress pool.
 func (r *importer) pool(key string) units.Bytes {
 	if kind, _ := r.get(tablePool, key, "type"); kind != "ingress" && kind != "both" {
 		r.fault(path(tablePool, key, "type"), "is %q, want ingress or both", kind)

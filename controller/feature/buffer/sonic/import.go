@@ -29,7 +29,6 @@ type Imported struct {
 	Left []string
 }
 
-// importer makes a policy of tables.
 type importer struct {
 	report
 	db    DB
@@ -61,7 +60,6 @@ func Import(file string, text []byte, approximate bool) (*Imported, error) {
 	return &Imported{sections(r.h, r.class, r.ecn, r.dog), r.warnings, r.left()}, nil
 }
 
-// newImporter reads the tables.
 func newImporter(text []byte, approximate bool) *importer {
 	r := &importer{report: report{approximate: approximate, done: "imported", line: func(string) int { return 0 }}, taken: map[string]bool{}}
 	r.db, r.faults = read(text, append(slices.Sorted(maps.Keys(known)), tablePort)...)

@@ -64,13 +64,11 @@ const (
 // metre is the delay of a metre of cable.
 const metre = 5 * units.Nanosecond
 
-// port is a port of the switch.
 type port struct {
 	number             uint32
 	index, name, lanes string
 }
 
-// policy is what a fragment says.
 type policy struct {
 	mmu      headroom.Config         // its ports are at line rate, their delays whole metres
 	ports    []port                  // in the order of mmu's

@@ -30,7 +30,6 @@ func (e *exporter) marks() {
 	}
 }
 
-// mark adds the curves of a port.
 func (p *policy) mark(db DB, port string, curves []qos.ECN) {
 	for _, k := range curves {
 		percent := fmt.Sprintf("%.0f", k.PMax*100)
