@@ -1,3 +1,6 @@
+// Package stf reads and runs STF tests, the format of p4c's tests for P4 programs: packets sent to
+// ports, packets expected on ports, and the control plane's commands in between. The grammar is
+// that of p4c's tools/stf/stf_parser.py and backends/bmv2/bmv2stf.py. Start reading at Run.
 package stf
 
 import (
@@ -8,16 +11,33 @@ import (
 	"strings"
 )
 
-// direct lists the commands that bmv2stf.py passes unchanged to simple_switch_CLI, with the
-// smallest number of words of each.
-func direct() map[string]int {
-	return map[string]int{
-		"mirroring_add": 2, "mirroring_add_mc": 2, "mirroring_delete": 1, "mirroring_get": 1,
-		"mc_mgrp_create": 1, "mc_node_create": 1, "mc_node_update": 1, "mc_node_associate": 2,
-		"counter_read": 2, "counter_write": 4, "register_read": 2, "register_write": 3, "register_reset": 1,
-		"meter_get_rates": 2, "meter_set_rates": 3, "meter_array_set_rates": 2,
-	}
+// Statement is one line of a test.
+type Statement struct {
+	Line int
+	Verb string // lower case
+
+	Port int    // packet, expect
+	Data string // hexadecimal digits; expect also has * for any digit and $ for the end
+	Any  bool   // expect without data: any packets on the port
+
+	Name     string // add, setdefault: table; check_counter, counter_*, register_*, meter_*
+	Priority int
+	Matches  []Match
+	Action   string
+	Args     []Arg
+
+	Numbers []string // arguments of the direct commands
+	Index   string   // check_counter
+	Unit    string   // packets or bytes
+	Op      string   // ==, !=, <, <=, >, >=
+	Number  string
 }
+
+// Match is one name:value of an add.
+type Match struct{ Name, Value string }
+
+// Arg is one name:value of an action call.
+type Arg struct{ Name, Value string }
 
 // Parse reads a test. Errors name the line.
 func Parse(r io.Reader) ([]Statement, error) {
@@ -42,35 +62,36 @@ func Parse(r io.Reader) ([]Statement, error) {
 func (s *Statement) parse(text string) error {
 	verb, rest, _ := strings.Cut(strings.ReplaceAll(text, "\t", " "), " ")
 	s.Verb = strings.ToLower(verb)
-	rest = strings.TrimSpace(rest)
-	switch s.Verb {
-	case "packet", "expect":
-		return s.parsePacket(rest)
-	case "add", "setdefault":
-		return s.parseAdd(rest)
-	case "check_counter":
-		return s.parseCheck(rest)
-	case "wait", "no_packet":
-		return nil
-	case "remove":
-		if !strings.EqualFold(rest, "all") {
-			return fmt.Errorf("remove takes all, not %q", rest)
-		}
-		return nil
-	}
-	least, ok := direct()[s.Verb]
+	v, ok := verbs()[s.Verb]
 	if !ok {
 		return fmt.Errorf("unknown statement %q", verb)
 	}
-	words := strings.Fields(rest)
-	if len(words) < least {
-		return fmt.Errorf("%s takes at least %d words, not %d", s.Verb, least, len(words))
+	return v.parse(s, strings.TrimSpace(rest))
+}
+
+func (s *Statement) parseNothing(string) error { return nil }
+
+func (s *Statement) parseRemove(rest string) error {
+	if !strings.EqualFold(rest, "all") {
+		return fmt.Errorf("remove takes all, not %q", rest)
 	}
-	if !strings.HasPrefix(s.Verb, "m") || strings.HasPrefix(s.Verb, "meter") {
-		s.Name, words = unquote(words[0]), words[1:]
-	}
-	s.Numbers = words
 	return nil
+}
+
+// words returns a parser of at least so many words. If named is set, the first is the name of an
+// array.
+func words(least int, named bool) func(*Statement, string) error {
+	return func(s *Statement, rest string) error {
+		list := strings.Fields(rest)
+		if len(list) < least {
+			return fmt.Errorf("%s takes at least %d words, not %d", s.Verb, least, len(list))
+		}
+		if named {
+			s.Name, list = unquote(list[0]), list[1:]
+		}
+		s.Numbers = list
+		return nil
+	}
 }
 
 func (s *Statement) parsePacket(rest string) error {

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/headgate/headgate/softswitch/engine"
+	_ "github.com/headgate/headgate/softswitch/native/headgate" // runs Headgate's own program as Go
 	"github.com/headgate/headgate/units"
 )
 
@@ -57,7 +59,7 @@ func NewRunner(prog *engine.Program, in *engine.Instance) *Runner {
 	r := &Runner{
 		prog: prog, in: in, tables: map[string]engine.TableInfo{}, params: map[string][]engine.ParamInfo{},
 		now: units.Second, sent: map[int][]string{}, expected: map[int][]Statement{}, any: map[int]bool{},
-		handles: map[string][]engine.Handle{},
+		handles: map[string][]engine.Handle{}, mc: multicast{groups: map[uint16][]int{}, clones: map[uint16]uint16{}},
 	}
 	for _, t := range prog.Tables() {
 		r.tables[t.Name] = t
@@ -71,26 +73,60 @@ func NewRunner(prog *engine.Program, in *engine.Instance) *Runner {
 
 // Step runs one statement. Check checks the expectations later.
 func (r *Runner) Step(s *Statement) error {
-	switch s.Verb {
-	case "packet":
-		return r.packet(s)
-	case "expect":
-		if s.Any {
-			r.any[s.Port] = true
-		} else {
-			r.expected[s.Port] = append(r.expected[s.Port], *s)
-		}
-		return nil
-	case "add":
-		return r.add(s)
-	case "setdefault":
-		return r.setDefault(s)
-	case "remove":
-		return r.removeAll()
-	case "wait", "no_packet":
-		return nil
+	v, ok := verbs()[s.Verb]
+	if !ok {
+		return fmt.Errorf("unknown statement %q", s.Verb)
 	}
-	return r.direct(s)
+	return v.run(r, s)
+}
+
+// verb is a kind of statement: how its line is read, and what it does.
+type verb struct {
+	parse func(s *Statement, rest string) error
+	run   func(*Runner, *Statement) error
+}
+
+// verbs returns all kinds. The last ones are commands that bmv2stf.py passes unchanged to
+// simple_switch_CLI.
+var verbs = sync.OnceValue(func() map[string]verb {
+	nothing := func(*Runner, *Statement) error { return nil } // commands with it only print
+	return map[string]verb{
+		"packet":        {(*Statement).parsePacket, (*Runner).packet},
+		"expect":        {(*Statement).parsePacket, (*Runner).expect},
+		"add":           {(*Statement).parseAdd, (*Runner).add},
+		"setdefault":    {(*Statement).parseAdd, (*Runner).setDefault},
+		"check_counter": {(*Statement).parseCheck, (*Runner).checkCounter},
+		"remove":        {(*Statement).parseRemove, (*Runner).removeAll},
+		"wait":          {(*Statement).parseNothing, nothing},
+		"no_packet":     {(*Statement).parseNothing, nothing},
+
+		"mirroring_add":         {words(2, false), numbered((*Runner).mirror, maxSession, maxPort)},
+		"mirroring_add_mc":      {words(2, false), numbered((*Runner).mirrorToGroup, maxSession, maxGroup)},
+		"mirroring_delete":      {words(1, false), numbered((*Runner).unmirror, maxSession)},
+		"mirroring_get":         {words(1, false), nothing},
+		"mc_mgrp_create":        {words(1, false), numbered((*Runner).createGroup, maxGroup)},
+		"mc_node_create":        {words(1, false), numbered((*Runner).createNode, maxGroup)},
+		"mc_node_update":        {words(1, false), (*Runner).updateNode},
+		"mc_node_associate":     {words(2, false), numbered((*Runner).associate, maxGroup)},
+		"counter_read":          {words(2, true), nothing},
+		"counter_write":         {words(4, true), numbered((*Runner).writeCounter, maxIndex, maxCount, maxCount)},
+		"register_read":         {words(2, true), nothing},
+		"register_write":        {words(3, true), (*Runner).writeRegister},
+		"register_reset":        {words(1, true), (*Runner).resetRegister},
+		"meter_get_rates":       {words(2, true), nothing},
+		"meter_set_rates":       {words(3, true), numbered((*Runner).setRate, maxIndex)},
+		"meter_array_set_rates": {words(2, true), (*Runner).setRates},
+	}
+})
+
+// expect records an expectation.
+func (r *Runner) expect(s *Statement) error {
+	if s.Any {
+		r.any[s.Port] = true
+	} else {
+		r.expected[s.Port] = append(r.expected[s.Port], *s)
+	}
+	return nil
 }
 
 func (r *Runner) packet(s *Statement) error {
@@ -161,8 +197,8 @@ func (r *Runner) call(t engine.TableInfo, s *Statement) (*engine.ActionCall, err
 	return c, nil
 }
 
-// entry returns the table, the key and the action of an add statement.
-func (r *Runner) entry(s *Statement) (t engine.TableInfo, key []engine.Match, c *engine.ActionCall, err error) {
+// Entry returns the table, the key and the action of an add statement.
+func (r *Runner) Entry(s *Statement) (t engine.TableInfo, key []engine.Match, c *engine.ActionCall, err error) {
 	name, err := bySuffix("table", s.Name, r.names)
 	if err != nil {
 		return t, nil, nil, err
@@ -186,7 +222,7 @@ func (r *Runner) entry(s *Statement) (t engine.TableInfo, key []engine.Match, c 
 }
 
 func (r *Runner) add(s *Statement) error {
-	t, key, c, err := r.entry(s)
+	t, key, c, err := r.Entry(s)
 	if err != nil {
 		return err
 	}
@@ -197,8 +233,8 @@ func (r *Runner) add(s *Statement) error {
 	return err
 }
 
-// byDefault returns the table and the action of a setdefault statement.
-func (r *Runner) byDefault(s *Statement) (table string, c *engine.ActionCall, err error) {
+// Default returns the table and the action of a setdefault statement.
+func (r *Runner) Default(s *Statement) (table string, c *engine.ActionCall, err error) {
 	table, err = bySuffix("table", s.Name, r.names)
 	if err != nil {
 		return "", nil, err
@@ -208,14 +244,14 @@ func (r *Runner) byDefault(s *Statement) (table string, c *engine.ActionCall, er
 }
 
 func (r *Runner) setDefault(s *Statement) error {
-	table, c, err := r.byDefault(s)
+	table, c, err := r.Default(s)
 	if err != nil {
 		return err
 	}
 	return r.in.SetDefault(table, &engine.Target{Call: c})
 }
 
-func (r *Runner) removeAll() error {
+func (r *Runner) removeAll(*Statement) error {
 	for name, hs := range r.handles {
 		for _, h := range hs {
 			if err := r.in.DeleteEntry(name, h); err != nil {
@@ -259,14 +295,9 @@ func (r *Runner) Check() error {
 
 // ports returns the ports that sent or were expected to send.
 func (r *Runner) ports() []int {
-	set := maps.Clone(r.any)
-	for p := range r.sent {
-		set[p] = r.any[p]
-	}
-	for p := range r.expected {
-		set[p] = r.any[p]
-	}
-	return slices.Sorted(maps.Keys(set))
+	all := slices.Concat(slices.Collect(maps.Keys(r.any)), slices.Collect(maps.Keys(r.sent)), slices.Collect(maps.Keys(r.expected)))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func compare(want, got string) error {

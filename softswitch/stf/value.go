@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,6 +48,16 @@ func digitBits(s string) (int, string, error) {
 	return 0, "", fmt.Errorf("%q needs a prefix 0x, 0b or 0o", s)
 }
 
+// pair reads two numbers.
+func pair(value, mask string, bits int) (engine.Match, error) {
+	a, err := number(value, bits)
+	if err != nil {
+		return engine.Match{}, err
+	}
+	b, err := number(mask, bits)
+	return engine.Match{Value: a, Mask: b}, err
+}
+
 // match converts the text of a match to the engine's form.
 func match(text string, k engine.KeyField) (engine.Match, error) {
 	switch k.Kind {
@@ -54,16 +66,10 @@ func match(text string, k engine.KeyField) (engine.Match, error) {
 	case engine.LPM:
 		return prefix(text, k.Bits)
 	case engine.Range:
-		lo, hi, ok := strings.Cut(text, "->")
-		if !ok {
-			hi = lo
+		if lo, hi, ok := strings.Cut(text, "->"); ok {
+			return pair(lo, hi, k.Bits)
 		}
-		a, err := number(lo, k.Bits)
-		if err != nil {
-			return engine.Match{}, err
-		}
-		b, err := number(hi, k.Bits)
-		return engine.Match{Value: a, Mask: b}, err
+		return pair(text, text, k.Bits)
 	}
 	v, err := number(text, k.Bits)
 	return engine.Match{Value: v}, err
@@ -72,12 +78,7 @@ func match(text string, k engine.KeyField) (engine.Match, error) {
 // ternary masks the digits that are given and are not *, as bmv2stf.py does.
 func ternary(text string, bits int) (engine.Match, error) {
 	if v, m, ok := strings.Cut(text, "&&&"); ok {
-		a, err := number(v, bits)
-		if err != nil {
-			return engine.Match{}, err
-		}
-		b, err := number(m, bits)
-		return engine.Match{Value: a, Mask: b}, err
+		return pair(v, m, bits)
 	}
 	n, digits, err := digitBits(text)
 	if err != nil {
@@ -97,12 +98,11 @@ func ternary(text string, bits int) (engine.Match, error) {
 		value.Or(value, big.NewInt(int64(x)))
 		mask.Or(mask, big.NewInt(1<<n-1))
 	}
-	limit := new(big.Int).Lsh(big.NewInt(1), uint(bits))
-	limit.Sub(limit, big.NewInt(1))
-	if value.Cmp(limit) > 0 {
+	if value.BitLen() > bits {
 		return engine.Match{}, fmt.Errorf("%q has more than %d bits", text, bits)
 	}
-	mask.And(mask, limit)
+	limit := new(big.Int).Lsh(big.NewInt(1), uint(bits))
+	mask.And(mask, limit.Sub(limit, big.NewInt(1)))
 	return engine.Match{Value: value.Bytes(), Mask: mask.Bytes()}, nil
 }
 
@@ -126,4 +126,48 @@ func prefix(text string, bits int) (engine.Match, error) {
 	}
 	b, err := number(v, bits)
 	return engine.Match{Value: b, Prefix: length}, err
+}
+
+// bySuffix returns the one of names that equals name, or else the only one that ends in it.
+func bySuffix(kind, name string, names []string) (string, error) {
+	if slices.Contains(names, name) {
+		return name, nil
+	}
+	found := ""
+	for _, n := range names {
+		if strings.HasSuffix(n, name) {
+			if found != "" && found != n {
+				return "", fmt.Errorf("%s %q is ambiguous between %q and %q", kind, name, found, n)
+			}
+			found = n
+		}
+	}
+	if found == "" {
+		return "", fmt.Errorf("there is no %s %q", kind, name)
+	}
+	return found, nil
+}
+
+var stackIndex = regexp.MustCompile(`^(.*)\$([0-9]+)(.*)$`)
+
+// keyField returns the index of the key field that a match names, in the ways that bmv2stf.py
+// allows.
+func keyField(name string, key []engine.KeyField) (int, error) {
+	if m := stackIndex.FindStringSubmatch(name); m != nil {
+		name = m[1] + "[" + m[2] + "]" + m[3]
+	}
+	for _, try := range []string{name, name + "$", name + ".$valid$", strings.TrimSuffix(name, "valid") + "$valid$"} {
+		for i, k := range key {
+			if k.Name == try {
+				return i, nil
+			}
+		}
+	}
+	for i := len(key) - 1; i >= 0; i-- {
+		n := key[i].Name
+		if strings.HasSuffix(n, "."+name) || strings.HasSuffix(n, "."+name+"$") || name == "valid" && strings.HasSuffix(n, "$valid$") {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no key field %q", name)
 }
