@@ -8,6 +8,14 @@ import (
 	"sync/atomic"
 )
 
+// driver is a way to drive a network interface.
+type driver interface {
+	Port
+	input
+	OnOffload(func())
+	Silence() error
+}
+
 // bestPort is a network interface driven by AF_PACKET, and by AF_XDP too if the interface allows
 // it. It uses AF_XDP while no other program uses the interface. The XDP program passes frames that
 // it does not take to the kernel, so every frame arrives once, by one of the two. While the driver
@@ -15,6 +23,7 @@ import (
 type bestPort struct {
 	*packetPort
 	xdp  *xdpPort    // nil if the interface has no AF_XDP sockets
+	all  []driver    // xdp, if there is one, and packetPort
 	fast atomic.Bool // frames are sent by AF_XDP; Choose writes it
 	none string      // why xdp is nil
 }
@@ -29,11 +38,14 @@ func OpenBest(p Named, users *IfaceUsers) (Port, Source, error) {
 	}
 	q := &bestPort{packetPort: slow.(*packetPort)}
 	if err := users.disregard(q.fd); err != nil {
-		return nil, nil, errors.Join(err, q.Close())
+		return nil, nil, errors.Join(err, q.packetPort.Close())
 	}
 	if q.xdp, err = beside(p, users); err != nil {
 		q.none = err.Error()
+	} else {
+		q.all = append(q.all, q.xdp)
 	}
+	q.all = append(q.all, q.packetPort)
 	q.Choose(users)
 	return q, newReader(q), nil
 }
@@ -67,19 +79,27 @@ func (q *bestPort) Choose(users *IfaceUsers) (driver, why string) {
 	return "afpacket", user
 }
 
-// descriptors implements input.
-func (q *bestPort) descriptors() []int {
-	all := q.packetPort.descriptors()
-	if q.xdp != nil {
-		all = append(all, q.xdp.descriptors()...)
+// each calls f for the drivers.
+func (q *bestPort) each(f func(driver) error) error {
+	var errs error
+	for _, d := range q.all {
+		errs = errors.Join(errs, f(d))
+	}
+	return errs
+}
+
+func (q *bestPort) descriptors() (all []int) {
+	for _, d := range q.all {
+		all = append(all, d.descriptors()...)
 	}
 	return all
 }
 
-// fill implements input.
-func (q *bestPort) fill(b *Batch) bool {
-	got := q.xdp != nil && q.xdp.fill(b)
-	return q.packetPort.fill(b) || got
+func (q *bestPort) fill(b *Batch) (got bool) {
+	for _, d := range q.all {
+		got = d.fill(b) || got
+	}
+	return got
 }
 
 func (q *bestPort) Send(frame []byte) {
@@ -90,55 +110,28 @@ func (q *bestPort) Send(frame []byte) {
 	}
 }
 
-func (q *bestPort) Flush() error {
-	err := q.packetPort.Flush()
-	if q.xdp != nil {
-		err = errors.Join(err, q.xdp.Flush())
-	}
-	return err
-}
+func (q *bestPort) Flush() error { return q.each(driver.Flush) }
 
 // OnOffload makes both drivers call f. f runs once, whichever driver sees the first such frame.
 func (q *bestPort) OnOffload(f func()) {
 	f = sync.OnceFunc(f)
-	q.packetPort.OnOffload(f)
-	if q.xdp != nil {
-		q.xdp.OnOffload(f)
-	}
+	_ = q.each(func(d driver) error { d.OnOffload(f); return nil })
 }
 
 // Counters adds the losses of both drivers.
-func (q *bestPort) Counters() Counters {
-	c := q.packetPort.Counters()
-	if q.xdp != nil {
-		x := q.xdp.Counters()
-		c.RxOverruns += x.RxOverruns
-		c.RxTruncated += x.RxTruncated
-		c.TxErrors += x.TxErrors
-		c.RxCompleted += x.RxCompleted
+func (q *bestPort) Counters() (sum Counters) {
+	for _, d := range q.all {
+		c := d.Counters()
+		sum.RxOverruns += c.RxOverruns
+		sum.RxTruncated += c.RxTruncated
+		sum.TxErrors += c.TxErrors
+		sum.RxCompleted += c.RxCompleted
+		sum.RxSplit += c.RxSplit
 	}
-	return c
+	return sum
 }
 
 // Silence makes both drivers receive nothing more.
-func (q *bestPort) Silence() error {
-	var err error
-	if q.xdp != nil {
-		err = q.xdp.Silence()
-	}
-	return errors.Join(err, q.packetPort.Silence())
-}
+func (q *bestPort) Silence() error { return q.each(driver.Silence) }
 
-func (q *bestPort) Close() error {
-	var err error
-	if q.xdp != nil {
-		err = q.xdp.Close()
-	}
-	return errors.Join(err, q.packetPort.Close())
-}
-
-var (
-	_ Port    = (*bestPort)(nil)
-	_ Chooser = (*bestPort)(nil)
-	_ input   = (*bestPort)(nil)
-)
+func (q *bestPort) Close() error { return q.each(driver.Close) }

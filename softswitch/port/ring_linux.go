@@ -64,9 +64,7 @@ func (r *rxRing) open(fd, mtu int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
 		return fmt.Errorf("how frames were merged (PACKET_VNET_HDR): %w", err)
 	}
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, longBuffer) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, longBuffer) // bounded by net.core.rmem_max
-	}
+	setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, longBuffer)
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V2); err != nil {
 		return fmt.Errorf("packet ring version 2: %w", err)
 	}

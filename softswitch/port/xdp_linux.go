@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync/atomic"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,10 +19,8 @@ type xdpPort struct {
 	longest  int // largest frame that may be sent, bytes
 	sockets  xdpSockets
 	program  xdpProgram
-	promisc  *os.File // a packet socket that keeps the interface promiscuous
-	fd       int      // the socket that receives; the file closes it
-	file     *os.File // the same socket, for calls that may come after Close
-	raw      syscall.RawConn
+	in       socket   // the socket that receives
+	promisc  socket   // a packet socket that keeps the interface promiscuous and shows its state
 	free     []uint64 // stack of the addresses of free chunks for sending
 	detached bool     // the interface was down at the last attempt to send
 
@@ -42,9 +38,9 @@ type xdpPort struct {
 // programs cannot see it. If there are tags, switch off VLAN offload: on veth at the other end
 // (`ethtool -K PEER txvlan off`), on hardware at this one (`ethtool -K NAME rxvlan off`).
 func OpenXDP(p Named) (Port, Source, error) {
-	ifi, err := net.InterfaceByName(p.Name)
+	ifi, err := p.find()
 	if err != nil {
-		return nil, nil, fmt.Errorf("port %d: no network interface %q: want one of %s", p.Number, p.Name, interfaceNames())
+		return nil, nil, err
 	}
 	q, err := newXDPPort(p, ifi, false)
 	if err == nil {
@@ -84,44 +80,22 @@ func (q *xdpPort) open(ifi *net.Interface) (err error) {
 		return err
 	}
 	q.shareChunks()
-	if q.promisc, err = promiscuous(ifi); err != nil {
+	if q.promisc, err = boundSocket(ifi, true); err != nil {
 		return err
 	}
-	q.file = os.NewFile(uintptr(q.sockets.rx), "xdp:"+ifi.Name)
-	q.fd, q.sockets.rx = q.sockets.rx, -1 // the file closes it
-	q.raw, err = q.file.SyscallConn()
+	q.in, err = newSocket(q.sockets.rx, "xdp:"+ifi.Name)
+	q.sockets.rx = -1 // the file closes it
 	return err
 }
 
 // take makes the interface's frames go to the port if on is set, and otherwise to the kernel.
-func (q *xdpPort) take(on bool) error { return q.program.take(q.fd, on) }
+func (q *xdpPort) take(on bool) error { return q.program.take(q.in.fd, on) }
 
 // Gone reports whether the interface was deleted or moved to another network namespace.
-func (q *xdpPort) Gone() bool {
-	raw, err := q.promisc.SyscallConn()
-	return err == nil && unbound(raw, q.index)
-}
+func (q *xdpPort) Gone() bool { return q.promisc.gone(q.index) }
 
 // Silence detaches the program. Frames then go to the kernel, and another program can be attached.
 func (q *xdpPort) Silence() error { return q.program.close() }
-
-// promiscuous makes an interface accept frames for any address until the returned socket is closed.
-// The socket receives nothing.
-func promiscuous(ifi *net.Interface) (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("promiscuous mode: %w", err)
-	}
-	m := unix.PacketMreq{Ifindex: int32(ifi.Index), Type: unix.PACKET_MR_PROMISC}
-	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
-		return nil, errors.Join(fmt.Errorf("promiscuous mode: %w", err), unix.Close(fd))
-	}
-	// The socket is bound so that it shows when the interface is gone.
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: ifi.Index}); err != nil {
-		return nil, errors.Join(fmt.Errorf("packet socket: %w", err), unix.Close(fd))
-	}
-	return os.NewFile(uintptr(fd), "promiscuous:"+ifi.Name), nil
-}
 
 // shareChunks gives the first xdpIn of the chunks to the kernel and the others to Send.
 func (q *xdpPort) shareChunks() {
@@ -148,10 +122,9 @@ func (q *xdpPort) Mode() string {
 	return "generic"
 }
 
-// descriptors implements input.
-func (q *xdpPort) descriptors() []int { return []int{q.fd} }
+func (q *xdpPort) descriptors() []int { return []int{q.in.fd} }
 
-// failed implements input. The only possible error is that the interface is gone, which needs no
+// failed does nothing. The only possible error is that the interface is gone, which needs no
 // action here.
 func (q *xdpPort) failed() {}
 
@@ -175,14 +148,14 @@ func (q *xdpPort) fill(b *Batch) bool {
 	s.received.done()
 	s.fill.publish()
 	if s.fill.needsWakeup() { // zero-copy drivers only
-		_, _, _ = unix.Syscall6(unix.SYS_RECVFROM, uintptr(q.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		_, _, _ = unix.Syscall6(unix.SYS_RECVFROM, uintptr(q.in.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	}
 	return true
 }
 
 // Counters reads the kernel's counters. Frames too long for a chunk count as overruns.
 func (q *xdpPort) Counters() Counters {
-	_ = q.raw.Control(func(fd uintptr) {
+	_ = q.in.raw.Control(func(fd uintptr) {
 		var st unix.XDPStatistics
 		if xdpGetsockopt(int(fd), unix.XDP_STATISTICS, &st) == nil {
 			q.rxOverruns.Store(st.Rx_dropped + st.Rx_ring_full)
@@ -191,23 +164,110 @@ func (q *xdpPort) Counters() Counters {
 	return q.counters.Counters()
 }
 
-// Up reports whether the interface is up and has a carrier (IFF_RUNNING).
-func (q *xdpPort) Up() bool {
-	raw, err := q.promisc.SyscallConn() // an XDP socket does not answer this question
-	return err == nil && running(raw, q.index)
-}
+// Up reports whether the interface is up and has a carrier. An XDP socket does not answer this
+// question.
+func (q *xdpPort) Up() bool { return q.promisc.running(q.index) }
 
 // Close detaches the program first, so that no frame goes to a closed socket.
 func (q *xdpPort) Close() error {
 	err := q.program.close()
-	if q.file != nil {
-		err = errors.Join(err, q.file.Close())
-	}
-	if q.promisc != nil {
-		err = errors.Join(err, q.promisc.Close())
+	for _, s := range []socket{q.in, q.promisc} {
+		if s.File != nil {
+			err = errors.Join(err, s.Close())
+		}
 	}
 	return errors.Join(err, q.sockets.close())
 }
 
-var _ Port = (*xdpPort)(nil)
-var _ input = (*xdpPort)(nil)
+func (q *xdpPort) Send(frame []byte) {
+	if len(frame) < linkHeader || len(frame) > q.longest {
+		q.txErrors.Add(1)
+		return
+	}
+	if len(q.free) == 0 {
+		q.reap()
+	}
+	if len(q.free) == 0 {
+		_ = q.Flush()
+		q.reap()
+	}
+	if len(q.free) == 0 { // the interface is slower than the switch
+		q.txErrors.Add(1)
+		return
+	}
+	s := &q.sockets
+	addr := q.free[len(q.free)-1]
+	q.free = q.free[:len(q.free)-1]
+	copy(s.umem[addr:], frame)
+	s.send.push(unix.XDPDesc{Addr: addr, Len: uint32(len(frame))})
+	if s.send.unpublished() >= batchFrames {
+		_ = q.Flush()
+	}
+}
+
+// Flush sends the frames that Send kept. While the interface is down, the frames in the ring wait,
+// and further frames are dropped and counted.
+func (q *xdpPort) Flush() error {
+	s := &q.sockets
+	if q.detached {
+		if q.kick(); q.detached {
+			q.discard()
+			return nil
+		}
+	}
+	if s.send.unpublished() > 0 {
+		s.send.publish()
+	}
+	if s.send.pending() > 0 {
+		if !q.txWorker.Load().takes(q) {
+			q.kick()
+		}
+		q.reap()
+	}
+	return nil
+}
+
+// kick makes the kernel send the frames in the ring. One system call may send only a part of them.
+func (q *xdpPort) kick() {
+	s := &q.sockets
+	q.detached = false
+	for left := s.send.pending(); left > 0 && s.send.needsWakeup(); {
+		errno := q.submit()
+		now := s.send.pending()
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno == unix.ENETDOWN || errno == unix.ENXIO:
+			q.detached = true
+			return
+		case now == left:
+			return // the kernel's buffers are full: the next Flush tries again
+		case refused(errno):
+			q.txErrors.Add(1)
+		}
+		left = now
+	}
+}
+
+// reap frees the chunks of frames that the kernel has sent.
+func (q *xdpPort) reap() {
+	c := &q.sockets.completion
+	n := c.ready()
+	if n == 0 {
+		return
+	}
+	for range n {
+		q.free = append(q.free, c.pop())
+	}
+	c.done()
+}
+
+// discard drops the frames that were not published.
+func (q *xdpPort) discard() {
+	r := &q.sockets.send
+	for range r.unpublished() {
+		r.next--
+		q.free = append(q.free, r.at(r.next).Addr)
+		q.txErrors.Add(1)
+	}
+}
