@@ -39,10 +39,7 @@ func (a *alarm) run() {
 		if _, err := a.file.Read(expirations[:]); err != nil {
 			return // closed
 		}
-		select {
-		case a.C <- struct{}{}:
-		default:
-		}
+		signal(a.C)
 	}
 }
 

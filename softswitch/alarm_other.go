@@ -12,12 +12,7 @@ type alarm struct {
 
 func newAlarm() (*alarm, error) {
 	a := &alarm{C: make(chan struct{}, 1)}
-	a.timer = time.AfterFunc(time.Hour, func() {
-		select {
-		case a.C <- struct{}{}:
-		default:
-		}
-	})
+	a.timer = time.AfterFunc(time.Hour, func() { signal(a.C) })
 	return a, nil
 }
 

@@ -97,12 +97,8 @@ func (s *Realtime) ask(ctx context.Context, fn func(context.Context, *errgroup.G
 // attach opens an interface. A Source of its own reads it until the port is retired or ctx ends.
 func (s *Realtime) attach(ctx context.Context, group *errgroup.Group, p port.Named) error {
 	a := &s.r.attachments
-	if st := s.dataplane.ports[p.Number]; st != nil {
-		if d, ok := st.out.(driven); ok {
-			if q, ok := d.port.(silencing); ok { // otherwise the XDP program would stay on an interface that moves to another namespace
-				_ = q.Silence()
-			}
-		}
+	if q, ok := s.dataplane.ports[p.Number].driver().(silencing); ok { // otherwise the XDP program would stay on an interface that moves to another namespace
+		_ = q.Silence()
 	}
 	driver, source, err := a.open(p)
 	if err != nil {
@@ -131,10 +127,8 @@ func (s *Realtime) exchange(p port.Named, driver port.Port) (old port.Port) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.dataplane.ports[p.Number]
-	if d, ok := st.out.(driven); ok {
-		old = d.port
-		s.r.drivers = slices.DeleteFunc(s.r.drivers, func(d port.Port) bool { return d == old })
-	}
+	old = st.driver()
+	s.r.drivers = slices.DeleteFunc(s.r.drivers, func(d port.Port) bool { return d == old })
 	st.out, st.up, st.info.Name = nil, driver != nil, p.Name
 	if driver != nil {
 		st.out = driven{driver}
@@ -170,8 +164,7 @@ func (s *Realtime) reopen(ctx context.Context, group *errgroup.Group, p PortStat
 	if a.open == nil || p.Port == s.cpu {
 		return
 	}
-	d, _ := s.dataplane.ports[p.Port].out.(driven)
-	if v, ok := d.port.(vanishing); !ok || !v.Gone() || !port.Exists(p.Name) {
+	if v, ok := s.dataplane.ports[p.Port].driver().(vanishing); !ok || !v.Gone() || !port.Exists(p.Name) {
 		return
 	}
 	err := s.attach(ctx, group, port.Named{Number: p.Port, Name: p.Name})
@@ -179,8 +172,47 @@ func (s *Realtime) reopen(ctx context.Context, group *errgroup.Group, p PortStat
 	if err != nil {
 		why = err.Error()
 	}
-	if why != "" && why != a.refused[p.Port] {
+	if err != nil && why != a.refused[p.Port] {
 		s.log.Error("the port's interface is back but could not be opened", "switch", s.name, "port", p.Port, "interface", p.Name, "err", err)
 	}
 	a.refused[p.Port] = why
+}
+
+// driverSelect holds the driver that each port has chosen. The goroutine that watches the ports
+// owns it.
+type driverSelect struct {
+	users *port.IfaceUsers // nil: no port chooses its driver
+	last  map[int]chosen
+}
+
+type chosen struct{ driver, why string }
+
+// SetUsers lets the ports choose their drivers again when another program begins or stops using
+// their interfaces, at most watchPeriod later. Run closes u.
+func (s *Realtime) SetUsers(u *port.IfaceUsers) {
+	s.r.driverSelect = driverSelect{users: u, last: map[int]chosen{}}
+}
+
+// choose lets each port choose its driver, and logs each change and its reason. event says that
+// the interfaces may have changed.
+func (s *Realtime) choose(event bool) {
+	c := &s.r.driverSelect
+	if c.users == nil {
+		return
+	}
+	if err := c.users.Look(event); err != nil {
+		s.log.Error("ports keep their drivers", "switch", s.name, "err", err)
+		return
+	}
+	for n, p := range s.dataplane.ports {
+		chooser, ok := p.driver().(port.Chooser)
+		if !ok {
+			continue
+		}
+		var now chosen
+		if now.driver, now.why = chooser.Choose(c.users); now != c.last[n] {
+			c.last[n] = now
+			s.log.Info("port driver", "switch", s.name, "port", n, "interface", p.info.Name, "driver", now.driver, "why", now.why)
+		}
+	}
 }

@@ -110,6 +110,15 @@ func (c *dataplane) port(n uint32) *portState {
 	return c.ports[n]
 }
 
+// classes yields each class of each port.
+func (c *dataplane) classes(yield func(number uint32, class int, p *portState)) {
+	for number, p := range c.ports {
+		for class := 0; p != nil && class < packet.PFCClasses; class++ {
+			yield(uint32(number), class, p)
+		}
+	}
+}
+
 // next returns the time of the next event, at which run must be called. It returns false if no
 // event is due.
 func (c *dataplane) next() (units.Time, bool) {
@@ -216,9 +225,6 @@ func (c *dataplane) release(pl *pipeline) {
 		delete(c.old, pl.epoch)
 	}
 }
-
-// pipeline implements engine.Out.
-var _ engine.Out = (*pipeline)(nil)
 
 // Enqueue implements engine.Out.
 func (pl *pipeline) Enqueue(p *engine.Packet) {

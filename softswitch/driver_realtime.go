@@ -69,10 +69,7 @@ func (r *realtimeDriver) post(fn func()) {
 	r.posted = append(r.posted, fn)
 	r.pending.Add(1)
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	signal(r.wake)
 }
 
 func (r *realtimeDriver) runPosted() {
@@ -106,6 +103,15 @@ func (s *Realtime) Turned(ctx context.Context) error {
 type driven struct{ port port.Port }
 
 func (d driven) Send(frame []byte, _ units.Time) { d.port.Send(frame) }
+
+// driver returns the driver of a port, or nil if the port has none or does not exist.
+func (p *portState) driver() port.Port {
+	if p == nil {
+		return nil
+	}
+	d, _ := p.out.(driven)
+	return d.port
+}
 
 // AddPort adds a port with a driver; a rate of 0 is unlimited. Run closes the driver.
 func (s *Realtime) AddPort(p port.Named, rate units.Rate, driver port.Port) error {
@@ -148,12 +154,7 @@ func (s *Realtime) Run(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	if s.r.links != nil {
 		group.Go(func() error {
-			return s.r.links.Run(ctx, func() {
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
-			})
+			return s.r.links.Run(ctx, func() { signal(changed) })
 		})
 	}
 	group.Go(func() error { s.watch(ctx, group, changed); return nil })
@@ -167,7 +168,9 @@ func (s *Realtime) Run(ctx context.Context) error {
 	s.Close()
 	closing.Wait()
 	err = errors.Join(err, errors.Join(errs...))
-	err = errors.Join(err, s.r.driverSelect.close())
+	if u := s.r.driverSelect.users; u != nil {
+		err = errors.Join(err, u.Close())
+	}
 	if s.r.capture != nil {
 		err = errors.Join(err, s.r.capture.Close())
 	}
@@ -231,10 +234,7 @@ func (s *Realtime) direct(a *rxBatch) bool {
 		}
 	}
 	if waits { // only the loop may set the alarm
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		signal(r.wake)
 	}
 	return true
 }
@@ -362,15 +362,9 @@ const batchesPerFlush = 4
 
 // runReady processes the queued batches and the posted functions, without waiting.
 func (s *Realtime) runReady() {
-	for range batchesPerFlush {
-		s.r.runPosted()
-		select {
-		case a := <-s.r.work:
-			s.process(a)
-			continue
-		default:
-		}
-		break
+	s.r.runPosted()
+	for n := 0; n < batchesPerFlush && len(s.r.work) > 0; n++ {
+		s.process(<-s.r.work)
 	}
 	if now := s.r.time(); s.agent.Next() <= now {
 		s.agent.Run(now)

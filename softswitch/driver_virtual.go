@@ -104,8 +104,6 @@ type Port struct {
 	state  *portState
 }
 
-var _ Endpoint = (*Port)(nil)
-
 // Number returns the port's number.
 func (p *Port) Number() uint32 { return p.number }
 

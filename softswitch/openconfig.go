@@ -145,10 +145,7 @@ func (s openConfig) Changed(ctx context.Context) <-chan struct{} {
 // tellFollowers wakes gNMI's streams.
 func (s *Switch) tellFollowers() {
 	s.followers.Range(func(c, _ any) bool {
-		select {
-		case c.(chan struct{}) <- struct{}{}:
-		default:
-		}
+		signal(c.(chan struct{}))
 		return true
 	})
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/packet"
-	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/units"
 )
 
@@ -169,13 +168,11 @@ func (c *dataplane) forget(number uint32, class int, now units.Time) {
 // setLossless replaces the queues that a PAUSE of each class stops. A class whose queues change is
 // no longer paused; it obeys again from the next PAUSE on.
 func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
-	for number, p := range c.ports {
-		for class := 0; p != nil && class < packet.PFCClasses; class++ {
-			if l[class] != c.lossless[class] {
-				c.forget(uint32(number), class, now)
-			}
+	c.classes(func(number uint32, class int, _ *portState) {
+		if l[class] != c.lossless[class] {
+			c.forget(number, class, now)
 		}
-	}
+	})
 	c.lossless = l
 }
 
@@ -206,7 +203,5 @@ func (s *setting[T]) Set(to *T) {
 		to = &s.initial
 	}
 	s.apply(*to, s.driver.time())
-	s.driver.post(func() {}) // makes the driver compute the time of the next event again
+	s.reschedule()
 }
-
-var _ entity.Setting[pfcwd.Lossless] = (*setting[pfcwd.Lossless])(nil)

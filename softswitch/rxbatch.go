@@ -47,8 +47,6 @@ type drop struct {
 	why  engine.Drop
 }
 
-var _ engine.Out = (*rxBatch)(nil)
-
 // Enqueue implements engine.Out.
 func (a *rxBatch) Enqueue(p *engine.Packet) { a.results = append(a.results, result{p, false}) }
 

@@ -3,7 +3,6 @@ package softswitch
 import (
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/packet"
-	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/units"
 )
 
@@ -47,33 +46,27 @@ func (r *received) next(w pfcwd.Settings) units.Time {
 // check.
 func (c *dataplane) watchStorms(now units.Time) {
 	c.stormAt = units.MaxTime
-	for number, p := range c.ports {
-		if p == nil {
-			continue
-		}
-		for class := range p.received {
-			r := &p.received[class]
-			if r.next(c.watch) <= now {
-				if r.storm = !r.storm; r.storm {
-					r.began = now
-					p.info.PFC.Storms[class]++
-					c.unpause(uint32(number), class, now)
-				} else {
-					r.since, r.until, r.unpaused = now, now, 0
-				}
-				c.stormed(uint32(number), class, r.storm)
+	c.classes(func(number uint32, class int, p *portState) {
+		r := &p.received[class]
+		if r.next(c.watch) <= now {
+			if r.storm = !r.storm; r.storm {
+				r.began = now
+				p.info.PFC.Storms[class]++
+				c.unpause(number, class, now)
+			} else {
+				r.since, r.until, r.unpaused = now, now, 0
 			}
-			c.stormAt = min(c.stormAt, r.next(c.watch))
+			c.stormed(number, class, r.storm)
 		}
-	}
+		c.stormAt = min(c.stormAt, r.next(c.watch))
+	})
 }
 
 // unpause ends the pause of a class in a storm, unless the watchdog only alerts.
 func (c *dataplane) unpause(number uint32, class int, now units.Time) {
-	if c.watch.Action == pfcwd.Alert {
-		return
+	if c.watch.Action != pfcwd.Alert {
+		c.pause(number, class, now, now)
 	}
-	c.pause(number, class, now, now)
 }
 
 // lostCarrier ends the pauses and storms of a port without a carrier, because their sender can no
@@ -92,19 +85,17 @@ func (c *dataplane) lostCarrier(number uint32, now units.Time) {
 // off ends all storms; their classes obey again from the next PAUSE on.
 func (c *dataplane) setWatch(w pfcwd.Settings, now units.Time) {
 	c.watch = w
-	for number, p := range c.ports {
-		for class := 0; p != nil && class < packet.PFCClasses; class++ {
-			r := &p.received[class]
-			switch {
-			case !r.storm:
-			case w.Detection > 0:
-				c.unpause(uint32(number), class, now)
-			default:
-				r.storm, r.since, r.until, r.unpaused = false, now, now, 0
-				c.stormed(uint32(number), class, false)
-			}
+	c.classes(func(number uint32, class int, p *portState) {
+		r := &p.received[class]
+		switch {
+		case !r.storm:
+		case w.Detection > 0:
+			c.unpause(number, class, now)
+		default:
+			r.storm, r.since, r.until, r.unpaused = false, now, now, 0
+			c.stormed(number, class, false)
 		}
-	}
+	})
 	c.watchStorms(now)
 }
 
@@ -116,19 +107,13 @@ func (w *watchdog) Storms() []pfcwd.Storm {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var list []pfcwd.Storm
-	for number, p := range w.dataplane.ports {
-		for class := 0; p != nil && class < packet.PFCClasses; class++ {
-			if n := p.info.PFC.Storms[class]; n > 0 {
-				list = append(list, pfcwd.Storm{
-					Port: uint32(number), Class: uint8(class), On: p.received[class].storm, Count: n, Dropped: p.info.PFC.StormDropped[class],
-				})
-			}
+	w.dataplane.classes(func(number uint32, class int, p *portState) {
+		if n := p.info.PFC.Storms[class]; n > 0 {
+			list = append(list, pfcwd.Storm{Port: number, Class: uint8(class), On: p.received[class].storm, Count: n, Dropped: p.info.PFC.StormDropped[class]})
 		}
-	}
+	})
 	return list
 }
-
-var _ entity.Watchdog = (*watchdog)(nil)
 
 // drops reports whether the watchdog drops the packets of a queue. It drops them after egress, so
 // that the pipeline counts them.
@@ -137,11 +122,11 @@ func (c *dataplane) drops(p *portState, queue int) bool {
 		return false
 	}
 	class := c.lossless.Class(queue)
-	if class < 0 || !p.received[class].storm {
-		return false
+	storm := class >= 0 && p.received[class].storm
+	if storm {
+		p.info.PFC.StormDropped[class]++
 	}
-	p.info.PFC.StormDropped[class]++
-	return true
+	return storm
 }
 
 // stormMask returns the classes in a storm, a bit for each.

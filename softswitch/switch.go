@@ -8,12 +8,15 @@
 package softswitch
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"sync"
 
+	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
 	_ "github.com/headgate/headgate/softswitch/native/headgate" // runs Headgate's own program as Go
 	"github.com/headgate/headgate/softswitch/p4rt"
@@ -182,7 +185,7 @@ func (s *Switch) SetPortRate(n uint32, r units.Rate) error {
 	if err := s.dataplane.tm.SetRate(n, r, s.driver.time()); err != nil {
 		return err
 	}
-	s.driver.post(func() {}) // makes the driver compute the time of the next event again
+	s.reschedule()
 	return nil
 }
 
@@ -194,15 +197,15 @@ const AllQueues = -1
 func (s *Switch) SetQueueLimit(n uint32, queue int, l tm.Limit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if queue != AllQueues {
-		return s.dataplane.tm.SetLimit(n, queue, l)
+	first, last := queue, queue
+	if queue == AllQueues {
+		first, last = 0, s.dataplane.tm.Queues()-1
 	}
-	for q := range s.dataplane.tm.Queues() {
-		if err := s.dataplane.tm.SetLimit(n, q, l); err != nil {
-			return err
-		}
+	var err error
+	for q := first; q <= last && err == nil; q++ {
+		err = s.dataplane.tm.SetLimit(n, q, l)
 	}
-	return nil
+	return err
 }
 
 // Stats returns the counters that belong to no port.
@@ -216,30 +219,114 @@ func (s *Switch) Stats() Stats {
 // Pause times count up to now.
 func (s *Switch) PortStats() []PortStats {
 	var all []PortStats
-	drivers := map[uint32]port.Port{}
+	var drivers []port.Port // of each port, nil for none
 	s.mu.Lock()
 	now := s.driver.time()
 	for i, p := range s.dataplane.ports {
 		if p == nil {
 			continue
 		}
-		n := uint32(i)
 		st := p.info
 		st.Up, st.PFC.Storming = p.up, p.stormMask()
-		s.dataplane.tm.Stats(n, &st.Queues)
+		s.dataplane.tm.Stats(uint32(i), &st.Queues)
 		for q := range st.Queues.Queues {
 			st.Queues.Queues[q].Paused.Time = st.Queues.Queues[q].Paused.By(now)
 		}
-		if d, ok := p.out.(driven); ok {
-			drivers[n] = d.port
-		}
+		drivers = append(drivers, p.driver())
 		all = append(all, st)
 	}
 	s.mu.Unlock()
-	for i := range all { // without the lock, because drivers make system calls
-		if d := drivers[all[i].Port]; d != nil {
+	for i, d := range drivers { // without the lock, because drivers make system calls
+		if d != nil {
 			all[i].Driver, all[i].Up = d.Counters(), d.Up()
 		}
 	}
 	return all
 }
+
+// The P4Runtime server calls the methods in this file. They only post functions to the driver, so
+// any goroutine may call them, even within PacketIn and Digest.
+var _ p4rt.Device = (*Switch)(nil)
+
+// Commit implements p4rt.Device. The next packet is the first that cfg processes.
+func (s *Switch) Commit(cfg *p4rt.Pipeline) {
+	s.driver.post(func() {
+		s.mu.Lock()
+		s.dataplane.install(cfg.Instance)
+		s.mu.Unlock()
+		s.log.Debug("pipeline runs", "switch", s.name)
+	})
+}
+
+// PacketOut implements p4rt.Device. The frame enters the switch by the CPU port.
+func (s *Switch) PacketOut(frame []byte) {
+	frame = bytes.Clone(frame)
+	s.driver.post(func() {
+		s.mu.Lock()
+		s.dataplane.receive(s.cpu, frame, s.driver.time())
+		s.mu.Unlock()
+	})
+}
+
+// reschedule makes the driver compute the time of the next event again.
+func (s *Switch) reschedule() { s.driver.post(func() {}) }
+
+// signal wakes the receiver of a channel with a buffer of one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Now implements p4rt.Device.
+func (s *Switch) Now() units.Time { return s.driver.time() }
+
+// portState reports to the P4Runtime server that port n went up or down. The server updates the
+// action selector groups whose members watch the port, and gNMI streams report the change. The
+// call waits for a write in progress, so the caller must not hold the lock.
+func (s *Switch) portState(n uint32, up bool) {
+	if !up {
+		s.mu.Lock()
+		s.dataplane.lostCarrier(n, s.driver.time())
+		s.mu.Unlock()
+		s.reschedule()
+	}
+	s.tellFollowers()
+	if err := s.server.SetPortState(n, up); err != nil {
+		s.log.Error("groups do not follow the port's state", "switch", s.name, "port", n, "up", up, "err", err)
+	}
+}
+
+// agentHost is the switch as PACC's agent sees it. Only the goroutine that runs the switch uses
+// it, without holding the switch's lock.
+type agentHost struct{ s *Switch }
+
+// TryControl implements pacc.Host. The CPU port's number is part of the program. If the switch has
+// another CPU port, the agent could not inject notifications, so it sleeps.
+func (h agentHost) TryControl(use func(*entity.State, *engine.Instance)) bool {
+	return h.s.cpu == ids.CPUPort && h.s.server.TryControl(use)
+}
+
+// Inject implements pacc.Host.
+func (h agentHost) Inject(frame []byte, now units.Time) {
+	h.s.mu.Lock()
+	h.s.dataplane.receive(h.s.cpu, frame, now)
+	h.s.mu.Unlock()
+}
+
+// learning passes each digest first to the agent and then to control.
+type learning struct {
+	control
+	agent *pacc.Agent
+}
+
+// Digest implements control.
+func (l learning) Digest(name string, fields [][]byte) {
+	l.agent.Digest(name, fields)
+	l.control.Digest(name, fields)
+}
+
+// PACC returns the counters of the switch's PACC loop. It returns false while no loop runs. The
+// loop starts when a controller writes settings to the table of watched queues.
+func (s *Switch) PACC() (cnpgen.LoopStats, []cnpgen.PortStats, bool) { return s.agent.Stats() }
