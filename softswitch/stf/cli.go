@@ -81,4 +81,3 @@ func matchWord(k engine.KeyField, m engine.Match) string {
 	}
 	return hexWord(m.Value)
 }
-
