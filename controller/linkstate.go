@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -188,6 +189,8 @@ func (m *linkMonitor) state() topology.State {
 			s.DownLinks[name] = true
 		}
 		switch {
+		case l.cut:
+			s.SuspectLinks[name] = true
 		case l.suspect && l.flap.back.IsZero():
 			s.SuspectLinks[name] = true
 		case l.suspect:
@@ -237,7 +240,7 @@ func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Heal
 		l := m.link(k.Name)
 		l.state, l.why = view.PortUnknown, ""
 		if k.A.Port == 0 || k.B.Port == 0 {
-			m.evaluateHost(k, l)
+			m.evaluateHost(c, k, l)
 		} else {
 			m.evaluateLink(k, l, switches, &c.Controller, now)
 		}
@@ -302,8 +305,8 @@ func (m *linkMonitor) ports(k *config.Link) (down string, up bool) {
 	return "", up
 }
 
-// evaluateHost looks at the port of a host's link. Routes stay, as they have no other way.
-func (m *linkMonitor) evaluateHost(k *config.Link, l *linkState) {
+// evaluateHost looks at the port of a host's link. Routes stay where the host has no other link.
+func (m *linkMonitor) evaluateHost(c *config.Config, k *config.Link, l *linkState) {
 	host := k.A.Node
 	if k.A.Port != 0 {
 		host = k.B.Node
@@ -313,7 +316,11 @@ func (m *linkMonitor) evaluateHost(k *config.Link, l *linkState) {
 		l.state, l.why = view.PortDown, "the port "+down+" is down, says its switch"
 		if !l.cut {
 			l.cut = true
-			m.tell(view.Error, k.Name, "link.down", l.why+": "+host+" is cut off")
+			text := ": " + host + " is cut off"
+			if slices.ContainsFunc(c.Links, func(o config.Link) bool { return o.Name != k.Name && (o.A.Node == host || o.B.Node == host) }) {
+				text = "; routes avoid the link where they can"
+			}
+			m.tell(view.Error, k.Name, "link.down", l.why+text)
 		}
 	case up:
 		l.state = view.PortUp

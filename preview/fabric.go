@@ -38,6 +38,7 @@ func translate(variant string, applied *config.Config, down map[string]bool) (*t
 		return nil, err
 	}
 	t := &translation{Fabric: experiment.Fabric{Variant: variant, Laws: laws(c, applied)}}
+	t.oneLink(c, down)
 	g := graphOf(c, down)
 	if err := g.Check(); err != nil {
 		return nil, err
@@ -69,6 +70,30 @@ func translate(variant string, applied *config.Config, down map[string]bool) (*t
 		}
 	}
 	return t, nil
+}
+
+// oneLink leaves each host one link, as the simulator's hosts have: the first that is up.
+func (t *translation) oneLink(c *config.Config, down map[string]bool) {
+	links, nics := map[string]string{}, map[string]int{}
+	host := func(l config.Link) string {
+		if l.A.Port == 0 {
+			return l.A.Node
+		}
+		return l.B.Node
+	}
+	for _, l := range c.Links {
+		if h := host(l); c.Host(h) != nil {
+			if nics[h]++; links[h] == "" || down[links[h]] {
+				links[h] = l.Name
+			}
+		}
+	}
+	c.Links = slices.DeleteFunc(c.Links, func(l config.Link) bool { return links[host(l)] != "" && links[host(l)] != l.Name })
+	for _, h := range c.Hosts {
+		if nics[h.Name] > 1 {
+			t.note("%s has %d links, of which the simulator has %s alone: flows take no other, and switches keep no memory for the others", h.Name, nics[h.Name], links[h.Name])
+		}
+	}
 }
 
 func (t *translation) note(format string, args ...any) {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/sim"
 	"github.com/headgate/headgate/units"
 )
 
@@ -136,6 +137,27 @@ func TestCountedHosts(t *testing.T) {
 		}
 		if _, err := Run(t.Context(), Options{After: c, Traffic: tr, Seed: 1, Seeds: 1}); err != nil {
 			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+}
+
+// TestSeveralLinks: a host with several links has the first that is up in a preview, which says so.
+func TestSeveralLinks(t *testing.T) {
+	const second = "links:\n  - {a: \"right:31\", b: h0, rate: 100Mbps, mac: \"06:01:00:00:00:01\"}\n"
+	c := parse(t, "fan.yaml", strings.Replace(fan(dsh), "links:\n", second, 1))
+	for _, tt := range []struct {
+		down map[string]bool
+		want string
+	}{{nil, "right:31-h0"}, {map[string]bool{"right:31-h0": true}, "left:9-h0"}} {
+		tr, err := translate(after, c, tt.down)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "h0 has 2 links, of which the simulator has " + tt.want + " alone"; !strings.Contains(strings.Join(tr.notes, "\n"), want) {
+			t.Errorf("%q, want %q", tr.notes, want)
+		}
+		if _, err := sim.New(withGroups(tr.Config)); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -18,6 +18,7 @@ func (c *Config) check(d *yamlnode.Doc) bool {
 	known := c.checkLinks(d)
 	if known && len(c.Switches) > 0 {
 		c.checkConnected(d)
+		c.checkNICs(d)
 		c.checkPorts(d)
 	}
 	c.checkController(d)
@@ -45,17 +46,11 @@ func (c *Config) checkNames(d *yamlnode.Doc) {
 }
 
 func (c *Config) checkHosts(d *yamlnode.Doc) {
-	ips, macs := yamlnode.Unique[string]{}, yamlnode.Unique[[6]byte]{}
+	ips := yamlnode.Unique[string]{}
 	for i, h := range c.Hosts {
-		path := fmt.Sprintf("hosts[%d]", i)
 		for n, ip := range h.Addresses() {
-			ips.Use(d, ip.String(), path+[]string{".ipv4", ".ipv6"}[n], ip.String())
+			ips.Use(d, ip.String(), fmt.Sprintf("hosts[%d]", i)+[]string{".ipv4", ".ipv6"}[n], ip.String())
 		}
-		macPath := path + ".mac"
-		if !d.Given(macPath) {
-			macPath = path
-		}
-		macs.Use(d, h.MAC, macPath, fmt.Sprintf("the MAC address %x", h.MAC))
 	}
 }
 
@@ -74,7 +69,9 @@ func (c *Config) checkLinks(d *yamlnode.Doc) bool {
 			Endpoint
 		}{{"a", l.A}, {"b", l.B}} {
 			known = c.checkEnd(d, path+"."+end.key, end.Endpoint) && known
-			used.Use(d, end.Endpoint, path+"."+end.key, fmt.Sprintf("%q", end.String()))
+			if end.Port != 0 {
+				used.Use(d, end.Endpoint, path+"."+end.key, fmt.Sprintf("%q", end.String()))
+			}
 		}
 		if c.Switch(l.A.Node) == nil && c.Switch(l.B.Node) == nil && c.Host(l.A.Node) != nil && c.Host(l.B.Node) != nil {
 			d.Fault(path, "joins the hosts %q and %q, want a switch at one end", l.A.Node, l.B.Node)

@@ -36,7 +36,7 @@ type Config struct {
 	Scale int64
 	// Switches of the fabric, at least one.
 	Switches []Switch
-	// Hosts of the fabric; each stands at the end of exactly one link.
+	// Hosts of the fabric; each stands at the end of one link or more.
 	Hosts []Host
 	// Links between two switches, or a switch and a host.
 	Links []Link
@@ -231,6 +231,12 @@ type Host struct {
 	// MAC is the host's unicast address at layer 2, unique; default 06:00 followed by the four
 	// bytes of IPv4, a locally administered address.
 	MAC [6]byte
+	// Bond is how a host with several links uses them; default none: each link is a NIC with a MAC address of its own,
+	// at one leaf or at several, and the host's addresses are reached by all of them, so that they belong on
+	// its loopback interface. lag is a static LAG (IEEE 802.1AX without LACP): the links are members with one MAC
+	// address, at one switch, which hashes flows over those that are up. mlag is the same with
+	// members at two to four switches.
+	Bond string
 }
 
 // Addresses returns the host's IP addresses, IPv4 first.
@@ -251,12 +257,17 @@ type Endpoint struct {
 type Link struct {
 	// Name is unique among links; default "A-B", its ends as written.
 	Name string
-	// A and B are "switch:port" or a host's name. Required. A host may only be at one end.
+	// A and B are "switch:port" or a host's name. Required. A host may only be at one end, and may have
+	// several links (hosts.bond).
 	A, B Endpoint
 	// Rate in this fabric, the same in both directions, > 0. Required.
 	Rate units.Rate
 	// Delay is the one-way propagation delay at line rate, 0 … 1 s; default 0.
 	Delay units.Time
+	// MAC is the unicast address at layer 2 of the host's NIC at this link, unique; default the host's, and at
+	// the further links of a host without bond 06:01, 06:02 and so on followed by the four bytes of IPv4. Not with
+	// a bond, whose members share the host's.
+	MAC [6]byte
 }
 
 // Application has a budget of weight.

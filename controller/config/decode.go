@@ -65,13 +65,14 @@ func (c *Config) read(m *yamlnode.Map) {
 	c.Scale = int64(m.Int("scale", 1, 1, 1_000_000))
 	c.Hosts = yamlnode.List(m, "hosts", readHost)
 	c.Links = yamlnode.List(m, "links", readLink)
+	c.addMACs()
 	c.Applications = yamlnode.List(m, "applications", readApplication)
 	c.Controller = yamlnode.Section(m, "controller", readController)
 }
 
 func readHost(m *yamlnode.Map) Host {
 	m.Need("name", "ipv4")
-	h := Host{Name: m.Word("name", ""), IPv4: m.IPv4("ipv4"), IPv6: m.IPv6("ipv6"), MAC: m.MAC("mac")}
+	h := Host{Name: m.Word("name", ""), IPv4: m.IPv4("ipv4"), IPv6: m.IPv6("ipv6"), MAC: m.MAC("mac"), Bond: m.OneOf("bond", "none", "none", LAG, MLAG)}
 	if h.MAC == ([6]byte{}) && h.IPv4.IsValid() {
 		a := h.IPv4.As4()
 		h.MAC = [6]byte{0x06, 0, a[0], a[1], a[2], a[3]}
@@ -84,7 +85,8 @@ const MaxRate = 1_000_000 * units.Gbps
 
 func readLink(m *yamlnode.Map) Link {
 	m.Need("a", "b", "rate")
-	v := Link{A: readEndpoint(m, "a"), B: readEndpoint(m, "b"), Rate: m.Rate("rate", 0, 1, MaxRate), Delay: m.Time("delay", 0, 0, units.Second)}
+	m.Computed("mac")
+	v := Link{A: readEndpoint(m, "a"), B: readEndpoint(m, "b"), Rate: m.Rate("rate", 0, 1, MaxRate), Delay: m.Time("delay", 0, 0, units.Second), MAC: m.MAC("mac")}
 	if v.Name = m.Text("name", ""); v.Name == "" {
 		v.Name = v.A.String() + "-" + v.B.String()
 	}

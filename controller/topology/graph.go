@@ -29,19 +29,25 @@ type Graph struct {
 	switches []node // in the file's order; index 0 is destination 1, …
 	index    map[string]int
 	hosts    []Host
-	leaves   []int // switches with hosts
+	racks    []rack
+	rackOf   map[string]int // index into racks by rackKey
 	links    []config.Link
-	ends     [][2]int       // switches at the ends of a link, −1 for a host
-	hostLink map[string]int // host → index into links
+	ends     [][2]int // switches at the ends of a link, −1 for a host
 }
 
 type node struct {
 	name  string
-	ports []port       // by number
-	edges []edge       // of ports
-	hosts []int        // indices, one for each prefix of own
-	rack  *Destination // of its hosts for other switches; nil without hosts
-	own   Route        // to the addresses of its hosts, in their order, while their links are up
+	ports []port  // by number
+	edges []edge  // of ports
+	nics  []int   // of hosts with one NIC here: the links, one for each prefix of own
+	own   Route   // to the addresses of these hosts, in their order, while their links are up
+	local []local // hosts with several NICs here, in their order
+}
+
+// local is a host with several NICs at one switch, which hashes over them.
+type local struct {
+	Route       // while all links are up
+	links []int // of each next hop
 }
 
 // edge is the peer and the link of a port.
@@ -62,30 +68,34 @@ type port struct {
 
 func (p port) hop() NextHop { return NextHop{Port: p.number, SrcMAC: p.mac, DstMAC: p.peerMAC} }
 
-// Host is a host with its switch port.
+// Host is a host with the switch port of its first link.
 type Host struct {
 	config.Host
 	Switch string
 	Port   uint32
 
-	link int
+	nics []nic
+	rack int
+}
+
+// nic is a host's end of a link: the switch, the link, and the way there from the switch.
+type nic struct {
+	leaf, link int
+	hop        NextHop
 }
 
 // New builds the graph of a configuration that was found free of faults.
 func New(c *config.Config) *Graph {
-	g := &Graph{index: map[string]int{}, links: c.Links, hostLink: map[string]int{}}
+	g := &Graph{index: map[string]int{}, links: c.Links, rackOf: map[string]int{}}
 	for i, s := range c.Switches {
 		g.index[s.Name] = i
 		g.switches = append(g.switches, node{name: s.Name})
 	}
-	macs := make(map[string]MAC, len(c.Hosts))
-	for _, h := range c.Hosts {
-		macs[h.Name] = h.MAC
-	}
+	nics := map[string][]nic{} // of hosts
 	for i, l := range c.Links {
 		g.ends = append(g.ends, [2]int{g.end(l.A), g.end(l.B)})
-		g.addPort(c, macs, i, l.A, l.B)
-		g.addPort(c, macs, i, l.B, l.A)
+		g.addPort(c, nics, i, l.A, l.B)
+		g.addPort(c, nics, i, l.B, l.A)
 	}
 	for i := range g.switches {
 		ports := g.switches[i].ports
@@ -95,41 +105,100 @@ func New(c *config.Config) *Graph {
 		}
 	}
 	for _, h := range c.Hosts {
-		link := g.hostLink[h.Name]
-		end := c.Links[link].A
-		if end.Port == 0 {
-			end = c.Links[link].B
-		}
-		leaf := &g.switches[g.index[end.Node]]
-		at, _ := slices.BinarySearchFunc(leaf.ports, end.Port, func(p port, n uint32) int { return cmp.Compare(p.number, n) })
-		if leaf.own.Destination == nil {
-			leaf.own.Destination = &Destination{}
-		}
-		for _, ip := range h.Addresses() {
-			leaf.hosts = append(leaf.hosts, len(g.hosts))
-			leaf.own.Prefixes = append(leaf.own.Prefixes, netip.PrefixFrom(ip, ip.BitLen()))
-			leaf.own.NextHops = append(leaf.own.NextHops, leaf.ports[at].hop())
-		}
-		g.hosts = append(g.hosts, Host{Host: h, Switch: end.Node, Port: end.Port, link: link})
+		first := nics[h.Name][0]
+		g.hosts = append(g.hosts, Host{Host: h, Switch: g.switches[first.leaf].name, Port: first.hop.Port, nics: nics[h.Name]})
 	}
 	g.addRacks()
+	g.addOwn()
 	return g
 }
 
-// addRacks finds the prefixes of each leaf's hosts, as few as cover no host of another leaf. So the
-// prefixes of two leaves never overlap, and a packet to an address in them that no host has ends at
-// the leaf, which has no route for it.
-func (g *Graph) addRacks() {
+// addOwn gives leaves the routes to their own hosts.
+func (g *Graph) addOwn() {
 	for i := range g.switches {
-		if len(g.switches[i].hosts) > 0 {
-			g.leaves = append(g.leaves, i)
-			g.switches[i].rack = &Destination{Group: uint32(i + 1)}
+		g.switches[i].own.Destination = &Destination{}
+	}
+	for _, h := range g.hosts {
+		for _, leaf := range h.leaves(h.nics) {
+			n, prefixes := &g.switches[leaf], h.prefixes()
+			here := slices.DeleteFunc(slices.Clone(h.nics), func(c nic) bool { return c.leaf != leaf })
+			slices.SortFunc(here, func(a, b nic) int { return cmp.Compare(a.hop.Port, b.hop.Port) })
+			if len(here) == 1 {
+				for _, p := range prefixes {
+					n.own.Prefixes, n.own.NextHops, n.nics = append(n.own.Prefixes, p), append(n.own.NextHops, here[0].hop), append(n.nics, here[0].link)
+				}
+				continue
+			}
+			l := local{Route: Route{Destination: &Destination{Group: uint32(len(g.switches) + len(g.racks) + len(n.local) + 1), Prefixes: prefixes}}}
+			for _, c := range here {
+				l.NextHops, l.links = append(l.NextHops, c.hop), append(l.links, c.link)
+			}
+			n.local = append(n.local, l)
+		}
+	}
+}
+
+// prefixes returns the host's addresses, a /32 or /128 each.
+func (h *Host) prefixes() (list []netip.Prefix) {
+	for _, ip := range h.Addresses() {
+		list = append(list, netip.PrefixFrom(ip, ip.BitLen()))
+	}
+	return list
+}
+
+// leaves returns the switches of some of the host's NICs, sorted, each once.
+func (h *Host) leaves(nics []nic) (list []int) {
+	for _, n := range nics {
+		list = append(list, n.leaf)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// rack is the hosts at the same leaves: at one, as most are, or at several.
+type rack struct {
+	leaves []int // sorted
+	*Destination
+}
+
+// rackKey is the key of Graph.rackOf.
+func rackKey(leaves []int) string { return fmt.Sprint(leaves) }
+
+// addRacks finds the racks and the prefixes of their hosts, as few as cover no host of another rack. So the
+// prefixes of two racks never overlap, and a packet to an address in them that no host has ends at
+// a leaf, which has no route for it. Each part of a rack's leaves is a rack, too, if without a prefix: hosts that lost
+// their links to the others are then reached by it.
+func (g *Graph) addRacks() {
+	for _, h := range g.hosts {
+		all := h.leaves(h.nics)
+		for part := 1; part < 1<<len(all); part++ {
+			var leaves []int
+			for i, leaf := range all {
+				if part>>i&1 == 1 {
+					leaves = append(leaves, leaf)
+				}
+			}
+			if _, known := g.rackOf[rackKey(leaves)]; !known {
+				g.rackOf[rackKey(leaves)] = 0 // as soon as all are known
+				g.racks = append(g.racks, rack{leaves, &Destination{}})
+			}
+		}
+	}
+	slices.SortFunc(g.racks, func(a, b rack) int {
+		return cmp.Or(cmp.Compare(len(a.leaves), len(b.leaves)), slices.Compare(a.leaves, b.leaves))
+	})
+	for i, r := range g.racks {
+		g.rackOf[rackKey(r.leaves)] = i
+		if r.Group = uint32(r.leaves[0] + 1); len(r.leaves) > 1 {
+			r.Group = uint32(len(g.switches) + i + 1)
 		}
 	}
 	var all []address
-	for _, h := range g.hosts {
+	for i := range g.hosts {
+		h := &g.hosts[i]
+		h.rack = g.rackOf[rackKey(h.leaves(h.nics))]
 		for _, ip := range h.Addresses() {
-			all = append(all, address{ip, g.switches[g.index[h.Switch]].rack})
+			all = append(all, address{ip, g.racks[h.rack].Destination})
 		}
 	}
 	slices.SortFunc(all, func(a, b address) int { return a.ip.Compare(b.ip) }) // IPv4 comes first
@@ -171,18 +240,18 @@ func (g *Graph) end(e config.Endpoint) int {
 	return g.index[e.Node]
 }
 
-func (g *Graph) addPort(c *config.Config, macs map[string]MAC, link int, own, other config.Endpoint) {
+// addPort adds the port at one end of a link, and a host's NIC at the other.
+func (g *Graph) addPort(c *config.Config, nics map[string][]nic, link int, own, other config.Endpoint) {
 	if own.Port == 0 {
-		g.hostLink[own.Node] = link
 		return
 	}
 	i := g.index[own.Node]
 	p := port{
-		number: own.Port, link: link, peer: -1, peerName: other.Node, peerPort: other.Port,
+		number: own.Port, link: link, peer: -1, peerName: other.Node, peerPort: other.Port, peerMAC: c.Links[link].MAC,
 		rate: cmp.Or(c.Switches[i].Port(own.Port).Rate, c.Links[link].Rate), mac: PortMAC(c.Switches[i].DeviceID, own.Port),
 	}
 	if other.Port == 0 {
-		p.peerMAC = macs[other.Node]
+		nics[other.Node] = append(nics[other.Node], nic{i, link, p.hop()})
 	} else {
 		p.peer = g.index[other.Node]
 		p.peerMAC = PortMAC(c.Switches[p.peer].DeviceID, other.Port)
@@ -219,6 +288,20 @@ func (g *Graph) Ports(sw string) []Port {
 
 // Hosts returns the hosts in the file's order.
 func (g *Graph) Hosts() []Host { return g.hosts }
+
+// Prefixes returns how many prefixes lead to all racks, and how many of them are host routes, of a single
+// address of a host at several leaves.
+func (g *Graph) Prefixes() (all, hosts int) {
+	for _, r := range g.racks {
+		all += len(r.Prefixes)
+		for _, p := range r.Prefixes {
+			if len(r.leaves) > 1 && p.IsSingleIP() {
+				hosts++
+			}
+		}
+	}
+	return all, hosts
+}
 
 // ErrNoLink says that no link joins two nodes or ends.
 var ErrNoLink = errors.New("no link joins")

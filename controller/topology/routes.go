@@ -30,14 +30,15 @@ type NextHop struct {
 	DstMAC MAC
 }
 
-// Destination is a leaf's hosts. It is immutable.
+// Destination is the hosts of a rack, which is the hosts at the same leaves, mostly at one. It is immutable.
 type Destination struct {
-	// Group numbers the destination leaf from 1, in the file's order; all hosts behind it share
-	// their next hops, so a lost link changes one group. It is 0 for the leaf itself.
+	// Group numbers the racks of one leaf from 1, as the leaves are in the file, then those of several leaves, then a
+	// leaf's own hosts with several NICs there; all hosts of it share
+	// their next hops, so a lost link changes one group. It is 0 for a leaf's other hosts at the leaf itself.
 	Group uint32
-	// Prefixes cover the hosts' addresses, and none of another leaf's hosts: as few of IPv4 and of IPv6
+	// Prefixes cover the hosts' addresses, and none of another rack's hosts: as few of IPv4 and of IPv6
 	// as do for other switches, a /32 or /128 for each address of a host whose link is up for the leaf
-	// itself.
+	// itself, and for hosts of several leaves that are reached only by those of this rack.
 	Prefixes []netip.Prefix
 }
 
@@ -53,14 +54,14 @@ const unreachable = -1
 
 // Same reports whether two routes of one graph are equal.
 func (r Route) Same(o Route) bool {
-	same := r.Destination == o.Destination || r.Group == 0 && o.Group == 0 && slices.Equal(r.Prefixes, o.Prefixes)
+	same := r.Destination == o.Destination || r.Group == o.Group && slices.Equal(r.Prefixes, o.Prefixes)
 	return same && slices.Equal(r.NextHops, o.NextHops)
 }
 
 // Routes are those of all switches in one state of links and switches. They are immutable.
 type Routes struct {
 	graph *Graph
-	rows  [][]Route // by switch: a route for each of Graph.leaves
+	rows  [][]Route // by switch: a route for each of Graph.racks, then for each of the switch's local hosts
 }
 
 // The levels: a switch takes the links of the first level by which there is a way.
@@ -82,42 +83,78 @@ const (
 	suspectB
 )
 
-// Of returns the routes of a switch, one to each leaf. A place always has the same leaf.
+// Of returns the routes of a switch, one to each rack, and to each of its hosts with several NICs there. A place
+// always has the same destination.
 func (r *Routes) Of(sw string) []Route { return r.rows[r.graph.index[sw]] }
 
 // Routes returns the routes in a state. Every shortest path is used.
 func (g *Graph) Routes(s State) *Routes {
 	r := &Routes{graph: g, rows: make([][]Route, len(g.switches))}
 	links := g.conditions(s)
+	lost, moved := g.attached(links)
 	for i := range g.switches {
-		r.rows[i] = make([]Route, len(g.leaves))
+		r.rows[i] = make([]Route, len(g.racks), len(g.racks)+len(g.switches[i].local))
+		for _, l := range g.switches[i].local {
+			r.rows[i] = append(r.rows[i], l.without(lost))
+		}
 	}
-	t := tree{graph: g, links: links}
+	t := tree{graph: g, links: links, suspect: s.SuspectSwitches}
 	last := make([][]NextHop, len(g.switches)) // leaves beside each other often have the same next hops: these are there once
-	for k, leaf := range g.leaves {
-		t.leaf, t.known = leaf, [levels]bool{}
+	for k, to := range g.racks {
+		if more := moved[k]; len(more) > 0 {
+			to.Destination = &Destination{to.Group, append(slices.Clip(to.Prefixes), more...)}
+		}
+		t.leaves, t.known = to.leaves, [levels]bool{}
 		for i := range g.switches {
-			if i == leaf {
-				r.rows[i][k] = g.own(i, links)
-				continue
+			r.rows[i][k].Destination = to.Destination
+			switch {
+			case len(to.leaves) == 1 && i == to.leaves[0]:
+				r.rows[i][k] = g.own(i, lost)
+			case len(to.Prefixes) > 0 && !slices.Contains(to.leaves, i):
+				last[i] = t.hops(i, last[i])
+				r.rows[i][k].NextHops = last[i]
 			}
-			last[i] = t.hops(i, last[i])
-			r.rows[i][k] = Route{g.switches[leaf].rack, last[i]}
 		}
 	}
 	return r
 }
 
+// attached returns the links to hosts that are not used, and the addresses of hosts that are reached only
+// by a part of their leaves, by the rack of these. A host's link that is suspect, since its port is down, is used
+// where all links of the host are.
+func (g *Graph) attached(links []condition) (lost map[int]bool, moved map[int][]netip.Prefix) {
+	lost, moved = map[int]bool{}, map[int][]netip.Prefix{}
+	for i := range g.hosts {
+		h := &g.hosts[i]
+		bad := down
+		if slices.ContainsFunc(h.nics, func(n nic) bool { return links[n.link]&(down|suspect) == 0 }) {
+			bad |= suspect
+		}
+		var used []nic
+		for _, n := range h.nics {
+			if links[n.link]&bad != 0 {
+				lost[n.link] = true
+			} else if len(h.nics) > 1 {
+				used = append(used, n)
+			}
+		}
+		if leaves := h.leaves(used); len(leaves) > 0 && len(leaves) < len(g.racks[h.rack].leaves) {
+			k := g.rackOf[rackKey(leaves)]
+			moved[k] = append(moved[k], h.prefixes()...)
+		}
+	}
+	return lost, moved
+}
+
 // own returns the route of a leaf to its own hosts.
-func (g *Graph) own(leaf int, links []condition) Route {
+func (g *Graph) own(leaf int, lost map[int]bool) Route {
 	n := &g.switches[leaf]
-	isDown := func(h int) bool { return links[g.hosts[h].link]&down != 0 }
-	if !slices.ContainsFunc(n.hosts, isDown) {
+	if !slices.ContainsFunc(n.nics, func(link int) bool { return lost[link] }) {
 		return n.own
 	}
 	r := Route{Destination: &Destination{}}
-	for i, h := range n.hosts { // one for each prefix
-		if !isDown(h) {
+	for i, link := range n.nics { // one for each prefix
+		if !lost[link] {
 			r.Prefixes = append(r.Prefixes, n.own.Prefixes[i])
 			r.NextHops = append(r.NextHops, n.own.NextHops[i])
 		}
@@ -125,19 +162,43 @@ func (g *Graph) own(leaf int, links []condition) Route {
 	return r
 }
 
-// tree computes the ways of all switches to one leaf after the other.
-type tree struct {
-	graph *Graph
-	links []condition
-	leaf  int
-	dist  [levels][]int // distances to leaf
-	known [levels]bool  // which of dist are
-	ports []int         // scratch
+// without returns the route without the next hops by links that are lost.
+func (l local) without(lost map[int]bool) Route {
+	r := Route{Destination: l.Destination}
+	for i, link := range l.links {
+		if !lost[link] {
+			r.NextHops = append(r.NextHops, l.NextHops[i])
+		}
+	}
+	return r
 }
 
-// usable says which links may be used on the way to the leaf by a level. A leaf that is itself suspect
+// tree computes the ways of all switches to one rack after the other.
+type tree struct {
+	graph   *Graph
+	links   []condition
+	suspect map[string]bool // switches
+	leaves  []int           // of the rack
+	dist    [levels][]int   // distances to the nearest of ends
+	known   [levels]bool    // which of dist are
+	ports   []int           // scratch
+}
+
+// ends returns the leaves at which ways end by a level: a suspect one only where there is no other.
+func (t *tree) ends(level int) []int {
+	if len(t.leaves) == 1 || level == loose {
+		return t.leaves
+	}
+	good := slices.DeleteFunc(slices.Clone(t.leaves), func(i int) bool { return t.suspect[t.graph.switches[i].name] })
+	if len(good) == 0 {
+		return t.leaves
+	}
+	return good
+}
+
+// usable says which links may be used on the way to the ends by a level. An end that is itself suspect
 // has no replacement, so its own suspicion must not hide its links.
-func (t *tree) usable(level, link int) bool {
+func (t *tree) usable(level, link int, ends []int) bool {
 	cond := t.links[link]
 	switch {
 	case level == loose:
@@ -149,21 +210,22 @@ func (t *tree) usable(level, link int) bool {
 	case 0:
 		return true
 	case suspectA:
-		return t.graph.ends[link][0] == t.leaf
+		return slices.Contains(ends, t.graph.ends[link][0])
 	case suspectB:
-		return t.graph.ends[link][1] == t.leaf
+		return slices.Contains(ends, t.graph.ends[link][1])
 	}
 	return false
 }
 
-// hops returns the next hops of switch i to the leaf: last where that is what they are.
+// hops returns the next hops of switch i to the rack: last where that is what they are.
 func (t *tree) hops(i int, last []NextHop) []NextHop {
 	g := t.graph
 	t.ports = t.ports[:0]
 	for level := 0; level < levels && len(t.ports) == 0; level++ {
-		usable := func(link int) bool { return t.usable(level, link) }
+		ends := t.ends(level)
+		usable := func(link int) bool { return t.usable(level, link, ends) }
 		if !t.known[level] {
-			t.dist[level], t.known[level] = g.distances(t.dist[level], t.leaf, usable), true
+			t.dist[level], t.known[level] = g.distances(t.dist[level], ends, usable), true
 		}
 		t.ports = g.closer(t.ports, i, t.dist[level], usable)
 	}
@@ -206,17 +268,19 @@ func (g *Graph) closer(ports []int, i int, dist []int, usable func(link int) boo
 	return ports
 }
 
-// distances returns the number of links from every switch to the switch leaf, in dist where that is
+// distances returns the number of links from every switch to the nearest of some leaves, in dist where that is
 // not nil.
-func (g *Graph) distances(dist []int, leaf int, usable func(link int) bool) []int {
+func (g *Graph) distances(dist []int, leaves []int, usable func(link int) bool) []int {
 	if dist == nil {
 		dist = make([]int, len(g.switches))
 	}
 	for i := range dist {
 		dist[i] = unreachable
 	}
-	dist[leaf] = 0
-	queue := append(make([]int, 0, len(dist)), leaf)
+	queue := append(make([]int, 0, len(dist)), leaves...)
+	for _, leaf := range leaves {
+		dist[leaf] = 0
+	}
 	for n := 0; n < len(queue); n++ {
 		i := queue[n]
 		for _, e := range g.switches[i].edges {
@@ -243,7 +307,7 @@ func (g *Graph) Cycles(ctx context.Context, down map[string]bool, failures int, 
 	}
 	f := cbd.New(ports, func(n int) bool { return lossless(g.switches[n].name) }, func(leaf int, down []bool) [][]int {
 		up := func(link int) bool { return !down[link] }
-		dist, hops := g.distances(nil, leaf, up), make([][]int, len(g.switches))
+		dist, hops := g.distances(nil, []int{leaf}, up), make([][]int, len(g.switches))
 		for i := range hops {
 			hops[i] = g.closer(nil, i, dist, up)
 		}

@@ -38,6 +38,7 @@ type Fabric struct {
 	cfg      *config.Config
 	opts     Options
 	switches map[string]*node
+	nics     map[string]*nic // of hosts
 	links    []*softswitch.Link
 	buried   Losses // what switches lost that have been replaced
 }
@@ -57,7 +58,7 @@ type node struct {
 
 // Build makes the fabric of a configuration on a new loop.
 func Build(cfg *config.Config, o Options) (*Fabric, error) {
-	f := &Fabric{Loop: clock.NewLoop(), Hosts: map[string]*agent.Host{}, cfg: cfg, opts: o, switches: map[string]*node{}}
+	f := &Fabric{Loop: clock.NewLoop(), Hosts: map[string]*agent.Host{}, cfg: cfg, opts: o, switches: map[string]*node{}, nics: map[string]*nic{}}
 	for _, s := range cfg.Switches {
 		n := &node{conf: s, ports: map[uint32]*socket{}}
 		if err := f.power(n); err != nil {

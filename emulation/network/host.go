@@ -1,6 +1,8 @@
 package network
 
 import (
+	"slices"
+
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
 	section "github.com/headgate/headgate/controller/feature/soze"
@@ -18,8 +20,12 @@ import (
 const MSS = 1000 * units.Byte
 
 // host makes the host at the end of a link. By default its flows follow Söze's law with the
-// parameters of the fabric file.
+// parameters of the fabric file. At a further link it is the same host.
 func (f *Fabric) host(name string, l config.Link, s *socket) error {
+	if n := f.nics[name]; n != nil {
+		s.plug(n.port())
+		return nil
+	}
 	h, p := f.cfg.Host(name), section.Of(f.cfg)
 	unit, err := maxqd.NewUnit(p.Unit())
 	if err != nil {
@@ -29,7 +35,7 @@ func (f *Fabric) host(name string, l config.Link, s *socket) error {
 	params := param.For[soze.Params](law.Flow{Rate: l.Rate, MSS: MSS})
 	params.P, params.K, params.Alpha, params.Beta, params.M = f.cfg.Scaled(p.P), f.cfg.Scaled(p.K), p.Alpha, p.Beta, p.M
 	c := agent.Config{
-		Name: name, MAC: h.MAC, Gateway: packet.Gateway, IP: h.IPv4, Rate: l.Rate, Unit: unit,
+		Name: name, MAC: l.MAC, Gateway: packet.Gateway, IP: h.IPv4, Rate: l.Rate, Unit: unit,
 		NewLaw: agent.Soze(params), Law: "soze",
 		MSS:      MSS,
 		DataDSCP: p.DSCP, AckDSCP: p.AckDSCP, ShimPort: p.UDPPort,
@@ -42,8 +48,8 @@ func (f *Fabric) host(name string, l config.Link, s *socket) error {
 	if err != nil {
 		return err
 	}
-	f.Hosts[name] = nic.host
-	s.plug(nic)
+	f.Hosts[name], f.nics[name] = nic.host, nic
+	s.plug(nic.port())
 	return nil
 }
 
@@ -56,18 +62,33 @@ func (f *Fabric) classes() map[uint8]uint8 {
 	return m
 }
 
-// nic is a host's end of its link.
+// nic is a host's end of its links. It sends by the first that is up, and receives by all.
 type nic struct {
-	host *agent.Host
-	rate units.Rate
-	out  softswitch.Sender
+	host  *agent.Host
+	rate  units.Rate // of the first link
+	ports []*hostPort
 }
 
-func (n *nic) Attach(out softswitch.Sender)       { n.out = out }
-func (n *nic) SetUp(bool)                         {}
-func (n *nic) Receive(frame []byte, _ units.Time) { n.host.Receive(frame) }
+// hostPort is a host's end of one link.
+type hostPort struct {
+	*nic
+	out softswitch.Sender
+	up  bool
+}
+
+// port adds the end of another link.
+func (n *nic) port() *hostPort {
+	p := &hostPort{nic: n}
+	n.ports = append(n.ports, p)
+	return p
+}
+
+func (p *hostPort) Attach(out softswitch.Sender)       { p.out = out }
+func (p *hostPort) SetUp(up bool)                      { p.up = up }
+func (p *hostPort) Receive(frame []byte, _ units.Time) { p.host.Receive(frame) }
 
 // send takes a frame as its transmission begins; its last bit leaves a frame's time later.
 func (n *nic) send(frame []byte, now units.Time) {
-	n.out.Send(frame, now+n.rate.TxTime(units.Bytes(len(frame))))
+	at := max(slices.IndexFunc(n.ports, func(p *hostPort) bool { return p.up }), 0)
+	n.ports[at].out.Send(frame, now+n.rate.TxTime(units.Bytes(len(frame))))
 }

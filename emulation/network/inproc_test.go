@@ -121,3 +121,27 @@ func TestLosses(t *testing.T) {
 		t.Errorf("the counters read as %+v, want %+v", l, want)
 	}
 }
+
+// sent counts the frames that a host sends by one link.
+type sent int
+
+func (s *sent) Send([]byte, units.Time) { *s++ }
+
+// TestSeveralLinks: a host sends by the first of its links that is up.
+func TestSeveralLinks(t *testing.T) {
+	n, out := &nic{rate: units.Gbps}, [2]sent{}
+	for i := range out {
+		p := n.port()
+		p.Attach(&out[i])
+		p.SetUp(true)
+	}
+	n.send(nil, 0)
+	n.ports[0].SetUp(false)
+	n.send(nil, 0)
+	n.send(nil, 0)
+	n.ports[0].SetUp(true)
+	n.send(nil, 0)
+	if out != [2]sent{2, 2} {
+		t.Errorf("the links had %v frames, want 2 each", out)
+	}
+}

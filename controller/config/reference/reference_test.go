@@ -134,7 +134,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	for path, want := range map[string]int{"source_check": 1, "links": 5, "controller.cluster.tls": 3, "scale": 0, "policy.oidc": 4, "nothing": 0} {
+	for path, want := range map[string]int{"source_check": 1, "links": 6, "controller.cluster.tls": 3, "scale": 0, "policy.oidc": 4, "nothing": 0} {
 		if _, below, _ := keydoc.Find(keys, path); len(below) != want {
 			t.Errorf("%s: %d keys below, want %d", path, len(below), want)
 		}

@@ -36,8 +36,8 @@ var answers = feature.Capability{
 
 // desired is feature.Feature.Desired: entries on switches with hosts.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	leaf := func(h topology.Host) bool { return h.Switch == env.Switch.Name }
-	if !answers.In(env.Pipeline) || !slices.ContainsFunc(env.Graph.Hosts(), leaf) {
+	toHost := func(p topology.Port) bool { return p.PeerPort == 0 }
+	if !answers.In(env.Pipeline) || !slices.ContainsFunc(env.Graph.Ports(env.Switch.Name), toHost) {
 		return nil, nil
 	}
 	var c feature.EntityList

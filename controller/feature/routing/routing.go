@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/units"
 )
 
 // ipv6Capability is the forwarding of IPv6.
@@ -40,8 +41,18 @@ var ipv4Capability = feature.Capability{
 func New(feature.Callbacks) *feature.Feature {
 	return &feature.Feature{
 		Name: "routing", Capabilities: []feature.Capability{ipv4Capability, ipv6Capability, hashCapability}, Section: section(),
-		Desired: desired, Route: route,
+		Desired: desired, Route: route, Advise: advise,
 	}
+}
+
+// advise is feature.Feature.Advise: it counts the host routes that hosts at several leaves cost each switch.
+func advise(env *feature.Env, _ *config.Switch) []string {
+	all, hosts := env.Graph.Prefixes()
+	if hosts == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %s to all racks are host routes, for hosts at several leaves: those at the same leaves share a route where their addresses have a prefix to themselves",
+		hosts, units.Count(all, "route"))}
 }
 
 // desired is feature.Feature.Desired: a member for each port, and the hash that chooses among them.

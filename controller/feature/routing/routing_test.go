@@ -126,6 +126,30 @@ func TestHash(t *testing.T) {
 	}
 }
 
+// TestSeveralLinks: hosts at several leaves are reached by a group of their leaves' own, and one with a LAG by a
+// group of its members at their leaf; host routes are counted.
+func TestSeveralLinks(t *testing.T) {
+	env := testenv.New(t, "../../..", func(s string) string {
+		s = strings.Replace(s, "{name: h3, ipv4: 10.0.2.1}", "{name: h3, ipv4: 10.0.2.1, bond: lag}", 1)
+		return strings.Replace(s, "\nqos:", "  - {a: \"leaf2:5\", b: h3, rate: 50Mbps}\n  - {a: \"leaf1:5\", b: h7, rate: 50Mbps}\n\nqos:", 1)
+	})
+	for sw, want := range map[string][]string{
+		"leaf2":  {"group 12 → members 1, 5, while their ports are up", "group 11 → members 3, 4, while their ports are up", "dst_addr=10.0.2.1/32 → group 12", "dst_addr=10.0.4.1/32 → group 11"},
+		"spine1": {"group 11 → members 1, 4, while their ports are up", "dst_addr=10.0.4.1/32 → group 11", "dst_addr=10.0.4.2/32 → group 4"},
+		"leaf4":  {"dst_addr=10.0.4.1/32 → member 1"},
+	} {
+		lines := strings.Join(testenv.Lines(t, New(nil), env, sw), "\n")
+		for _, line := range want {
+			if !strings.Contains(lines, line+"\n") && !strings.HasSuffix(lines, line) {
+				t.Errorf("%s: no %q in\n%s", sw, line, lines)
+			}
+		}
+	}
+	if notes := advise(env, nil); len(notes) != 1 || !strings.HasPrefix(notes[0], "1 of 5 routes to all racks are host routes") {
+		t.Errorf("%q", notes)
+	}
+}
+
 // TestBMv2: simple_switch_grpc crashes when all members of a group have lost their ports.
 func TestBMv2(t *testing.T) {
 	env := testenv.New(t, "../../..", func(s string) string { return strings.ReplaceAll(s, "target: embedded", "target: bmv2") })

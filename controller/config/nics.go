@@ -1,0 +1,109 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+// The bonds of Host.Bond.
+const (
+	LAG  = "lag"
+	MLAG = "mlag"
+)
+
+// mostLeaves is the most switches that a host is at: their parts are destinations of their own
+// (package topology).
+const mostLeaves = 4
+
+// Bonded reports whether the host's links are members of one static LAG.
+func (h *Host) Bonded() bool { return h.Bond == LAG || h.Bond == MLAG }
+
+// ends returns the end of a link at a switch and the host at the other, nil where there is none.
+func (l *Link) ends(hosts map[string]*Host) (Endpoint, *Host) {
+	if h := hosts[l.B.Node]; h != nil && l.B.Port == 0 {
+		return l.A, h
+	}
+	if h := hosts[l.A.Node]; h != nil && l.A.Port == 0 {
+		return l.B, h
+	}
+	return Endpoint{}, nil
+}
+
+// byName returns the hosts by their names.
+func (c *Config) byName() map[string]*Host {
+	hosts := make(map[string]*Host, len(c.Hosts))
+	for i := range c.Hosts {
+		hosts[c.Hosts[i].Name] = &c.Hosts[i]
+	}
+	return hosts
+}
+
+// addMACs gives NICs their default MAC addresses.
+func (c *Config) addMACs() {
+	hosts, nics := c.byName(), map[string]int{}
+	for i := range c.Links {
+		l := &c.Links[i]
+		_, h := l.ends(hosts)
+		if h == nil {
+			continue
+		}
+		n := nics[h.Name]
+		nics[h.Name]++
+		switch {
+		case l.MAC != [6]byte{}:
+		case n == 0 || h.Bonded() || !h.IPv4.IsValid():
+			l.MAC = h.MAC
+		default:
+			a := h.IPv4.As4()
+			l.MAC = [6]byte{0x06, byte(n), a[0], a[1], a[2], a[3]}
+		}
+	}
+}
+
+// checkNICs finds hosts whose links contradict each other.
+func (c *Config) checkNICs(d *yamlnode.Doc) {
+	hosts, macs, leaves := c.byName(), yamlnode.Unique[[6]byte]{}, map[string][]string{}
+	used := map[string]bool{} // hosts' MAC addresses, by the hosts' names
+	for i := range c.Links {
+		l, path := &c.Links[i], fmt.Sprintf("links[%d]", i)
+		end, h := l.ends(hosts)
+		given := d.Given(path + ".mac")
+		if h == nil {
+			if given {
+				d.Fault(path+".mac", "is %x, but no host is at the link %q: want it at links of hosts only", l.MAC, l.Name)
+			}
+			continue
+		}
+		leaves[h.Name] = append(leaves[h.Name], end.Node)
+		switch {
+		case given && h.Bonded():
+			d.Fault(path+".mac", "is %x, but the members of the host %q's bond share one MAC address: want it at the host", l.MAC, h.Name)
+		case given:
+			path += ".mac"
+		case h.Bonded() && used[h.Name]:
+			continue
+		case l.MAC == h.MAC && !used[h.Name]:
+			at := slices.IndexFunc(c.Hosts, func(o Host) bool { return o.Name == h.Name })
+			if path = fmt.Sprintf("hosts[%d]", at); d.Given(path + ".mac") {
+				path += ".mac"
+			}
+			used[h.Name] = true
+		}
+		macs.Use(d, l.MAC, path, fmt.Sprintf("the MAC address %x", l.MAC))
+	}
+	for i, h := range c.Hosts {
+		list := slices.Compact(slices.Sorted(slices.Values(leaves[h.Name])))
+		path, names := fmt.Sprintf("hosts[%d]", i), strings.Join(list, ", ")
+		switch {
+		case h.Bond == LAG && len(list) > 1:
+			d.Fault(path+".bond", "is %q, but the links of the host %q lead to %s: want one switch, or mlag for a static LAG with members at several", h.Bond, h.Name, names)
+		case h.Bond == MLAG && len(list) == 1:
+			d.Fault(path+".bond", "is %q, but all links of the host %q lead to %s: want two to %d switches, or lag", h.Bond, h.Name, names, mostLeaves)
+		case len(list) > mostLeaves:
+			d.Fault(path, "is the host %q with links to %d switches, want at most %d", h.Name, len(list), mostLeaves)
+		}
+	}
+}
