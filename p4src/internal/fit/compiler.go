@@ -2,9 +2,11 @@ package fit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // compilerReport is the part of the compiler's resources.json that is used here; its schema
@@ -13,8 +15,8 @@ type compilerReport struct {
 	SchemaVersion string `json:"schema_version"`
 	Resources     struct {
 		MAU struct {
-			Stages int          `json:"nStages"`
-			Stage  []stageUsage `json:"mau_stages"`
+			Stages int                          `json:"nStages"`
+			Stage  []map[string]json.RawMessage `json:"mau_stages"`
 		} `json:"mau"`
 		PHV    map[string][]containerType `json:"phv_containers"`
 		Parser struct {
@@ -34,58 +36,27 @@ type parserUsage struct {
 	States []struct{} `json:"states"`
 }
 
-type stageUsage struct {
-	Number int `json:"stage_number"`
-	RAMs   struct {
-		Rows    int       `json:"nRows"`
-		Columns int       `json:"nColumns"`
-		Use     []element `json:"srams"`
-	} `json:"rams"`
-	MapRAMs struct {
-		Rows  int       `json:"nRows"`
-		Units int       `json:"nUnits"`
-		Use   []element `json:"maprams"`
-	} `json:"map_rams"`
-	TCAMs struct {
-		Rows    int       `json:"nRows"`
-		Columns int       `json:"nColumns"`
-		Use     []element `json:"tcams"`
-	} `json:"tcams"`
-	Gateways struct {
-		Rows  int       `json:"nRows"`
-		Units int       `json:"nUnits"`
-		Use   []element `json:"gateways"`
-	} `json:"gateways"`
-	MeterALUs struct {
-		ALUs int       `json:"nAlus"`
-		Use  []element `json:"meters"`
-	} `json:"meter_alus"`
-	StatsALUs struct {
-		ALUs int       `json:"nAlus"`
-		Use  []element `json:"stats"`
-	} `json:"statistic_alus"`
-	Hash struct {
-		IDs   int       `json:"nHashIds"`
-		Units int       `json:"nUnitIds"`
-		Use   []element `json:"units"`
-	} `json:"hash_distribution_units"`
-	Tables struct {
-		Size int       `json:"size"`
-		Use  []element `json:"ids"`
-	} `json:"logical_tables"`
-	Bus struct {
-		Size int       `json:"size"`
-		Use  []element `json:"bytes"`
-	} `json:"action_bus_bytes"`
-	Xbar struct {
-		Exact   int       `json:"exact_size"`
-		Ternary int       `json:"ternary_size"`
-		Use     []element `json:"bytes"`
-	} `json:"xbar_bytes"`
-	VLIW struct {
-		Size int       `json:"size"`
-		Use  []element `json:"instructions"`
-	} `json:"vliw"`
+// in returns how many units of a kind a stage has, and those in use.
+func (k resource) in(stage map[string]json.RawMessage) (has int, use []element, err error) {
+	var section map[string]json.RawMessage
+	if stage[k.section] == nil {
+		return 0, nil, nil
+	}
+	errs := []error{json.Unmarshal(stage[k.section], &section)}
+	has = 1
+	for _, f := range k.size {
+		n := 0
+		errs = append(errs, json.Unmarshal(section[f], &n))
+		has *= n
+	}
+	errs = append(errs, json.Unmarshal(section[k.list], &use))
+	use = slices.DeleteFunc(use, func(e element) bool {
+		return k.section == "xbar_bytes" && (e.ByteType == "ternary") != (k.Kind == TernaryX)
+	})
+	if err := errors.Join(errs...); err != nil {
+		return 0, nil, fmt.Errorf("resources.json: %s: %w", k.section, err)
+	}
+	return has, use, nil
 }
 
 // element is one unit in use, of any kind: each kind has its own fields for where the unit

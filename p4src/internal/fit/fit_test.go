@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// resources is a report in the compiler's format, of two stages: one memory that two
+// resourcesJSON is a report in the compiler's format, of two stages: one memory that two
 // features share, one register, one filter, one condition.
-const resources = `{
+const resourcesJSON = `{
  "schema_version": "2.4.2",
  "resources": {
   "mau": {"nStages": 12, "mau_stages": [
@@ -81,7 +81,7 @@ func reportOf(t *testing.T, resources, phv, bfa string) (*Report, error) {
 }
 
 func TestRead(t *testing.T) {
-	got, err := reportOf(t, resources, containers, assembly)
+	got, err := reportOf(t, resourcesJSON, containers, assembly)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestReadFaults(t *testing.T) {
 	for _, tc := range []struct{ name, resources, phv, want string }{
 		{"another schema", `{"schema_version": "3.0.0"}`, containers, `schema version "3.0.0"; version 2`},
 		{"no JSON", `nothing`, containers, "resources.json: "},
-		{"no containers", resources, `[`, "phv.json: "},
+		{"no containers", resourcesJSON, `[`, "phv.json: "},
 	} {
 		if _, err := reportOf(t, tc.resources, tc.phv, assembly); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want one with %q", tc.name, err, tc.want)
@@ -169,7 +169,7 @@ func TestReadFaults(t *testing.T) {
 
 // TestJSON reads what was written, and refuses what was not.
 func TestJSON(t *testing.T) {
-	want, err := reportOf(t, resources, containers, assembly)
+	want, err := reportOf(t, resourcesJSON, containers, assembly)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestJSON(t *testing.T) {
 }
 
 func TestMarkdown(t *testing.T) {
-	r, err := reportOf(t, resources, containers, assembly)
+	r, err := reportOf(t, resourcesJSON, containers, assembly)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,14 @@ func (r *Report) Markdown() string {
 	fmt.Fprintf(&w, "Ingress takes %s, egress %s, of %d stages.\n\n", stages(r.Ingress), stages(r.Egress), r.Stages)
 
 	w.WriteString("| resource | in use | of | busiest stage | stages 0, 1, 2, … |\n| --- | ---: | ---: | ---: | --- |\n")
-	for _, k := range Kinds() {
+	for _, kind := range resources {
+		k := kind.Kind
 		per, most := make([]string, len(r.Use)), 0
 		for i, u := range r.Use {
 			per[i] = fmt.Sprint(u[k])
 			most = max(most, u[k])
 		}
-		fmt.Fprintf(&w, "| %s | %d | %d | %s of %d | %s |\n", k.Title(), r.Sum(k), r.PerStage[k]*r.Stages,
+		fmt.Fprintf(&w, "| %s | %d | %d | %s of %d | %s |\n", kind.title, r.Sum(k), r.PerStage[k]*r.Stages,
 			fmt.Sprint(most), r.PerStage[k], strings.Join(per, " "))
 	}
 	fmt.Fprintf(&w, "\n%d of the ALUs for registers, filters and selectors are stateful ALUs of registers.\n", r.Stateful)

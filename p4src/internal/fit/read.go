@@ -2,6 +2,7 @@ package fit
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,7 +36,9 @@ func Read(chip, pipe, assembly string) (*Report, error) {
 	}
 	r := &Report{Chip: chip, Stages: c.Resources.MAU.Stages, PerStage: Use{}, Parser: map[string]int{}}
 	r.Ingress, r.Egress = stagesOf(source, "ingress"), stagesOf(source, "egress")
-	r.countStages(c.Resources.MAU.Stage, ctx.features())
+	if err := r.countStages(c.Resources.MAU.Stage, ctx.features()); err != nil {
+		return nil, err
+	}
 	r.countContainers(c, phv)
 	for _, p := range c.Resources.Parser.Parsers {
 		r.Parser[p.Gress] += len(p.States)
@@ -59,22 +62,30 @@ func stagesOf(assembly []byte, half string) []int {
 }
 
 // countStages fills in the use by stage and by feature.
-func (r *Report) countStages(stages []stageUsage, names featureNames) {
+func (r *Report) countStages(stages []map[string]json.RawMessage, names featureNames) error {
 	features := map[string]*Feature{}
 	for _, s := range stages {
-		for len(r.Use) <= s.Number {
+		number := 0
+		if err := json.Unmarshal(s["stage_number"], &number); err != nil {
+			return fmt.Errorf("resources.json: stage_number: %w", err)
+		}
+		for len(r.Use) <= number {
 			r.Use = append(r.Use, Use{})
 		}
-		units := s.units()
-		for k, u := range units {
-			r.PerStage[k] = u.has
+		for _, kind := range resources {
+			has, use, err := kind.in(s)
+			if err != nil {
+				return err
+			}
+			k := kind.Kind
+			r.PerStage[k] = has
 			seen := map[[6]int]bool{}
 			used := map[string]bool{} // feature and place
-			for _, e := range u.use {
+			for _, e := range use {
 				first := !seen[e.place()]
 				seen[e.place()] = true
 				if first {
-					r.Use[s.Number][k]++
+					r.Use[number][k]++
 				}
 				stateful := false
 				for _, by := range e.users() {
@@ -94,8 +105,8 @@ func (r *Report) countStages(stages []stageUsage, names featureNames) {
 					if by.For == "stateful_ram" && k == MeterALU {
 						f.Stateful++
 					}
-					if !slices.Contains(f.Stages, s.Number) {
-						f.Stages = append(f.Stages, s.Number)
+					if !slices.Contains(f.Stages, number) {
+						f.Stages = append(f.Stages, number)
 					}
 				}
 				if first && stateful && k == MeterALU {
@@ -109,37 +120,7 @@ func (r *Report) countStages(stages []stageUsage, names featureNames) {
 		r.Features = append(r.Features, *f)
 	}
 	slices.SortFunc(r.Features, func(a, b Feature) int { return cmp.Or(rank(a.Name)-rank(b.Name), strings.Compare(a.Name, b.Name)) })
-}
-
-// units is what a stage has of a kind, and what of it is in use.
-type units struct {
-	has int
-	use []element
-}
-
-func (s stageUsage) units() map[Kind]units {
-	var exact, ternary []element
-	for _, e := range s.Xbar.Use {
-		if e.ByteType == "ternary" {
-			ternary = append(ternary, e)
-		} else {
-			exact = append(exact, e)
-		}
-	}
-	return map[Kind]units{
-		SRAM:     {s.RAMs.Rows * s.RAMs.Columns, s.RAMs.Use},
-		MapRAM:   {s.MapRAMs.Rows * s.MapRAMs.Units, s.MapRAMs.Use},
-		TCAM:     {s.TCAMs.Rows * s.TCAMs.Columns, s.TCAMs.Use},
-		MeterALU: {s.MeterALUs.ALUs, s.MeterALUs.Use},
-		StatsALU: {s.StatsALUs.ALUs, s.StatsALUs.Use},
-		Table:    {s.Tables.Size, s.Tables.Use},
-		Gateway:  {s.Gateways.Rows * s.Gateways.Units, s.Gateways.Use},
-		VLIW:     {s.VLIW.Size, s.VLIW.Use},
-		HashDist: {s.Hash.IDs * s.Hash.Units, s.Hash.Use},
-		ExactX:   {s.Xbar.Exact, exact},
-		TernaryX: {s.Xbar.Ternary, ternary},
-		ActionB:  {s.Bus.Size, s.Bus.Use},
-	}
+	return nil
 }
 
 // countContainers fills in the PHV.

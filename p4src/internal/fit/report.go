@@ -15,54 +15,42 @@ type Kind string
 
 // The kinds that a report counts.
 const (
-	SRAM     Kind = "sram"      // blocks of 128 bits × 1024: exact matches, action data, counters, registers
-	MapRAM   Kind = "map_ram"   // blocks of 11 bits × 1024: idle times, addresses of counters and registers
-	TCAM     Kind = "tcam"      // blocks of 44 bits × 512
-	MeterALU Kind = "meter_alu" // stateful ALUs of registers, low-pass filters, meters, selectors
-	StatsALU Kind = "stats_alu" // of counters
-	Table    Kind = "table"     // logical tables, conditions included
-	Gateway  Kind = "gateway"   // conditions
-	VLIW     Kind = "vliw"      // instruction words of actions
-	HashDist Kind = "hash_dist" // hash distribution units
+	SRAM     Kind = "sram"
+	MapRAM   Kind = "map_ram"
+	TCAM     Kind = "tcam"
+	MeterALU Kind = "meter_alu"
+	StatsALU Kind = "stats_alu"
+	Table    Kind = "table"
+	Gateway  Kind = "gateway"
+	VLIW     Kind = "vliw"
+	HashDist Kind = "hash_dist"
 	ExactX   Kind = "exact_xbar"
-	TernaryX Kind = "ternary_xbar" // bytes of the match crossbar
-	ActionB  Kind = "action_bus"   // bytes of the action data bus
+	TernaryX Kind = "ternary_xbar"
+	ActionB  Kind = "action_bus"
 )
 
-// Kinds lists the kinds in the order of documents.
-func Kinds() []Kind {
-	return []Kind{SRAM, MapRAM, TCAM, MeterALU, StatsALU, Table, Gateway, VLIW, HashDist, ExactX, TernaryX, ActionB}
+// resource is a kind with its name in a heading, and where a stage of the compiler's report has it: the list of units
+// in use, and the numbers whose product is how many units there are.
+type resource struct {
+	Kind
+	title, section, list string
+	size                 []string
 }
 
-// Title is the kind's name in a heading.
-func (k Kind) Title() string {
-	switch k {
-	case SRAM:
-		return "SRAM blocks"
-	case MapRAM:
-		return "map RAM blocks"
-	case TCAM:
-		return "TCAM blocks"
-	case MeterALU:
-		return "stateful ALUs and filters"
-	case StatsALU:
-		return "counter ALUs"
-	case Table:
-		return "logical tables"
-	case Gateway:
-		return "gateways"
-	case VLIW:
-		return "instruction words"
-	case HashDist:
-		return "hash distribution units"
-	case ExactX:
-		return "exact crossbar bytes"
-	case TernaryX:
-		return "ternary crossbar bytes"
-	case ActionB:
-		return "action bus bytes"
-	}
-	return string(k)
+// resources are the kinds in the order of documents.
+var resources = []resource{
+	{SRAM, "SRAM blocks", "rams", "srams", []string{"nRows", "nColumns"}},              // of 128 bits × 1024: exact matches, action data, counters, registers
+	{MapRAM, "map RAM blocks", "map_rams", "maprams", []string{"nRows", "nUnits"}},     // of 11 bits × 1024: idle times, addresses of counters and registers
+	{TCAM, "TCAM blocks", "tcams", "tcams", []string{"nRows", "nColumns"}},             // of 44 bits × 512
+	{MeterALU, "stateful ALUs and filters", "meter_alus", "meters", []string{"nAlus"}}, // of registers, low-pass filters, meters, selectors
+	{StatsALU, "counter ALUs", "statistic_alus", "stats", []string{"nAlus"}},
+	{Table, "logical tables", "logical_tables", "ids", []string{"size"}},       // conditions included
+	{Gateway, "gateways", "gateways", "gateways", []string{"nRows", "nUnits"}}, // conditions
+	{VLIW, "instruction words", "vliw", "instructions", []string{"size"}},
+	{HashDist, "hash distribution units", "hash_distribution_units", "units", []string{"nHashIds", "nUnitIds"}},
+	{ExactX, "exact crossbar bytes", "xbar_bytes", "bytes", []string{"exact_size"}},
+	{TernaryX, "ternary crossbar bytes", "xbar_bytes", "bytes", []string{"ternary_size"}},
+	{ActionB, "action bus bytes", "action_bus_bytes", "bytes", []string{"size"}},
 }
 
 // Use counts resources.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/p4src/internal/fit"
-	"github.com/headgate/headgate/p4src/internal/names"
 )
 
 // docsFile is the document for operators of Tofino switches, relative to p4src.
@@ -19,17 +18,13 @@ func beginMark(part string) string { return "<!-- generated: " + part + " -->\n"
 
 const endMark = "<!-- end of generated part -->\n"
 
-// docsSource returns the document with its generated parts renewed: how the program fits
-// each chip, and where the chips differ from v1model.
+// docsSource returns the document with its generated parts renewed: how the program fits each chip.
 func docsSource(dir string, builds []build) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(docsFile)))
 	if err != nil {
 		return nil, err
 	}
-	text, err := replacePart(string(data), "differences", names.Markdown(names.Known()))
-	if err != nil {
-		return nil, err
-	}
+	text := string(data)
 	for _, b := range builds {
 		report, ok, err := b.fit()
 		if err != nil {
