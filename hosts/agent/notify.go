@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/dcqcn"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
@@ -12,26 +13,31 @@ import (
 var cnpReserved [packet.CNPReserved]byte
 
 // marked is DCQCN's notification point for a packet that arrived marked.
-func (a *Agent) marked(now units.Time, p *peer) {
+func (a *Agent) marked(now units.Time, at int32) {
+	p := &a.peers.list[at]
+	if a.cfg.CNPGap > 0 && p.notify == nil {
+		p.notify = &dcqcn.NotificationPoint{}
+	}
 	if a.cfg.CNPGap > 0 && p.notify.Marked(now, a.cfg.CNPGap) {
-		a.sendNotification(p)
+		a.sendNotification(at)
 	}
 }
 
 // notifyOwed sends the CNPs deferred by windows that have ended.
 func (a *Agent) notifyOwed(now units.Time) {
 	for len(a.windows) > 0 && a.windows[0].end <= now {
-		p := a.windows[0].peer
+		at := a.windows[0].peer
 		a.windows = a.windows[1:]
-		if p.notify.Expired(now, a.cfg.CNPGap) {
-			a.sendNotification(p)
+		if n := a.peers.list[at].notify; n != nil && n.Expired(now, a.cfg.CNPGap) { // nil: another flow has its place
+			a.sendNotification(at)
 		}
 	}
 }
 
 // sendNotification answers a flow with a congestion notification, which opens a window.
-func (a *Agent) sendNotification(p *peer) {
-	a.windows = append(a.windows, window{p.notify.End(), p})
+func (a *Agent) sendNotification(at int32) {
+	p := &a.peers.list[at]
+	a.windows = append(a.windows, window{p.notify.End(), at})
 	if a.answer(answer{dst: netip.AddrFrom16(p.key.src).Unmap(), srcPort: uint16(p.key.srcPort), dstPort: packet.RoCEv2Port, qp: p.key.qp, cnp: true}) {
 		a.counts.CNPsSent++
 	}
@@ -40,7 +46,7 @@ func (a *Agent) sendNotification(p *peer) {
 // window is the time in which a flow gets no other notification.
 type window struct {
 	end  units.Time
-	peer *peer
+	peer int32 // its place in Agent.peers
 }
 
 // notification makes an answer a congestion notification, which has no shim.

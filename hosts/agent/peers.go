@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"container/list"
+	"hash/maphash"
 	"net/netip"
 
 	"github.com/headgate/headgate/hosts/law/dcqcn"
@@ -28,72 +28,140 @@ type peerKey struct {
 	srcPort, qp uint32
 }
 
-// peer is one flow that this host receives.
+// peer is one flow that this host receives: 64 bytes, a line of the cache.
 type peer struct {
-	seen   units.Time
-	r      transport.Receiver
-	notify dcqcn.NotificationPoint
-
 	key          peerKey
-	source       *list.List // of its address
-	inAll, inOwn *list.Element
+	seen         units.Time
+	r            transport.Receiver
+	notify       *dcqcn.NotificationPoint // nil before the first packet that was marked
+	before, next int32                    // flows of its address, in a ring
 }
 
-// peers are the flows that this host receives, in lists of all and of each address. A frame of a known flow notes the
-// time alone and moves the flow in no list, as each list would cost it several lines of memory that no cache has. A flow
-// at the front of a list goes to the back when a place is looked for and it turns out to be in use.
+// origin is an address with flows.
+type origin struct{ flows, first int32 }
+
+// slot is a place of the hash table: the hash of a flow, and its place in the list from 1 on, 0 for none.
+type slot struct {
+	hash uint32
+	at   int32
+}
+
+// peers are the flows that this host receives. A frame of a known flow touches a line of slots and one of list: each
+// costs a fetch from memory where the flows are more than the cache holds.
 type peers struct {
-	by      map[peerKey]*peer
-	all     list.List               // of *peer
-	sources map[[16]byte]*list.List // likewise
+	seed    maphash.Seed
+	slots   []slot // open addressing, at most half full, a power of two
+	list    []peer
+	hand    int32 // place in list of the flow to look at next for one that is idle
+	sources map[[16]byte]*origin
 }
 
-func newPeers() peers { return peers{by: map[peerKey]*peer{}, sources: map[[16]byte]*list.List{}} }
+func newPeers() peers {
+	return peers{seed: maphash.MakeSeed(), slots: make([]slot, 16), sources: map[[16]byte]*origin{}}
+}
 
-// heard returns the flow that a frame belongs to, which may be new. It returns nil when there is no room for it: of all
-// flows, or of those of this address, none was found that was not heard within peerIdle.
-func (p *peers) heard(now units.Time, src netip.Addr, srcPort uint16, qp uint32) *peer {
-	key := peerKey{src.As16(), uint32(srcPort), qp}
-	if x := p.by[key]; x != nil {
-		x.seen = now
-		return x
+// find returns the slot of a flow, or the empty one at which the search for it ends.
+func (p *peers) find(key *peerKey) (at int, hash uint32) {
+	hash = uint32(maphash.Comparable(p.seed, *key))
+	for at = int(hash) & (len(p.slots) - 1); ; at = (at + 1) & (len(p.slots) - 1) {
+		if s := p.slots[at]; s.at == 0 || s.hash == hash && p.list[s.at-1].key == *key {
+			return at, hash
+		}
 	}
-	own := p.sources[key.src]
+}
+
+// heard returns the place of the flow that a frame belongs to, which may be new. It returns -1 when there is no room for it:
+// of all flows, or of those of this address, none was found that was not heard within peerIdle.
+func (p *peers) heard(now units.Time, src netip.Addr, srcPort uint16, qp uint32) int32 {
+	key := peerKey{src.As16(), uint32(srcPort), qp}
+	at, hash := p.find(&key)
+	if i := p.slots[at].at - 1; i >= 0 {
+		p.list[i].seen = now
+		return i
+	}
+	own, i := p.sources[key.src], int32(len(p.list))
 	switch {
-	case own != nil && own.Len() >= maxPeersOfSource:
-		if !p.forget(now, own) {
-			return nil
-		}
-	case len(p.by) >= maxPeers:
-		if !p.forget(now, &p.all) {
-			return nil
-		}
+	case own != nil && own.flows >= maxPeersOfSource:
+		i = p.idle(now, own)
+	case i >= maxPeers:
+		i = p.idle(now, nil)
+	default:
+		p.list = append(p.list, peer{})
+		p.grow()
+	}
+	if i < 0 {
+		return i
 	}
 	if own = p.sources[key.src]; own == nil { // its last flow may just have been forgotten
-		own = list.New()
+		own = &origin{first: i}
 		p.sources[key.src] = own
 	}
-	x := &peer{key: key, seen: now, source: own}
-	x.inAll, x.inOwn = p.all.PushBack(x), own.PushBack(x)
-	p.by[key] = x
-	return x
+	x := &p.list[i]
+	*x = peer{key: key, seen: now, before: i, next: i}
+	if own.flows++; own.flows > 1 { // last of the ring
+		x.next, x.before = own.first, p.list[own.first].before
+		p.list[x.next].before, p.list[x.before].next = i, i
+	}
+	at, _ = p.find(&key)
+	p.slots[at] = slot{hash, i + 1}
+	return i
 }
 
-// forget forgets a flow of a list that is idle, and reports whether it found one. It looks at the next few each time.
-func (p *peers) forget(now units.Time, in *list.List) bool {
+// idle forgets a flow that is idle, of an address or with nil of any, and returns its place. It looks at the next few each
+// time, and returns -1 if none of them is idle.
+func (p *peers) idle(now units.Time, of *origin) int32 {
 	for range lookAt {
-		at := in.Front()
-		x := at.Value.(*peer)
-		if now-x.seen <= peerIdle {
-			in.MoveToBack(at)
+		i := p.hand
+		if of != nil {
+			i = of.first
+			of.first = p.list[i].next
+		} else {
+			p.hand = (p.hand + 1) % maxPeers
+		}
+		if now-p.list[i].seen > peerIdle {
+			p.forget(i)
+			return i
+		}
+	}
+	return -1
+}
+
+func (p *peers) forget(i int32) {
+	x := &p.list[i]
+	own := p.sources[x.key.src]
+	p.list[x.before].next, p.list[x.next].before = x.next, x.before
+	if own.first == i {
+		own.first = x.next
+	}
+	if own.flows--; own.flows == 0 {
+		delete(p.sources, x.key.src)
+	}
+	mask := len(p.slots) - 1
+	at, _ := p.find(&x.key)
+	for next := (at + 1) & mask; p.slots[next].at != 0; next = (next + 1) & mask {
+		if (next-int(p.slots[next].hash))&mask >= (next-at)&mask { // a search for it passes the empty slot
+			p.slots[at] = p.slots[next]
+			at = next
+		}
+	}
+	p.slots[at] = slot{}
+}
+
+// grow makes room for the flows of list.
+func (p *peers) grow() {
+	if 2*len(p.list) <= len(p.slots) {
+		return
+	}
+	old := p.slots
+	p.slots = make([]slot, 2*len(old))
+	for _, s := range old {
+		if s.at == 0 {
 			continue
 		}
-		delete(p.by, x.key)
-		p.all.Remove(x.inAll)
-		if x.source.Remove(x.inOwn); x.source.Len() == 0 {
-			delete(p.sources, x.key.src)
+		at := int(s.hash) & (len(p.slots) - 1)
+		for p.slots[at].at != 0 {
+			at = (at + 1) & (len(p.slots) - 1)
 		}
-		return true
+		p.slots[at] = s
 	}
-	return false
 }

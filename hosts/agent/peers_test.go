@@ -60,8 +60,8 @@ func TestFrameCostsTheSame(t *testing.T) {
 			n := uint32(8)
 			return func() {
 				n++
-				if a.onData(units.Second+peerIdle+1, dataFrom(a, source(int(n)), n)); len(a.peers.by) > maxPeers || a.counts.Refused > 0 {
-					panic(fmt.Sprint(len(a.peers.by), a.counts.Refused))
+				if a.onData(units.Second+peerIdle+1, dataFrom(a, source(int(n)), n)); len(a.peers.list) > maxPeers || a.counts.Refused > 0 {
+					panic(fmt.Sprint(len(a.peers.list), a.counts.Refused))
 				}
 			}
 		},
@@ -84,18 +84,18 @@ func TestPeersOfOneSource(t *testing.T) {
 	for i := range uint32(maxPeersOfSource + 10) {
 		a.onData(units.Second, dataFrom(a, source(0), 100+i))
 	}
-	if n := len(a.peers.by); n != maxPeersOfSource || a.counts.Refused != 11 {
+	if n := len(a.peers.list); n != maxPeersOfSource || a.counts.Refused != 11 {
 		t.Errorf("%d flows of one address, %d refused, want %d and 11", n, a.counts.Refused, maxPeersOfSource)
 	}
 	later := units.Second + peerIdle + 1
 	a.peers.heard(later, source(0), 1, 7) // the oldest, which is in use again
-	if a.onData(later, dataFrom(a, source(0), 7000000)); a.counts.Refused != 11 || len(a.peers.by) != maxPeersOfSource {
-		t.Errorf("%d refused, %d flows: an idle flow did not make room", a.counts.Refused, len(a.peers.by))
+	if a.onData(later, dataFrom(a, source(0), 7000000)); a.counts.Refused != 11 || len(a.peers.list) != maxPeersOfSource {
+		t.Errorf("%d refused, %d flows: an idle flow did not make room", a.counts.Refused, len(a.peers.list))
 	}
-	if a.peers.by[peerKey{source(0).As16(), 1, 7}] == nil {
+	if at, _ := a.peers.find(&peerKey{source(0).As16(), 1, 7}); a.peers.slots[at].at == 0 {
 		t.Error("the flow in use was forgotten instead of an idle one")
 	}
-	if a.onData(units.Second, dataFrom(a, source(1), 1)); len(a.peers.by) != maxPeersOfSource+1 {
+	if a.onData(units.Second, dataFrom(a, source(1), 1)); len(a.peers.list) != maxPeersOfSource+1 {
 		t.Error("another address finds no room")
 	}
 }

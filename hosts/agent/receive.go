@@ -41,15 +41,16 @@ func (a *Agent) Receive(now units.Time, frame []byte) {
 }
 
 func (a *Agent) onData(now units.Time, f *packet.Frame) {
-	p := a.peers.heard(now, f.Src, f.SrcPort, f.BTH.DestQP)
-	if p == nil {
+	at := a.peers.heard(now, f.Src, f.SrcPort, f.BTH.DestQP)
+	if at < 0 {
 		a.counts.Refused++
 		return
 	}
+	p := &a.peers.list[at]
 	deliver, reply, psn := p.r.OnData(f.BTH.PSN, f.BTH.Opcode.EndsMessage())
 	a.counts.DataReceived++
 	if f.ECN == packet.CE {
-		a.marked(now, p)
+		a.marked(now, at)
 	}
 	if deliver {
 		a.counts.BytesDelivered += units.Bytes(len(f.Payload))
