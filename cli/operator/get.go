@@ -85,11 +85,7 @@ func getLinks(ctx context.Context, e *env) error {
 
 // getSwitches shows the session and the capabilities of each switch.
 func getSwitches(ctx context.Context, e *env) error {
-	r, err := e.fabric().ListSwitches(ctx, &pb.ListSwitchesRequest{})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.fabric().ListSwitches, &pb.ListSwitchesRequest{}, func(w io.Writer, r *pb.ListSwitchesResponse) {
 		head := []any{"SWITCH", "DEVICE", "ADDRESS", "STATE", "FOR", "ENTRIES", "RECONCILES", "PORTS UP", "ERROR"}
 		if e.Wide {
 			head = append(head, "ELECTION", "PROGRAM", "FULLEST TABLE")
@@ -133,11 +129,7 @@ func word(v fmt.Stringer) string {
 
 // getFlows shows what the hosts last reported.
 func getFlows(ctx context.Context, e *env) error {
-	r, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.host().ListFlows, &pb.ListFlowsRequest{}, func(w io.Writer, r *pb.ListFlowsResponse) {
 		flowHead(w)
 		for _, h := range r.GetHosts() {
 			flowRows(w, h)
@@ -158,11 +150,7 @@ func flowRows(w io.Writer, h *pb.HostReport) {
 
 // getWeights shows the flows' weights and the budgets of an application, "" for all.
 func getWeights(ctx context.Context, e *env, application string) error {
-	r, err := e.weight().ListWeights(ctx, &pb.ListWeightsRequest{Application: application})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) { drawWeights(w, r.GetFlows(), r.GetBudgets()) })
+	return show(ctx, e, e.weight().ListWeights, &pb.ListWeightsRequest{Application: application}, func(w io.Writer, r *pb.ListWeightsResponse) { drawWeights(w, r.GetFlows(), r.GetBudgets()) })
 }
 
 func drawWeights(w io.Writer, flows []*pb.FlowWeight, budgets []*pb.Budget) {
@@ -190,11 +178,7 @@ func limit(v float64) string {
 
 // getAudit shows the newest n entries of the log, oldest first.
 func getAudit(ctx context.Context, e *env, application string, n uint32) error {
-	r, err := e.weight().ListAudit(ctx, &pb.ListAuditRequest{Application: application, Limit: n})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.weight().ListAudit, &pb.ListAuditRequest{Application: application, Limit: n}, func(w io.Writer, r *pb.ListAuditResponse) {
 		row(w, "TIME", "WHO", "FROM", "WHAT", "APPLICATION", "ABOUT", "BEFORE", "AFTER", "RESULT")
 		for _, a := range r.GetEntries() {
 			result := "granted"
@@ -217,11 +201,7 @@ func brief(s string) string {
 
 // getPredictions shows what was predicted beside what was measured.
 func getPredictions(ctx context.Context, e *env) error {
-	r, err := e.fabric().GetPredictions(ctx, &pb.GetPredictionsRequest{})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.fabric().GetPredictions, &pb.GetPredictionsRequest{}, func(w io.Writer, r *pb.GetPredictionsResponse) {
 		row(w, "GENERATION", "APPLIED", "UNTIL", "MEASURE", "UNIT", "PREDICTED", "MEASURED", "ERROR")
 		for _, c := range r.GetChanges() {
 			until := "now"

@@ -31,11 +31,7 @@ func newHistoryCommand() *cobra.Command {
 }
 
 func listHistory(ctx context.Context, e *env) error {
-	r, err := e.fabric().ListHistory(ctx, &pb.ListHistoryRequest{})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.fabric().ListHistory, &pb.ListHistoryRequest{}, func(w io.Writer, r *pb.ListHistoryResponse) {
 		row(w, "GENERATION", "APPLIED", "BY", "FILE", "WHY", "CONFIRM UNTIL")
 		for _, c := range r.GetConfigs() {
 			until := ""
@@ -101,11 +97,9 @@ func newConfirmCommand() *cobra.Command {
 				return err
 			}
 		}
-		r, err := e.fabric().ConfirmConfig(ctx, &pb.ConfirmConfigRequest{Generation: n})
-		if err != nil {
-			return err
-		}
-		return e.print(r, func(w io.Writer) { _, _ = fmt.Fprintf(w, "generation %d stays\n", r.GetGeneration()) })
+		return show(ctx, e, e.fabric().ConfirmConfig, &pb.ConfirmConfigRequest{Generation: n}, func(w io.Writer, r *pb.ConfirmConfigResponse) {
+			_, _ = fmt.Fprintf(w, "generation %d stays\n", r.GetGeneration())
+		})
 	})
 	command.AddOutputFlag(cmd)
 	return arguments(cmd, generations)

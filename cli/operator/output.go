@@ -1,12 +1,14 @@
 package operator
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -25,6 +27,15 @@ func (e *env) print(m proto.Message, table func(w io.Writer)) error {
 		return err
 	}
 	return e.Raw(text)
+}
+
+// show asks the controller and writes its answer in the env's format. draw writes it as a table.
+func show[Q any, R proto.Message](ctx context.Context, e *env, call func(context.Context, *Q, ...grpc.CallOption) (R, error), q *Q, draw func(w io.Writer, r R)) error {
+	r, err := call(ctx, q)
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) { draw(w, r) })
 }
 
 // line writes one message of a stream.

@@ -13,11 +13,7 @@ import (
 
 // getPriorities shows the delays of the virtual priorities, and the application that has each.
 func getPriorities(ctx context.Context, e *env) error {
-	r, err := e.priority().ListPriorities(ctx, &pb.ListPrioritiesRequest{})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.priority().ListPriorities, &pb.ListPrioritiesRequest{}, func(w io.Writer, r *pb.ListPrioritiesResponse) {
 		p := r.GetPlan()
 		if p == nil {
 			_, _ = fmt.Fprintln(w, "the configuration has no section prioplus: there are no virtual priorities")
@@ -62,11 +58,7 @@ func setPriority(ctx context.Context, e *env, application, number string) error 
 		}
 		request.Priority = n
 	}
-	r, err := e.priority().AllocatePriority(ctx, request)
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.priority().AllocatePriority, request, func(w io.Writer, r *pb.AllocatePriorityResponse) {
 		c := r.GetChannel()
 		_, _ = fmt.Fprintf(w, "application %s: priority %d, target %v, limit %v over a base of %v\n",
 			command.Clean(c.GetApplication()), c.GetPriority(), nanoseconds(c.GetTargetNs()), nanoseconds(c.GetLimitNs()), nanoseconds(c.GetBaseNs()))
@@ -79,9 +71,5 @@ func deletePriority(ctx context.Context, e *env, application, number string) err
 	if err != nil {
 		return err
 	}
-	r, err := e.priority().ReleasePriority(ctx, &pb.ReleasePriorityRequest{Application: application, Priority: n})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) { _, _ = fmt.Fprintf(w, "priority %d: released\n", n) })
+	return show(ctx, e, e.priority().ReleasePriority, &pb.ReleasePriorityRequest{Application: application, Priority: n}, func(w io.Writer, r *pb.ReleasePriorityResponse) { _, _ = fmt.Fprintf(w, "priority %d: released\n", n) })
 }

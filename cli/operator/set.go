@@ -66,11 +66,7 @@ func setLink(ctx context.Context, e *env, a, b, state string) error {
 	if state != "up" && state != "down" {
 		return fmt.Errorf("link state: %q is not allowed: want up or down", state)
 	}
-	r, err := e.fabric().SetLink(ctx, &pb.SetLinkRequest{A: a, B: b, Up: state == "up"})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.fabric().SetLink, &pb.SetLinkRequest{A: a, B: b, Up: state == "up"}, func(w io.Writer, r *pb.SetLinkResponse) {
 		_, _ = fmt.Fprintf(w, "link %s %s is %s\n", command.Clean(a), command.Clean(b), state)
 	})
 }

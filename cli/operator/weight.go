@@ -44,11 +44,7 @@ func setWeight(ctx context.Context, e *env, flow, application, value string) err
 	if err != nil {
 		return err
 	}
-	r, err := e.weight().SetWeight(ctx, &pb.SetWeightRequest{Flow: key, Weight: v, Application: application})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.weight().SetWeight, &pb.SetWeightRequest{Flow: key, Weight: v, Application: application}, func(w io.Writer, r *pb.SetWeightResponse) {
 		if r.GetPrevious() == 0 {
 			_, _ = fmt.Fprintf(w, "%s: weight %v (new)\n", flowText(key), r.GetWeight())
 			return
@@ -63,11 +59,7 @@ func deleteWeight(ctx context.Context, e *env, flow string) error {
 	if err != nil {
 		return err
 	}
-	r, err := e.weight().DeleteFlow(ctx, &pb.DeleteFlowRequest{Flow: key})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s: deleted\n", flowText(key)) })
+	return show(ctx, e, e.weight().DeleteFlow, &pb.DeleteFlowRequest{Flow: key}, func(w io.Writer, r *pb.DeleteFlowResponse) { _, _ = fmt.Fprintf(w, "%s: deleted\n", flowText(key)) })
 }
 
 // setBudget sets the largest sum of weights of an application; 0 removes the limit.
@@ -76,11 +68,7 @@ func setBudget(ctx context.Context, e *env, application, value string) error {
 	if err != nil {
 		return err
 	}
-	r, err := e.weight().SetBudget(ctx, &pb.SetBudgetRequest{Application: application, Limit: v})
-	if err != nil {
-		return err
-	}
-	return e.print(r, func(w io.Writer) {
+	return show(ctx, e, e.weight().SetBudget, &pb.SetBudgetRequest{Application: application, Limit: v}, func(w io.Writer, r *pb.SetBudgetResponse) {
 		_, _ = fmt.Fprintf(w, "application %s: budget %s\n", command.Clean(application), limit(v))
 	})
 }
