@@ -11,6 +11,7 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 
 	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/cli/lab"
@@ -39,4 +40,12 @@ Ctrl-C.`,
 	}
 	addExamples(root)
 	return root
+}
+
+// WriteManual writes the manual pages of headgate and its subcommands, section 1, into a directory.
+// Without a date, the same sources give the same pages.
+func WriteManual(directory string) error {
+	root := NewRoot()
+	root.DisableAutoGenTag = true
+	return doc.GenManTree(root, &doc.GenManHeader{Source: "Headgate", Manual: "Headgate"}, directory)
 }

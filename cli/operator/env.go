@@ -1,3 +1,5 @@
+// Package operator has an operator's commands. Most consist of a verb and a noun, and are only clients
+// of the gRPC API.
 package operator
 
 import (
@@ -12,13 +14,12 @@ import (
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
-
-	"github.com/headgate/headgate/cli/command"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/headgate/headgate/api/client"
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/command"
 )
 
 // defaultServer is the first address of this machine where a controller answers.
@@ -113,4 +114,20 @@ func askWith(use, short string, args cobra.PositionalArgs, fn func(ctx context.C
 		}
 		return nil
 	}}
+}
+
+// Commands returns the commands of this package.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{
+		newStateCommand(), newAuditCommand(), newExplainCommand(), newDoctorCommand(), newPlanCommand(), newApplyCommand(),
+		newConfirmCommand(), newHistoryCommand(), newRollbackCommand(), newGetCommand(), newWatchCommand(), newSetCommand(),
+		newDeleteCommand(), newReplaceCommand(), newVersionCommand(),
+	}
+}
+
+// fileFlag adds -f and -o.
+func fileFlag(cmd *cobra.Command, file *string) {
+	command.AddOutputFlag(cmd)
+	cmd.Flags().StringVarP(file, "file", "f", "", "configuration `file`, - for standard input")
+	command.Require(cmd, "file")
 }

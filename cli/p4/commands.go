@@ -1,5 +1,5 @@
 // Package p4 has the commands that talk to any switch with a P4Runtime server: the embedded switch, BMv2,
-// Tofino. They name tables, actions and fields by the P4Info that the switch has; commands.go lists them.
+// Tofino. They name tables, actions and fields by the P4Info that the switch has.
 package p4
 
 import (

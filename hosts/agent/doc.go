@@ -13,7 +13,7 @@
 // hosts/agent/remote connects one to the controller.
 //
 // Laws that probe (PrioPlus) send and answer frames without payload, of opcodes of their
-// own; see probe.go for their form. Hosts do not share a clock, so laws see round trips and
+// own; see probeOpcode for their form. Hosts do not share a clock, so laws see round trips and
 // no one-way delays.
 //
 // # The NIC

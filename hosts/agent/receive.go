@@ -2,6 +2,7 @@ package agent
 
 import (
 	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
@@ -100,3 +101,94 @@ func (a *Agent) flowOf(f *packet.Frame) *flow {
 	}
 	return fl
 }
+
+// Probes (PrioPlus §4.2.1) are RoCEv2 frames without payload: BTH, with the shim where the
+// flow has one, and ICRC, of the data's DSCP and path, so that they queue where data does.
+// DestQP is the flow's and PSN the probe's own number, which has nothing to do with data's.
+// The answer goes back as an acknowledgement does, at its DSCP, with the probe's DestQP and
+// PSN, BECN if the probe was marked, and the shim's echo; it has no AETH. The receiver
+// keeps nothing of either. The opcodes are among those that the specification leaves to
+// manufacturers (volume 1, §9.2.1, table 38: 0xC0 to 0xFF).
+const (
+	probeOpcode       packet.Opcode = 0xC0
+	probeAnswerOpcode packet.Opcode = 0xC1
+)
+
+// onProbe queues the answer to a probe, in front of data as acknowledgements are.
+func (a *Agent) onProbe(f *packet.Frame) {
+	a.counts.ProbesReceived++
+	a.answer(answer{
+		dst: f.Src, srcPort: f.SrcPort, dstPort: f.DstPort, qp: f.BTH.DestQP, psn: f.BTH.PSN,
+		qd: f.Shim.MaxQD, ce: f.ECN == packet.CE, probe: true,
+	})
+}
+
+// onProbeAnswer takes the answer to a probe of ours.
+func (a *Agent) onProbeAnswer(now units.Time, f *packet.Frame) {
+	fl := a.flowOf(f)
+	if fl == nil || f.SrcPort != fl.key.SrcPort {
+		a.counts.Unknown++
+		return
+	}
+	a.feedback = transport.Feedback{PSN: f.BTH.PSN, Probe: true, CE: f.BTH.BECN, MaxQD: a.cfg.Unit.Decode(f.Shim.MaxQD)}
+	fl.s.OnFeedback(&a.feedback, now)
+	a.schedule(fl, now)
+}
+
+// probeFrame makes the flow's frame a probe.
+func (f *flow) probeFrame(number uint64) {
+	f.frame.BTH.PSN, f.frame.BTH.Opcode = transport.PSN(number), probeOpcode
+	f.frame.Shim, f.frame.Payload = maxqd.Shim{}, nil
+}
+
+// PFCStats count what priority-based flow control did to a host.
+type PFCStats struct {
+	Frames  uint64                           // PFC frames obeyed
+	Ignored uint64                           // MAC control frames that were malformed or no PFC
+	Classes [packet.PFCClasses]packet.Pauses // of each class
+}
+
+// defaultClass is the class of a DSCP that the configuration does not name: the class
+// selector that it belongs to (RFC 2474 §4.2.2.1), so that AF3x and CS3 are class 3 and CS6
+// is class 6.
+func defaultClass(dscp uint8) uint8 { return dscp >> 3 }
+
+// classes returns the class of every DSCP.
+func (c *Config) classes() (all [64]uint8) {
+	for dscp := range all {
+		class, ok := c.Classes[uint8(dscp)]
+		if !ok {
+			class = defaultClass(uint8(dscp))
+		}
+		all[dscp] = class
+	}
+	return all
+}
+
+// onMACControl obeys a PFC frame (IEEE Std 802.1Qbb): a class that it enables sends nothing
+// for its quanta of 512 bit times at the link's rate, or goes on when they are 0. The frame
+// on the wire is not touched.
+func (a *Agent) onMACControl(now units.Time, frame []byte) {
+	st := &a.counts.PFC
+	var p packet.PFC
+	if a.cfg.IgnorePFC || p.Decode(frame) != nil {
+		st.Ignored++
+		return
+	}
+	st.Frames++
+	for class, quanta := range p.Quanta {
+		if p.Enabled>>class&1 == 0 {
+			continue
+		}
+		st.Classes[class].Set(now, now+a.cfg.Rate.PauseTime(quanta))
+	}
+	for _, f := range a.byQP {
+		if p.Enabled>>f.class&1 != 0 {
+			f.s.Pause(now, st.Classes[f.class].Until)
+			a.schedule(f, now)
+		}
+	}
+}
+
+// answersFrom returns when answers may go out, as far as PFC is concerned.
+func (a *Agent) answersFrom() units.Time { return a.counts.PFC.Classes[a.ackClass].Until }

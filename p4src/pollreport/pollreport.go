@@ -139,3 +139,118 @@ func (r Report) Append(b []byte) []byte {
 func uint48(b []byte) uint64 {
 	return uint64(binary.BigEndian.Uint16(b))<<32 | uint64(binary.BigEndian.Uint32(b[2:]))
 }
+
+// bufferSize is the length of the header buffer_report_t of p4src/shared/headers.p4.
+const bufferSize = 2 + 6 + 2*4 + 3*4*ids.QueuesPerPort + 2*4*4
+
+// Buffer is what the ingress queues of a port held of the packet buffer, and the switch as
+// a whole. Amounts are in bytes; classes are indices.
+type Buffer struct {
+	Victim       bool   // by SPFC
+	PortPaused   bool   // as a whole, by DSH
+	PausedQueues uint8  // bit n for class n
+	LastPause    uint64 // 48 bits, ticks: when the peer was last told of all that is paused
+	PortShared   uint32 // of the lossless classes
+	Insured      uint32 // what of it is the port's insurance
+	Private      [ids.QueuesPerPort]uint32
+	Shared       [ids.QueuesPerPort]uint32 // with DSH, what is insured too
+	Headroom     [ids.QueuesPerPort]uint32
+	Used, Peak   Pools // of the switch, now and at most since its start
+}
+
+// Pools is how much of each pool is in use. Shared is without what is insured.
+type Pools struct {
+	Private, Shared, Headroom, Insurance uint32
+}
+
+// Paused returns the classes that the port has told its peer to stop.
+func (b *Buffer) Paused() uint8 {
+	if b.PortPaused {
+		return 0xff
+	}
+	return b.PausedQueues
+}
+
+// words lists the fields of 32 bits, in order.
+func (b *Buffer) words(visit func(*uint32)) {
+	visit(&b.PortShared)
+	visit(&b.Insured)
+	for _, list := range []*[ids.QueuesPerPort]uint32{&b.Private, &b.Shared, &b.Headroom} {
+		for i := range list {
+			visit(&list[i])
+		}
+	}
+	for _, p := range []*Pools{&b.Used, &b.Peak} {
+		visit(&p.Private)
+		visit(&p.Shared)
+		visit(&p.Headroom)
+		visit(&p.Insurance)
+	}
+}
+
+// parse decodes bufferSize bytes.
+func (b *Buffer) parse(p []byte) {
+	b.Victim, b.PortPaused, b.PausedQueues, b.LastPause = p[0]&2 != 0, p[0]&1 != 0, p[1], uint48(p[2:])
+	p = p[8:]
+	b.words(func(v *uint32) {
+		*v = binary.BigEndian.Uint32(p)
+		p = p[4:]
+	})
+}
+
+func (b *Buffer) append(p []byte) []byte {
+	var state byte
+	if b.PortPaused {
+		state = 1
+	}
+	if b.Victim {
+		state |= 2
+	}
+	p = append(p, state, b.PausedQueues)
+	p = binary.BigEndian.AppendUint16(p, uint16(b.LastPause>>32))
+	p = binary.BigEndian.AppendUint32(p, uint32(b.LastPause))
+	b.words(func(v *uint32) { p = binary.BigEndian.AppendUint32(p, *v) })
+	return p
+}
+
+// estimateSize is the length of the header estimate_report_t of p4src/shared/headers.p4.
+const estimateSize = 2 + 3*4
+
+// Estimate is DSH's estimate (DSH §IV-C, Algorithm 3) of one egress queue, as of the last
+// pair of its packets. Gradients are in bytes per 2^12 ns. All are 0 while the chip's
+// tables are empty. Every other packet is left out, so Headroom can be far below what
+// Algorithm 3 has (see package tables/estimate): it is for looking at, not a safe headroom.
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+---------+-----+---------------+-------------------------------+
+//	|    0    |queue|    profile    |        g_avg (32)             |
+//	+---------+-----+---------------+-------------------------------+
+//	|                               |        ĝ (32)                 |
+//	+-------------------------------+-------------------------------+
+//	|                               |        φ̂ in bytes (32)        |
+//	+-------------------------------+-------------------------------+
+//	|                               |
+//	+-------------------------------+
+type Estimate struct {
+	Queue    uint8  // 0 … 7: the one that the poll asked about
+	Profile  uint8  // of the port's link: which thresholds Headroom is from
+	Average  int32  // g_avg
+	Gradient int32  // ĝ
+	Headroom uint32 // φ̂ in bytes, 0 … Φ: by how much the queue is estimated to grow until a PAUSE takes effect
+}
+
+// parse decodes estimateSize bytes.
+func (e *Estimate) parse(p []byte) {
+	be := binary.BigEndian
+	e.Queue, e.Profile = p[0]%ids.QueuesPerPort, p[1]
+	e.Average, e.Gradient, e.Headroom = int32(be.Uint32(p[2:])), int32(be.Uint32(p[6:])), be.Uint32(p[10:])
+}
+
+func (e *Estimate) append(p []byte) []byte {
+	be := binary.BigEndian
+	p = append(p, e.Queue%ids.QueuesPerPort, e.Profile)
+	p = be.AppendUint32(p, uint32(e.Average))
+	p = be.AppendUint32(p, uint32(e.Gradient))
+	return be.AppendUint32(p, e.Headroom)
+}

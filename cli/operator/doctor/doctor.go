@@ -16,6 +16,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/internal/confine"
 )
@@ -202,6 +203,18 @@ func Controller(switches []*pb.SwitchStatus) []Finding {
 			if !c.GetSupported() {
 				list = append(list, Finding{Area: "capabilities", Subject: s.GetName(), Verdict: Info, Text: "its target cannot " + c.GetName() + ": " + c.GetDetail()})
 			}
+		}
+	}
+	return list
+}
+
+// Lossless reports settings of each switch's lossless classes that do not have the effect that they
+// seem to have.
+func Lossless(c *config.Config) (list []Finding) {
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		for _, text := range buffer.Warnings(c, s) {
+			list = append(list, Finding{Area: "lossless", Subject: s.Name, Verdict: Warn, Text: text, Remedy: "correct the field; `headgate explain KEY` says what may stand there"})
 		}
 	}
 	return list

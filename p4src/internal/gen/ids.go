@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"strings"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -116,4 +117,94 @@ func (w *idWriter) objects(info *p4configv1.P4Info) {
 			}
 		}
 	})
+}
+
+// initialism returns how a word of a P4 name is written in Go, "" when it is an ordinary
+// word. It is a switch, not a map, so that nothing is global.
+func initialism(word string) string {
+	switch word {
+	case "cpu", "ecn", "ecmp", "dscp", "ip", "lpm", "mac", "pfc", "red", "tcp", "ttl", "udp", "qd", "ect", "ce", "bth", "id", "qp", "arp", "icmp", "nd":
+		return strings.ToUpper(word)
+	case "ipv4":
+		return "IPv4"
+	case "ipv6":
+		return "IPv6"
+	case "icmpv6":
+		return "ICMPv6"
+	case "maxqd":
+		return "MaxQD"
+	case "roce":
+		return "RoCE"
+	}
+	return ""
+}
+
+// goName turns snake_case of either case into an exported Go name.
+func goName(parts ...string) string {
+	var b strings.Builder
+	for _, part := range parts {
+		for _, word := range strings.Split(strings.ToLower(part), "_") {
+			if s := initialism(word); s != "" {
+				b.WriteString(s)
+			} else if word != "" {
+				b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+			}
+		}
+	}
+	return b.String()
+}
+
+// kinds are the fields of a P4Info that hold its objects.
+func kinds() []protoreflect.Name {
+	return []protoreflect.Name{"actions", "tables", "action_profiles", "counters", "direct_counters", "digests", "registers", "controller_packet_metadata"}
+}
+
+// objectsOf returns a field of a P4Info that holds objects, to read or to append to.
+func objectsOf(info *p4configv1.P4Info, kind protoreflect.Name) protoreflect.List {
+	m := info.ProtoReflect()
+	return m.Mutable(m.Descriptor().Fields().ByName(kind)).List()
+}
+
+// each visits the objects of a kind but the compiler's own NoAction, whose id is of its
+// choice.
+func each(info *p4configv1.P4Info, kind protoreflect.Name, visit func(*p4configv1.Preamble, protoreflect.Value)) {
+	for list, i := objectsOf(info, kind), 0; i < list.Len(); i++ {
+		p := list.Get(i).Message().Interface().(interface{ GetPreamble() *p4configv1.Preamble }).GetPreamble()
+		if p.GetName() != "NoAction" {
+			visit(p, list.Get(i))
+		}
+	}
+}
+
+// preambles returns those of the objects of some kinds, of all when none is named.
+func preambles(info *p4configv1.P4Info, of ...protoreflect.Name) []*p4configv1.Preamble {
+	if len(of) == 0 {
+		of = kinds()
+	}
+	var list []*p4configv1.Preamble
+	for _, k := range of {
+		each(info, k, func(p *p4configv1.Preamble, _ protoreflect.Value) { list = append(list, p) })
+	}
+	return list
+}
+
+// onlyIn returns the objects of the P4Infos that base lacks, by name, each once. An object
+// that base has too is left out whole.
+func onlyIn(infos []*p4configv1.P4Info, base *p4configv1.P4Info) *p4configv1.P4Info {
+	seen := map[string]bool{}
+	for _, p := range preambles(base) {
+		seen[p.GetName()] = true
+	}
+	only := &p4configv1.P4Info{}
+	for _, info := range infos {
+		for _, k := range kinds() {
+			each(info, k, func(p *p4configv1.Preamble, object protoreflect.Value) {
+				if !seen[p.GetName()] {
+					seen[p.GetName()] = true
+					objectsOf(only, k).Append(object)
+				}
+			})
+		}
+	}
+	return only
 }
