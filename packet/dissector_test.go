@@ -11,7 +11,6 @@ import (
 
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
-	"github.com/headgate/headgate/tests/tcpoption"
 )
 
 // dissector loads Headgate's dissector into tshark.
@@ -62,9 +61,9 @@ func TestDissectorReadsOption(t *testing.T) {
 		return buf.Bytes()
 	}
 	timestamps := []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}
-	long := tcpoption.Option{MaxQD: 0xffff, Echo: 9}.Append(timestamps)
+	long := append(timestamps, 254, 8, 0x48, 0x47, 0xff, 0xff, 0, 9)
 	foreign := append(timestamps, 254, 8, 0xe2, 0xd4, 0, 0, 0, 0)
-	got := tsharkOf(t, layers.LinkTypeEthernet, [][]byte{segment(tcpoption.AppendOffer(nil)), segment(tcpoption.Option{MaxQD: 3, Echo: 517}.Append(nil)),
+	got := tsharkOf(t, layers.LinkTypeEthernet, [][]byte{segment([]byte{254, 4, 0x48, 0x47}), segment([]byte{254, 8, 0x48, 0x47, 0, 3, 2, 5}),
 		segment(long), segment(foreign), segment(nil)},
 		append(dissector[:2:2], "-o", "tcp.analyze_sequence_numbers:FALSE"), // nothing to say of the numbers
 		"headgate_tcp.max_qd", "headgate_tcp.echo", "tcp.options.timestamp.tsval", "_ws.expert.message", "_ws.malformed")

@@ -10,7 +10,6 @@ import (
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine/hash"
-	"github.com/headgate/headgate/tests/tcpoption"
 	"github.com/headgate/headgate/units"
 )
 
@@ -110,7 +109,7 @@ func tcpFrames() [][]byte {
 		offset := 5 + i%11
 		f[46] = byte(offset) << 4
 		if offset >= 7 {
-			tcpoption.Option{}.Append(f[:34+4*offset-maxqd.OptionLen])
+			_ = append(f[:34+4*offset-maxqd.OptionLen], maxqd.OptionKind, maxqd.OptionLen, maxqd.OptionExID>>8, maxqd.OptionExID&0xff, 0, 0, 0, 0)
 		}
 		first, second := uint32(0x0101080a), uint32(0)
 		switch offset {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/tests/tcpoption"
 )
 
 // fixChecksum recomputes the IPv4 checksum of a frame.
@@ -126,7 +125,7 @@ func garbage(r *rig, n int) [][]byte {
 		}
 		whole := good.bytes(r.T)
 		if rng.IntN(4) == 0 {
-			whole = r.segment(good, [][]byte{nil, timestamps(), sack(1), sack(2), sack(3)}[rng.IntN(5)], tcpoption.Option{}.Append(nil))
+			whole = r.segment(good, [][]byte{nil, timestamps(), sack(1), sack(2), sack(3)}[rng.IntN(5)], tcpOption{}.Append(nil))
 		}
 		copy(b, whole[:rng.IntN(len(good.payload))+len(whole)-len(good.payload)])
 		if r.six {

@@ -8,7 +8,6 @@ import (
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/tests/tcpoption"
 	"github.com/headgate/headgate/units"
 )
 
@@ -18,7 +17,7 @@ func timestamps() []byte { return []byte{1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8} }
 // sack has the bytes of a maxQD option in its last block.
 func sack(blocks int) []byte {
 	b := append([]byte{1, 1, 5, byte(2 + 8*blocks)}, make([]byte, 8*(blocks-1))...)
-	return tcpoption.Option{Echo: 5}.Append(b)
+	return tcpOption{Echo: 5}.Append(b)
 }
 
 // segment makes the frame one of TCP with options, whose checksum is right.
@@ -49,8 +48,8 @@ func segmentSum(b []byte) uint16 {
 // testMaxQDTCP sends segments with the option through a queue: wherever Linux puts it, maxQD is raised and
 // the checksum stays right; all else stays as it is.
 func testMaxQDTCP(r *rig) {
-	option := tcpoption.Option{Echo: 0xfffe}.Append(nil)
-	last := tcpoption.Option{MaxQD: ids.Saturated16}.Append(nil)
+	option := tcpOption{Echo: 0xfffe}.Append(nil)
+	last := tcpOption{MaxQD: ids.Saturated16}.Append(nil)
 	f := r.frame(1, 2)
 	frames := [][]byte{r.segment(f, last), r.segment(f, timestamps(), last)}
 	kept := len(frames)
@@ -61,13 +60,13 @@ func testMaxQDTCP(r *rig) {
 		frames = append(frames, r.segment(f, before, option))
 	}
 	p := burstWithShims(r, 2, frames)
-	var o tcpoption.Option
+	var o tcpOption
 	for i, got := range p.frames {
 		at := l4(got.data)
 		options := got.data[at+20 : at+int(got.data[at+12]>>4)*4]
 		must(r.T, o.Decode(options[len(options)-maxqd.OptionLen:]))
 		want := bytes.Clone(frames[i][at:])
-		if i >= kept && !(tcpoption.StampOption(want, o.MaxQD) && p.plausible(o.MaxQD, 0, 0)) {
+		if i >= kept && !(stampOption(want, o.MaxQD) && p.plausible(o.MaxQD, 0, 0)) {
 			r.Errorf("segment %d is stamped with %d µs, want about %d", i, o.MaxQD, i*shimGap)
 		}
 		if !bytes.Equal(got.data[at:], want) || segmentSum(got.data) != 0xffff {
@@ -83,7 +82,7 @@ func testMaxQDTCP(r *rig) {
 // testMaxQDTCPForeign sends TCP without the option, or with what only looks like one, through a queue: it
 // leaves as it came.
 func testMaxQDTCPForeign(r *rig) {
-	option := tcpoption.Option{}.Append(nil)
+	option := tcpOption{}.Append(nil)
 	f := r.frame(1, 2)
 	frames := [][]byte{r.segment(f), r.segment(f, timestamps())}
 	add := func(options ...[]byte) { frames = append(frames, r.segment(f, options...)) }
@@ -94,7 +93,7 @@ func testMaxQDTCPForeign(r *rig) {
 			add(timestamps(), sack(blocks))
 		}
 	}
-	add(tcpoption.AppendOffer(nil))
+	add(appendOffer(nil))
 	add(option, timestamps())
 	add(timestamps(), []byte{254, 8, 0x48, 0x48, 0, 0, 0, 0})
 	add(timestamps(), []byte{254, 6, 0x48, 0x47, 0, 0, 0, 0})
@@ -147,7 +146,7 @@ func testMaxQDTCPPause(r *rig) {
 	f := r.frame(3, slowPort)
 	f.dscp, f.payload = 5, make([]byte, bufferBytes-100)
 	for range 4 {
-		b.send(3, r.segment(f, timestamps(), sack(2), tcpoption.Option{}.Append(nil)))
+		b.send(3, r.segment(f, timestamps(), sack(2), tcpOption{}.Append(nil)))
 	}
 	if got := b.signal(3); got.classes != 1<<5 {
 		r.Errorf("PFC frame for classes %#x, want %#x", got.classes, 1<<5)

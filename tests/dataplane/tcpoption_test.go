@@ -1,6 +1,4 @@
-// Package tcpoption reads, writes and stamps the maxQD option of TCP for tests. The product does
-// the same in P4 (p4src/v1model/maxqd_tcp.p4) and in eBPF (hosts/tcp/kernel).
-package tcpoption
+package dataplane
 
 import (
 	"encoding/binary"
@@ -9,16 +7,17 @@ import (
 	"github.com/headgate/headgate/int/maxqd"
 )
 
-// ErrOption is the error of bytes that are not an Option.
-var ErrOption = errors.New("maxQD TCP option: want kind 254, length 8, ExID 0x4847, and 4 bytes of values")
+// errOption is the error of bytes that are not one.
+var errOption = errors.New("maxQD TCP option: want kind 254, length 8, ExID 0x4847, and 4 bytes of values")
 
-// Option is the option with its wire form.
-type Option maxqd.Option
+// tcpOption is the maxQD option of TCP with its wire form. The product has it in P4
+// (p4src/v1model/maxqd_tcp.p4) and in eBPF (hosts/tcp/kernel).
+type tcpOption maxqd.Option
 
-// Decode reads an option from the first bytes of b. The error is ErrOption.
-func (o *Option) Decode(b []byte) error {
+// Decode reads an option from the first bytes of b. The error is errOption.
+func (o *tcpOption) Decode(b []byte) error {
 	if !isOption(b, maxqd.OptionLen) {
-		return ErrOption
+		return errOption
 	}
 	o.MaxQD = binary.BigEndian.Uint16(b[4:])
 	o.Echo = binary.BigEndian.Uint16(b[6:])
@@ -26,25 +25,25 @@ func (o *Option) Decode(b []byte) error {
 }
 
 // Append appends the option's wire form to b.
-func (o Option) Append(b []byte) []byte {
+func (o tcpOption) Append(b []byte) []byte {
 	b = append(b, maxqd.OptionKind, maxqd.OptionLen, maxqd.OptionExID>>8, maxqd.OptionExID&0xff)
 	b = binary.BigEndian.AppendUint16(b, o.MaxQD)
 	return binary.BigEndian.AppendUint16(b, o.Echo)
 }
 
-// AppendOffer appends the wire form of the option in SYN and SYN-ACK to b.
-func AppendOffer(b []byte) []byte {
+// appendOffer appends the wire form of the option in SYN and SYN-ACK to b.
+func appendOffer(b []byte) []byte {
 	return append(b, maxqd.OptionKind, maxqd.OfferLen, maxqd.OptionExID>>8, maxqd.OptionExID&0xff)
 }
 
-// Offered tells whether the options of a SYN or SYN-ACK have the maxQD option.
-func Offered(options []byte) bool { return find(options, maxqd.OfferLen) >= 0 }
+// offered tells whether the options of a SYN or SYN-ACK have the maxQD option.
+func offered(options []byte) bool { return findAny(options, maxqd.OfferLen) >= 0 }
 
-// Find returns where the first Option begins in options, which are all bytes of a TCP header behind
+// findOption returns where the first Option begins in options, which are all bytes of a TCP header behind
 // the first 20. The result is -1 when there is none, and when a malformed option stands before it.
-func Find(options []byte) int { return find(options, maxqd.OptionLen) }
+func findOption(options []byte) int { return findAny(options, maxqd.OptionLen) }
 
-func find(options []byte, length byte) int {
+func findAny(options []byte, length byte) int {
 	for at := 0; at < len(options); {
 		b := options[at:]
 		switch {
@@ -68,11 +67,11 @@ func isOption(b []byte, length byte) bool {
 		binary.BigEndian.Uint16(b[2:]) == maxqd.OptionExID
 }
 
-// StampOption does what a hop's egress does: the maxQD of the TCP header's option becomes own when
+// stampOption does what a hop's egress does: the maxQD of the TCP header's option becomes own when
 // own is larger, and the checksum, which is complete, follows it (RFC 1624 equation 3). The result
 // tells whether the header changed: a header without the option, or that is malformed, does not, nor
 // one whose maxQD begins at an odd byte, as no aligned option does.
-func StampOption(header []byte, own uint16) bool {
+func stampOption(header []byte, own uint16) bool {
 	const fixed = 20
 	if len(header) < fixed {
 		return false
@@ -81,7 +80,7 @@ func StampOption(header []byte, own uint16) bool {
 	if length < fixed || length > len(header) {
 		return false
 	}
-	at := Find(header[fixed:length])
+	at := findOption(header[fixed:length])
 	if at < 0 || at%2 != 0 {
 		return false
 	}
