@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"github.com/spf13/viper"
 
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
@@ -51,28 +51,23 @@ func Load(o Options) (*Config, error) {
 // is nil and the error a *yamlnode.Error with all of them. The file name is for messages only.
 // Features' sections are unknown keys unless they are given.
 func Parse(file string, text []byte, flags map[string]*pflag.Flag, sections ...Section) (*Config, error) {
-	overrides, err := overridesOf(flags)
-	if err != nil {
-		return nil, err
-	}
-	return parse(file, text, overrides, sections)
+	return parse(file, text, overridesOf(flags), sections)
 }
 
 func find(file string) (string, error) {
 	if file != "" {
 		return file, nil
 	}
-	v := viper.New()
-	v.SetConfigName("fabric")
-	v.SetConfigType("yaml")
-	v.AddConfigPath(".")
-	v.AddConfigPath("/etc/headgate")
-	err := v.ReadInConfig()
-	var missing viper.ConfigFileNotFoundError
-	if errors.As(err, &missing) || v.ConfigFileUsed() == "" {
-		return "", errors.New("no fabric.yaml in . or /etc/headgate; name one with -f")
+	for _, dir := range []string{".", "/etc/headgate"} {
+		name, err := filepath.Abs(filepath.Join(dir, "fabric.yaml"))
+		if err != nil {
+			return "", err
+		}
+		if info, err := os.Stat(name); err == nil && !info.IsDir() {
+			return name, nil
+		}
 	}
-	return v.ConfigFileUsed(), nil // what is wrong inside it, parse says better
+	return "", errors.New("no fabric.yaml in . or /etc/headgate; name one with -f")
 }
 
 func readFile(name string) ([]byte, error) {
@@ -88,28 +83,20 @@ func readFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-func overridesOf(flags map[string]*pflag.Flag) ([]override, error) {
-	v := viper.New()
-	v.SetEnvPrefix("headgate")
-	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
-	var list []override
+// overridesOf returns what is set by flags and by the environment, where an empty variable sets nothing.
+func overridesOf(flags map[string]*pflag.Flag) (list []override) {
 	for _, key := range overridable {
 		path := "controller." + key
-		if err := v.BindEnv(path); err != nil {
-			return nil, fmt.Errorf("environment of %s: %w", path, err)
-		}
 		origin := "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+		value := os.Getenv(origin)
 		if flag := flags[path]; flag != nil && flag.Changed {
-			if err := v.BindPFlag(path, flag); err != nil {
-				return nil, fmt.Errorf("flag --%s: %w", flag.Name, err)
-			}
-			origin = "--" + flag.Name
+			origin, value = "--"+flag.Name, flag.Value.String()
+		} else if value == "" {
+			continue
 		}
-		if v.IsSet(path) {
-			list = append(list, override{path: path, value: v.GetString(path), origin: origin})
-		}
+		list = append(list, override{path: path, value: value, origin: origin})
 	}
-	return list, nil
+	return list
 }
 
 // Target is the kind of switch behind a P4Runtime server.
