@@ -26,23 +26,24 @@ const saturation = 16
 // the logarithm tables and the thresholds ĝ → φ̂. It is never written after NewGradients, so
 // the queues of a port share it.
 type Gradients struct {
-	logs  *log2.Table
-	phi   *phi.Table
-	tick  units.Time
-	unit  uint  // gradients are in bytes per 2^unit ticks
-	limit int64 // of |g|
+	Logs  *log2.Table
+	Phi   *phi.Table // the thresholds
+	Unit  uint       // gradients are in bytes per 2^Unit ticks
+	Limit int64      // where |g| saturates, in bytes per 2^Unit ticks
+
+	tick units.Time
 }
 
 // NewGradients returns the parameters for a link of a rate whose worst-case headroom is Φ,
 // with a table of at most entries thresholds, for a clock of ticks (0 means 1 ps).
 func NewGradients(rate units.Rate, tick units.Time, full units.Bytes, logs *log2.Table, entries int) (*Gradients, error) {
 	tick = max(1, tick)
-	g := &Gradients{logs: logs, tick: tick, unit: gradientUnit(rate, tick)}
+	g := &Gradients{Logs: logs, tick: tick, Unit: gradientUnit(rate, tick)}
 	var err error
-	if g.phi, err = phi.New(phi.Config{Phi: full, Delay: rate.TxTime(full), Unit: g.unit, Tick: tick, Entries: entries}); err != nil {
+	if g.Phi, err = phi.New(phi.Config{Phi: full, Delay: rate.TxTime(full), Unit: g.Unit, Tick: tick, Entries: entries}); err != nil {
 		return nil, fmt.Errorf("gradient thresholds for %v and Φ = %d B: %w", rate, full, err)
 	}
-	g.limit = saturation * g.line(rate)
+	g.Limit = saturation * int64(rate.In(tick<<g.Unit))
 	return g, nil
 }
 
@@ -56,20 +57,6 @@ func gradientUnit(rate units.Rate, tick units.Time) uint {
 	return unit
 }
 
-func (g *Gradients) line(rate units.Rate) int64 { return int64(rate.In(g.tick << g.unit)) }
-
-// Phi returns the thresholds.
-func (g *Gradients) Phi() *phi.Table { return g.phi }
-
-// Unit returns n where gradients are in bytes per 2ⁿ ticks.
-func (g *Gradients) Unit() uint { return g.unit }
-
-// Limit returns where |g| saturates, in bytes per 2^Unit ticks.
-func (g *Gradients) Limit() int64 { return g.limit }
-
-// Logs returns the logarithm tables.
-func (g *Gradients) Logs() *log2.Table { return g.logs }
-
 func (g *Gradients) elapsed(from, to units.Time) units.Time {
 	if g.tick == 1 {
 		return to - from
@@ -82,7 +69,7 @@ func (g *Gradients) elapsed(from, to units.Time) units.Time {
 // e = r·largest + ½. The averages are convex, so they are off by e and by 4 for rounding
 // down with a weight of ¼; v by twice e and 4; ĝ = g_avg + 4·v_avg by 9e + 36.
 func (g *Gradients) Error(largest int64) int64 {
-	e := g.logs.QuotientError()*float64(largest) + 0.5
+	e := g.Logs.QuotientError()*float64(largest) + 0.5
 	return int64(math.Ceil(9*e)) + 36
 }
 
@@ -112,7 +99,7 @@ func (e *Estimator) Arrived(g *Gradients, now units.Time, length units.Bytes) un
 	// The paper prints g_avg − w_g·|g_avg − g|, which can only fall; Eq. 5 says this.
 	e.avg += diff >> weightShift
 	e.dev += (dev - e.dev) >> weightShift
-	return g.phi.Lookup(e.Gradient())
+	return g.Phi.Lookup(e.Gradient())
 }
 
 // Gradient returns ĝ in bytes per 2^unit ticks.
@@ -124,9 +111,9 @@ func (g *Gradients) gradient(dq units.Bytes, dt units.Time) int64 {
 	if dq < 0 {
 		magnitude = -dq
 	}
-	x := g.limit
+	x := g.Limit
 	if dt > 0 {
-		x = min(x, int64(g.logs.Quotient(uint64(magnitude), uint64(dt), g.unit)))
+		x = min(x, int64(g.Logs.Quotient(uint64(magnitude), uint64(dt), g.Unit)))
 	} else if dq == 0 {
 		x = 0
 	}

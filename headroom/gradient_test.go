@@ -32,10 +32,10 @@ func TestAlgorithm3FollowsAlgorithm2(t *testing.T) {
 		full := units.Bytes(rapid.Int64Range(5000, 500_000).Draw(t, "phi"))
 		bits := rapid.UintRange(2, 8).Draw(t, "bits")
 		g := gradients(t, rate, full, log2.Precision{Log: bits, Exp: bits, Frac: 12})
-		unit := units.Time(1) << g.Unit()
+		unit := units.Time(1) << g.Unit
 		perUnit := func(bytesPerSecond float64) float64 { return bytesPerSecond * unit.Seconds() }
 		delay := rate.TxTime(full)
-		ref := model.Algorithm2{Delay: delay, Phi: full, Limit: float64(g.limit) / unit.Seconds()}
+		ref := model.Algorithm2{Delay: delay, Phi: full, Limit: float64(g.Limit) / unit.Seconds()}
 		var e Estimator
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		falls, stands := rng.IntN(101), rng.IntN(20)
@@ -55,17 +55,17 @@ func TestAlgorithm3FollowsAlgorithm2(t *testing.T) {
 			now, length = now+dt, length+dq
 			phi, want := e.Arrived(g, now, length), ref.Arrived(now, length)
 			if dt > 0 {
-				largest = max(largest, min(g.limit, int64(math.Ceil(math.Abs(perUnit(float64(dq)/dt.Seconds()))))))
+				largest = max(largest, min(g.Limit, int64(math.Ceil(math.Abs(perUnit(float64(dq)/dt.Seconds()))))))
 			} else if dq != 0 {
-				largest = g.limit
+				largest = g.Limit
 			}
 			bound := float64(g.Error(largest))
 			if d := math.Abs(float64(e.Gradient()) - perUnit(ref.Gradient())); d > bound {
 				t.Fatalf("ĝ = %d, Algorithm 2 has %.1f, bound %.0f", e.Gradient(), perUnit(ref.Gradient()), bound)
 			}
 			over := bound/unit.Seconds()*delay.Seconds() + 2
-			if d := float64(phi) - want; d < -over || d > over+float64(g.Phi().Error()) {
-				t.Fatalf("φ̂ = %d B, Algorithm 2 has %.1f B, bounds −%.0f and +%.0f", phi, want, over, over+float64(g.Phi().Error()))
+			if d := float64(phi) - want; d < -over || d > over+float64(g.Phi.Error()) {
+				t.Fatalf("φ̂ = %d B, Algorithm 2 has %.1f B, bounds −%.0f and +%.0f", phi, want, over, over+float64(g.Phi.Error()))
 			}
 		}
 	})
@@ -107,7 +107,7 @@ func TestHeadroomOfSteadyQueues(t *testing.T) {
 func TestAverageFollowsBothWays(t *testing.T) {
 	rate := 100 * units.Gbps
 	g := gradients(t, rate, 60_000, log2.Default())
-	line := g.line(rate)
+	line := int64(rate.In(g.tick << g.Unit))
 	var e Estimator
 	var now units.Time
 	var length units.Bytes
@@ -137,14 +137,14 @@ func TestAverageFollowsBothWays(t *testing.T) {
 
 func TestOneInstantSaturates(t *testing.T) {
 	g := gradients(t, 100*units.Gbps, 60_000, log2.Default())
-	if want := 16 * int64((100 * units.Gbps).In(1<<g.Unit())); g.limit != want {
-		t.Errorf("saturates at %d, want 16 line rates, %d", g.limit, want)
+	if want := 16 * int64((100 * units.Gbps).In(1<<g.Unit)); g.Limit != want {
+		t.Errorf("saturates at %d, want 16 line rates, %d", g.Limit, want)
 	}
 	for _, tc := range []struct {
 		dq   units.Bytes
 		dt   units.Time
 		want int64
-	}{{1500, 0, g.limit}, {-1500, 0, -g.limit}, {0, 0, 0}, {1 << 40, 1, g.limit}, {-1 << 40, 1, -g.limit}, {0, 5, 0}} {
+	}{{1500, 0, g.Limit}, {-1500, 0, -g.Limit}, {0, 0, 0}, {1 << 40, 1, g.Limit}, {-1 << 40, 1, -g.Limit}, {0, 5, 0}} {
 		if got := g.gradient(tc.dq, tc.dt); got != tc.want {
 			t.Errorf("Δq = %d B, Δt = %d ps: %d, want %d", tc.dq, tc.dt, got, tc.want)
 		}

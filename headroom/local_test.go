@@ -51,8 +51,8 @@ func TestGradientsOfTicks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := g.Limit() / saturation; line < 1<<15 || line >= 1<<16 || units.Bytes(line) != units.Gbps.In(units.Microsecond<<g.Unit()) {
-		t.Errorf("1 Gb/s pass %d B in 2^%d µs", line, g.Unit())
+	if line := g.Limit / saturation; line < 1<<15 || line >= 1<<16 || units.Bytes(line) != units.Gbps.In(units.Microsecond<<g.Unit) {
+		t.Errorf("1 Gb/s pass %d B in 2^%d µs", line, g.Unit)
 	}
 	for _, tc := range []struct{ from, to, want units.Time }{
 		{0, 999_999, 0}, {999_999, 1_000_000, 1}, {5_500_000, 7_400_000, 2}, {0, units.Time(1<<33) * units.Microsecond, 1<<32 - 1},

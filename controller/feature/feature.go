@@ -240,35 +240,20 @@ func (c *EntityList) Result() ([]*p4v1.Entity, error) {
 
 // LastValue keeps what a feature last knew of each switch. It is safe for concurrent use; a
 // value must not be changed once it is in.
-type LastValue[T any] struct {
-	mu sync.Mutex
-	by map[string]T
-}
+type LastValue[T any] struct{ by sync.Map }
 
 // Set replaces the state of a switch.
-func (l *LastValue[T]) Set(sw string, v T) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.by == nil {
-		l.by = map[string]T{}
-	}
-	l.by[sw] = v
-}
+func (l *LastValue[T]) Set(sw string, v T) { l.by.Store(sw, v) }
 
 // Get returns the state of a switch; false if it is unknown.
 func (l *LastValue[T]) Get(sw string) (T, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	v, ok := l.by[sw]
+	known, _ := l.by.Load(sw)
+	v, ok := known.(T)
 	return v, ok
 }
 
 // Forget forgets a switch.
-func (l *LastValue[T]) Forget(sw string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.by, sw)
-}
+func (l *LastValue[T]) Forget(sw string) { l.by.Delete(sw) }
 
 // Capability is something that a feature can do, and what it takes. It is either part of the
 // program that a switch runs, or a matter of the switch's traffic manager.
@@ -296,6 +281,13 @@ type Capability struct {
 	TrafficManager string
 	// Instead says what happens where neither can.
 	Instead string
+}
+
+// EmbeddedOnly returns a Capability.Without of PFC that of all targets only the embedded switch obeys; chip says why a Tofino
+// has no such externs.
+func EmbeddedOnly(chip string) func(config.Target) string {
+	why := map[config.Target]string{config.Embedded: "", config.BMv2: "simple_switch ignores the PAUSE frames that it receives", config.Tofino1: chip, config.Tofino2: chip}
+	return func(t config.Target) string { return why[t] }
 }
 
 // On returns the capability as it is on a switch that runs a pipeline.

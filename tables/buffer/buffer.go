@@ -240,22 +240,22 @@ func (c *Config) links() (*links, error) {
 	profiles := map[*headroom.Gradients]uint64{}
 	steps, highest := 0, uint64(0)
 	for i, g := range gradients {
-		if err := units.Fault(g.Limit() >= maxGradient, fmt.Sprintf("ports[%d].rate", i), c.MMU.Ports[i].Rate, "a rate whose gradients fit into the pipeline",
-			fmt.Sprintf("|g| saturates at %d B in %v · 2^%d, and 2^27 are possible", g.Limit(), Tick, g.Unit())); err != nil {
+		if err := units.Fault(g.Limit >= maxGradient, fmt.Sprintf("ports[%d].rate", i), c.MMU.Ports[i].Rate, "a rate whose gradients fit into the pipeline",
+			fmt.Sprintf("|g| saturates at %d B in %v · 2^%d, and 2^27 are possible", g.Limit, Tick, g.Unit)); err != nil {
 			return nil, err
 		}
 		profile, known := profiles[g]
 		if !known {
 			profile = uint64(len(profiles))
 			profiles[g] = profile
-			list := Thresholds(profile, g.Phi())
+			list := Thresholds(profile, g.Phi)
 			steps += len(list)
 			l.entries = append(l.entries, list...)
 		}
-		l.ports[i] = link{profile, uint64(g.Unit()) << fraction, uint64(g.Limit())}
-		highest = max(highest, uint64(g.Limit()))
+		l.ports[i] = link{profile, uint64(g.Unit) << fraction, uint64(g.Limit)}
+		highest = max(highest, uint64(g.Limit))
 	}
-	logs := gradients[0].Logs()
+	logs := gradients[0].Logs
 	p := logs.Precision()
 	if err := cmp.Or(
 		units.Fault(len(profiles) > 1<<8 || steps > ids.PhiEntries, "dsh.entries", c.MMU.DSH.Entries, fmt.Sprintf("%d entries for all kinds of links together", ids.PhiEntries),

@@ -118,7 +118,7 @@ func TestMeasuredErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		line := float64(rate.In(Tick << Unit))
-		toChip := math.Exp2(Unit - float64(g.Unit()))
+		toChip := math.Exp2(Unit - float64(g.Unit))
 		var arithmetic, all errorsOf
 		for seed := range uint64(50) {
 			r := &trace{rng: rand.New(rand.NewPCG(seed, 2)), rate: rate, cell: tab.cell, at: units.Millisecond}

@@ -63,6 +63,7 @@ func newLedger() *ledger {
 // stage is a set of changes to a ledger, consistent with it as long as the ledger does not change.
 type stage struct {
 	ledger *ledger
+	below  *stage            // whose changes come before; nil for none
 	flows  map[Key]Flow      // new values; a zero Weight means deleted
 	apps   map[string]Budget // new values
 	grown  int               // flows added less flows deleted
@@ -75,18 +76,24 @@ func (l *ledger) stage() *stage {
 
 func (s *stage) flow(k Key) (Flow, bool) {
 	f, ok := s.flows[k]
-	if !ok {
+	switch {
+	case ok:
+	case s.below != nil:
+		return s.below.flow(k)
+	default:
 		f, ok = s.ledger.flows[k]
 	}
 	return f, ok && f.Weight != 0
 }
 
 func (s *stage) app(name string) Budget {
-	a, ok := s.apps[name]
-	if !ok {
-		a = s.ledger.app(name)
+	if a, ok := s.apps[name]; ok {
+		return a
 	}
-	return a
+	if s.below != nil {
+		return s.below.app(name)
+	}
+	return s.ledger.app(name)
 }
 
 func (l *ledger) app(name string) Budget {
@@ -97,11 +104,9 @@ func (l *ledger) app(name string) Budget {
 
 // set tries all changes or none. Only an application whose sum grows can be over budget.
 func (s *stage) set(host string, changes []Change) ([]Applied, error) {
-	type sum struct{ before, after Weight }
-	sums := map[string]sum{}
-	next := map[Key]Flow{}
+	trial := s.ledger.stage()
+	trial.below = s
 	out := make([]Applied, 0, len(changes))
-	grown := s.grown
 	for _, c := range changes {
 		if c.Key == (Key{}) {
 			return nil, &InvalidError{Field: "flow", Value: `""`, Allowed: KeyForm}
@@ -110,20 +115,7 @@ func (s *stage) set(host string, changes []Change) ([]Applied, error) {
 		if err != nil {
 			return nil, err
 		}
-		old, known := next[c.Key]
-		if !known {
-			if old, known = s.flow(c.Key); known {
-				t := sums[old.Application]
-				t.before += old.Weight
-				sums[old.Application] = t
-			} else {
-				grown++
-			}
-		} else {
-			t := sums[old.Application]
-			t.after -= old.Weight
-			sums[old.Application] = t
-		}
+		old, known := trial.flow(c.Key)
 		f := Flow{Key: c.Key, Weight: w, Application: cmp.Or(c.Application, old.Application, DefaultApplication), Host: host}
 		if known {
 			f.Host = old.Host
@@ -131,27 +123,33 @@ func (s *stage) set(host string, changes []Change) ([]Applied, error) {
 		if err := CheckApplication(f.Application); err != nil {
 			return nil, err
 		}
-		t := sums[f.Application]
-		t.after += w
-		sums[f.Application] = t
-		next[c.Key] = f
+		trial.put(f)
 		out = append(out, Applied{Previous: old.Weight, Flow: f})
 	}
-	if grown > s.grown && len(s.ledger.flows)+grown > MaxFlows {
+	if trial.grown > 0 && len(s.ledger.flows)+s.grown+trial.grown > MaxFlows {
 		return nil, ErrFull
 	}
-	for _, name := range slices.Sorted(maps.Keys(sums)) {
-		t, a := sums[name], s.app(name)
-		if t.after > t.before && s.ledger.named > 0 && !a.Named() {
+	for _, name := range slices.Sorted(maps.Keys(trial.apps)) {
+		switch was, is := s.app(name), trial.app(name); {
+		case is.Used <= was.Used:
+		case s.ledger.named > 0 && !is.Named():
 			return nil, &UnknownApplicationError{Application: name, Named: s.ledger.names()}
-		}
-		if t.after > t.before && a.Limit != 0 && a.Used-t.before+t.after > a.Limit {
-			return nil, &BudgetError{Application: name, Limit: a.Limit, Used: a.Used, Before: t.before, After: t.after}
+		case is.Limit != 0 && is.Used > is.Limit:
+			e := &BudgetError{Application: name, Limit: is.Limit, Used: was.Used}
+			for k, f := range trial.flows {
+				if old, known := s.flow(k); known && old.Application == name {
+					e.Before += old.Weight
+				}
+				if f.Application == name {
+					e.After += f.Weight
+				}
+			}
+			return nil, e
 		}
 	}
-	for _, f := range next {
-		s.put(f)
-	}
+	maps.Copy(s.flows, trial.flows)
+	maps.Copy(s.apps, trial.apps)
+	s.grown += trial.grown
 	return out, nil
 }
 

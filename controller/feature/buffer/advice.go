@@ -55,30 +55,23 @@ func drains(state *State, old Config, h headroom.Config, layout headroom.Layout,
 	if state.Time.IsZero() {
 		return what + ": no poll came back yet, so nobody knows what queues hold and what will be paused until it has drained"
 	}
-	ports := map[uint32]bool{}
-	for _, n := range numbers {
-		ports[n] = true
-	}
 	type queue struct {
 		name string
 		held units.Bytes
 	}
 	var queues []queue
 	var held units.Bytes
+	reserve := map[bool]units.Bytes{true: h.Private, false: h.LossyPrivate}
 	for i := range state.Ports {
 		p := &state.Ports[i]
 		for c := range headroom.Classes {
-			private := h.LossyPrivate
 			lossless := h.Lossless>>c&1 != 0
-			if lossless {
-				private = h.Private
-			}
-			beyond := units.Bytes(p.Private[c]) + units.Bytes(p.Shared[c]) + units.Bytes(p.Headroom[c]) - private
+			beyond := units.Bytes(p.Private[c]) + units.Bytes(p.Shared[c]) + units.Bytes(p.Headroom[c]) - reserve[lossless]
 			if beyond <= 0 {
 				continue
 			}
 			held += beyond
-			if lossless && ports[p.Number] {
+			if lossless && slices.Contains(numbers, p.Number) {
 				queues = append(queues, queue{fmt.Sprintf("port %d (%s) class %d with %v", p.Number, p.Peer, c, beyond), beyond})
 			}
 		}
@@ -114,10 +107,8 @@ const feedback = 48
 // Warnings returns what of a switch's lossless classes is allowed and does not do what it seems to: headroom
 // below the standard or below a vendor's profile, marks that come too late or never, and feedback that waits behind
 // data. Each names a field and its value.
-func Warnings(c *config.Config, s *config.Switch) (list []string) {
-	h, _, on := Headroom(c, s)
-	list = append(LowHeadroom(c, s), marks(c, s, h, on)...)
-	return append(list, starvedFeedback(c, s)...)
+func Warnings(c *config.Config, s *config.Switch) []string {
+	return slices.Concat(LowHeadroom(c, s), marks(c, s), starvedFeedback(c, s))
 }
 
 // LowHeadroom names the port that lacks most headroom, by the standard and by the vendor's profiles.
@@ -171,8 +162,9 @@ func LowHeadroom(c *config.Config, s *config.Switch) (list []string) {
 	return list
 }
 
-// marks returns what is wrong with the thresholds of ECN at a switch.
-func marks(c *config.Config, s *config.Switch, h headroom.Config, on bool) (list []string) {
+// marks returns what is wrong with the thresholds of ECN at a switch. It compares each with that at which one sender's
+// class is paused, or dropped where it is lossy.
+func marks(c *config.Config, s *config.Switch) (list []string) {
 	q := qos.Of(c)
 	applies := map[qos.ECN]bool{}
 	for _, p := range switchPorts(c, s.Name) {
@@ -181,48 +173,34 @@ func marks(c *config.Config, s *config.Switch, h headroom.Config, on bool) (list
 			applies[e] = true
 		}
 	}
-	for i, e := range q.ECN {
-		if !applies[e] {
-			continue
-		}
-		path := fmt.Sprintf("qos.ecn[%d]", i)
-		if !reached(q, e.Queue) {
-			list = append(list, fmt.Sprintf("%s.queue is %d: no DSCP of qos.classes leads to this queue, so nothing is marked", path, e.Queue))
-			continue
-		}
-		if !on {
-			continue
-		}
-		list = append(list, late(c, s, h, path, e)...)
-	}
-	return list
-}
-
-// late compares a threshold of ECN with that at which one sender's class is paused, or dropped where it is lossy.
-func late(c *config.Config, s *config.Switch, h headroom.Config, path string, e qos.ECN) []string {
+	h, _, on := Headroom(c, s)
 	layout, err := h.Layout()
-	if err != nil {
-		return nil
-	}
-	lossless := LosslessQueues(c, s)>>e.Queue&1 != 0
 	limit, by := h.Threshold, fmt.Sprintf("%s %v", c.Origin(s, "buffer.threshold"), h.Threshold)
 	if h.Policy != headroom.Static {
 		// A queue that has the pool for itself grows until it has α times the rest: q = α·(B − q).
 		limit = largest(h.Alpha, layout.Shared)
 		by = fmt.Sprintf("%v, the most of the shared pool that %s %v leaves to one queue", limit, c.Origin(s, "buffer.alpha"), h.Alpha)
 	}
-	own := h.LossyPrivate
-	then := "its packets are dropped"
-	if lossless {
-		own, then = h.Private, "a single sender is paused"
+	for i, e := range q.ECN {
+		own, then := h.LossyPrivate, "its packets are dropped"
+		if LosslessQueues(c, s)>>e.Queue&1 != 0 {
+			own, then = h.Private, "a single sender is paused"
+		}
+		add := func(format string, args ...any) {
+			list = append(list, fmt.Sprintf("qos.ecn[%d].", i)+fmt.Sprintf(format, args...))
+		}
+		switch {
+		case !applies[e]:
+		case !reached(q, e.Queue):
+			add("queue is %d: no DSCP of qos.classes leads to this queue, so nothing is marked", e.Queue)
+		case !on || err != nil:
+		case e.KMin >= h.Buffer:
+			add("kmin is %v, and all memory of %s is %v: nothing is ever marked", e.KMin, s.Name, h.Buffer)
+		case e.KMin >= limit+own:
+			add("kmin is %v, on %s not below %s: %s before the queue marks anything", e.KMin, s.Name, by, then)
+		}
 	}
-	switch {
-	case e.KMin >= h.Buffer:
-		return []string{fmt.Sprintf("%s.kmin is %v, and all memory of %s is %v: nothing is ever marked", path, e.KMin, s.Name, h.Buffer)}
-	case e.KMin >= limit+own:
-		return []string{fmt.Sprintf("%s.kmin is %v, on %s not below %s: %s before the queue marks anything", path, e.KMin, s.Name, by, then)}
-	}
-	return nil
+	return list
 }
 
 // largest returns the most of a pool that one queue gets with α: α/(1+α) of it.

@@ -5,23 +5,14 @@
 //
 // # A policy that changes while traffic runs
 //
-// The policy itself is the default entry of buffer_policy; what it needs are the entries of
-// the other tables. Package reconcile writes entries first, then default entries, and
-// deletes last, so that a new policy finds its headroom and its tables, and the old one
-// keeps its own until the packet after which it is not asked any more:
+// The policy is the default entry of buffer_policy; what it needs are entries of other tables. Package reconcile
+// writes entries first, then default entries, and deletes last. So a new policy finds its headroom, and when it is
+// off what was accounted is still taken off, and RESUMEs are still sent by clone sessions that are always there. Between two
+// policies the old one runs for one write with the new headroom, which suffices for the link as well. Bytes that
+// the old one holds are no room for the new one: with none left T(t) is 0, which pauses until they have drained.
 //
-//   - off → on: ports are accounted when the policy is on, and have their headroom by then.
-//   - on → off: accounting ends with the default entry; what is accounted is taken off as
-//     packets leave, and RESUMEs are still sent: the clone sessions and source addresses of
-//     PFC frames are there whether a policy is on or not.
-//   - one policy → another: for the time of one write the old policy runs with the new
-//     headroom. Every lossless policy's headroom was checked to suffice for its link, so
-//     both do. What the old policy still holds, in whichever pool, is no room for the new
-//     one: a shared pool that has none left makes T(t) 0, which pauses until it has drained.
-//
-// SPFC's victim states are registers of the program, which no policy but SPFC looks at, and
-// are told to a chip's traffic manager by the loop (feature.TrafficManager): there they end with the
-// configuration, and a new one begins with normal ports.
+// SPFC's victim states are registers of the program, or told to a chip's traffic manager by the loop
+// (feature.TrafficManager), with which they end.
 package buffer
 
 import (
@@ -62,8 +53,7 @@ var (
 			Tables:   []string{ids.TableBufferPolicyName, ids.TableBufferPortName},
 			Counters: []string{ids.CounterLosslessDropsName},
 		},
-		TrafficManager: "holds the pools, thresholds and headroom",
-		Instead:        "buffer.policy must be off",
+		TrafficManager: "holds the pools, thresholds and headroom", Instead: "buffer.policy must be off",
 	}
 	pauseCapability = feature.Capability{
 		Name: "buffer.pfc",
@@ -72,8 +62,7 @@ var (
 			Counters: []string{ids.CounterPFCPausesName, ids.CounterPFCResumesName, ids.CounterPFCRefreshesName},
 		},
 		Queues:         ids.HighestQueue + 1, // by which PFC frames leave
-		TrafficManager: "has the ports send PAUSE and RESUME",
-		Instead:        "it sends no PFC frames, and buffer.policy must be off",
+		TrafficManager: "has the ports send PAUSE and RESUME", Instead: "it sends no PFC frames, and buffer.policy must be off",
 	}
 	estimateCapability = feature.Capability{
 		Name:    "buffer.dsh_estimate",
@@ -81,28 +70,16 @@ var (
 		Instead: "the policies dsh and dsh+spfc pause at their thresholds, not before by DSH's estimate",
 	}
 	victimCapability = feature.Capability{
-		Name:           "buffer.spfc_victims",
-		Objects:        pipeline.Objects{Tables: []string{ids.TableBufferPolicyName}},
-		TrafficManager: "gives a victim port the whole shared pool",
-		Instead:        "the policies spfc and dsh+spfc cannot be had",
+		Name: "buffer.spfc_victims", Objects: pipeline.Objects{Tables: []string{ids.TableBufferPolicyName}},
+		TrafficManager: "gives a victim port the whole shared pool", Instead: "the policies spfc and dsh+spfc cannot be had",
 	}
 	obeyCapability = feature.Capability{
-		Name:    "buffer.obeyed",
-		Externs: []uint32{pfcwd.LosslessID},
-		Without: func(t config.Target) string {
-			switch t {
-			case config.Embedded:
-				return ""
-			case config.BMv2:
-				return "simple_switch ignores the PAUSE frames that it receives"
-			}
-			return "P4Runtime cannot say which classes obey PFC"
-		},
+		Name: "buffer.obeyed", Externs: []uint32{pfcwd.LosslessID},
+		Without: feature.EmbeddedOnly("P4Runtime cannot say which classes obey PFC"),
 		Instead: "a class under PFC has the queue of its number",
 	}
 	departCapability = feature.Capability{
-		Name:    "buffer.spfc_departures",
-		Objects: pipeline.Objects{Counters: []string{ids.CounterIngressDeparturesName}},
+		Name: "buffer.spfc_departures", Objects: pipeline.Objects{Counters: []string{ids.CounterIngressDeparturesName}},
 		Instead: "the policies spfc and dsh+spfc cannot be had",
 	}
 )

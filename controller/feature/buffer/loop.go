@@ -244,26 +244,14 @@ func (l *loop) reclaim(now time.Time) error {
 // chipLoop decides which ports of a chip are victims'. The program counts departures, the
 // MACs count pauses, and the traffic manager gives victims the whole shared pool.
 //
-// A port has triggered PAUSE in a period when a lossless class of it was paused for longer
-// at the period's end than at its beginning, or when the port sent PFC or PAUSE frames. It is
-// normal then and stays so until a period without either, which stands for RESUME. Where DSH
-// has the port send PAUSE for all classes only frames tell; MACs repeat them before a PAUSE
-// expires (335 µs at 100 Gb/s, 3.4 ms at 10 Gb/s), and periods are at least minPoll.
+// A port has triggered PAUSE in a period when a lossless class was paused for longer at its end than at its beginning,
+// or when the port sent PFC or PAUSE frames, which MACs repeat before a PAUSE expires (335 µs at 100 Gb/s, 3.4 ms at
+// 10 Gb/s). It is normal until a period without either, which stands for RESUME.
 //
-// This is less than the per-packet state of the paper (Fig. 10):
-//
-//   - A victim port that triggers PAUSE is normal up to a period later, plus the time of the
-//     write; until then it may fill the whole pool, as the paper allows until the PAUSE.
-//   - A port is normal up to two periods longer than it is paused: the one in which the last
-//     frame went out has to end, and another to pass. A PAUSE that was over within a period
-//     costs as much.
-//   - A port that departs with C/K is a victim at the end of the period, not in it.
-//   - Departures are those of all classes of the port; those of lossless classes are meant.
-//     One with much other traffic may be a victim too soon.
-//
-// Counters that run backwards mean that the chip or its driver was restarted, or that
-// somebody cleared them: the port is normal, its meter begins anew, and what has been counted
-// since is taken as the beginning.
+// This is less than the per-packet state of the paper (Fig. 10): states change at the end of a period, so a victim
+// that triggers PAUSE may fill the pool for a period and the time of a write, and a port is normal up to two periods
+// longer than it is paused. Departures are those of all classes of the port, so other traffic may make it a victim too soon.
+// Counters that run backwards, of a chip or driver that was restarted, make the port normal and begin its meter anew.
 type chipLoop struct {
 	base
 	manager feature.TrafficManager

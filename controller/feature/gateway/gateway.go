@@ -29,8 +29,7 @@ func New(feature.Callbacks) *feature.Feature {
 
 // answers are the addresses that the program answers with.
 var answers = feature.Capability{
-	Name:    "gateway",
-	Objects: pipeline.Objects{Tables: []string{ids.TableGatewayIPv4Name, ids.TableGatewayIPv6Name}},
+	Name: "gateway", Objects: pipeline.Objects{Tables: []string{ids.TableGatewayIPv4Name, ids.TableGatewayIPv6Name}},
 	Instead: "hosts need a neighbour entry for their gateway, with the MAC address " + net.HardwareAddr(mac[:]).String(),
 }
 

@@ -181,17 +181,17 @@ func (s *sweeper) tick(ctx context.Context, _ time.Time) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	var updates []*p4v1.Update
+	var requests []*p4v1.Entity
 	for _, table := range s.tables {
-		list, err := s.sw.Read(ctx, p4msg.Of(&p4v1.TableEntry{TableId: table}))
-		if err != nil {
-			return err
-		}
-		for _, e := range list {
-			t := e.GetTableEntry()
-			key := &p4v1.TableEntry{TableId: t.GetTableId(), Match: t.GetMatch()}
-			updates = append(updates, p4msg.Delete(key))
-		}
+		requests = append(requests, p4msg.Of(&p4v1.TableEntry{TableId: table}))
+	}
+	list, err := s.sw.Read(ctx, requests...)
+	if err != nil {
+		return err
+	}
+	var updates []*p4v1.Update
+	for _, e := range list {
+		updates = append(updates, p4msg.Delete(&p4v1.TableEntry{TableId: e.GetTableEntry().GetTableId(), Match: e.GetTableEntry().GetMatch()}))
 	}
 	if len(updates) == 0 {
 		s.done = true

@@ -66,11 +66,8 @@ func families(pipe *pipeline.Pipeline) []*flowtable.Family {
 
 // queuePairCapability is the learning of sources' queue pairs from acknowledgements.
 var queuePairCapability = feature.Capability{
-	Name: "pacc.queue_pairs",
-	Objects: pipeline.Objects{
-		Tables:  []string{ids.TableQueuePairName},
-		Digests: []string{ids.DigestQueuePairDigestTName},
-	},
+	Name:    "pacc.queue_pairs",
+	Objects: pipeline.Objects{Tables: []string{ids.TableQueuePairName}, Digests: []string{ids.DigestQueuePairDigestTName}},
 	Instead: "its congestion notifications carry queue pair 0, which Headgate's hosts take for all their flows to an address",
 }
 

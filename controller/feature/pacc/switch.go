@@ -100,16 +100,15 @@ func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, erro
 // Write implements cnpgen.Switch.
 func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) {
 	var updates []*p4v1.Update
-	for _, f := range remove {
-		for _, e := range flowtable.FlowEntries(f, o.ageing) {
-			updates = append(updates, p4msg.Delete(e))
+	entries := func(of []cnpgen.Flow, update func(any) *p4v1.Update) {
+		for _, f := range of {
+			for _, e := range flowtable.FlowEntries(f, o.ageing) {
+				updates = append(updates, update(e))
+			}
 		}
 	}
-	for _, f := range add {
-		for _, e := range flowtable.FlowEntries(f, o.ageing) {
-			updates = append(updates, p4msg.Insert(e))
-		}
-	}
+	entries(remove, p4msg.Delete)
+	entries(add, p4msg.Insert)
 	err := o.write(updates)
 	if err == nil {
 		return nil, nil
@@ -126,13 +125,7 @@ func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) 
 			refused[f] = true
 		}
 	}
-	var list []cnpgen.Flow
-	for _, f := range add {
-		if refused[f] {
-			list = append(list, f)
-		}
-	}
-	return list, err
+	return slices.DeleteFunc(slices.Clone(add), func(f cnpgen.Flow) bool { return !refused[f] }), err
 }
 
 // QueuePairs implements cnpgen.QueuePairTable.

@@ -31,17 +31,8 @@ type feat struct {
 
 // watchCapability is the watchdog of the target.
 var watchCapability = feature.Capability{
-	Name:    "pfcwatchdog.received",
-	Externs: []uint32{pfcwd.SettingsID},
-	Without: func(t config.Target) string {
-		switch t {
-		case config.Embedded:
-			return ""
-		case config.BMv2:
-			return "simple_switch ignores the PAUSE frames that it receives"
-		}
-		return "neither P4Runtime nor BF Runtime has one; the switch's own system may"
-	},
+	Name: "pfcwatchdog.received", Externs: []uint32{pfcwd.SettingsID},
+	Without: feature.EmbeddedOnly("neither P4Runtime nor BF Runtime has one; the switch's own system may"),
 	Instead: "pfc_watchdog.detection_time must be off",
 }
 
@@ -116,12 +107,22 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		l.peers[p.Number], l.between[p.Number] = p.Peer, p.PeerPort != 0
 	}
 	settings, err := Of(env.Switch).settings()
-	if err != nil || settings.Detection == 0 || env.By(watchCapability) == view.ByNothing {
+	on := err == nil && settings.Detection != 0 && env.By(watchCapability) != view.ByNothing
+	if !on {
 		l.see(time.Now(), nil)
-		f.forget(sw.Name())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !on {
+		delete(f.switches, sw.Name())
 		return nil
 	}
-	f.set(sw.Name(), settings, env.Graph)
+	s := f.switches[sw.Name()] // its storms stay
+	if s == nil {
+		s = &state{}
+		f.switches[sw.Name()] = s
+	}
+	s.settings, s.graph = settings, env.Graph
 	l.every = max(minPoll, min(Of(env.Switch).DetectionTime/2, maxPoll))
 	return feature.Every{Period: l.every, Do: l.tick}
 }

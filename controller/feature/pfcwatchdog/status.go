@@ -34,21 +34,6 @@ type seen struct {
 	told  bool      // the event of its begin is out
 }
 
-func (f *feat) set(sw string, s pfcwd.Settings, g *topology.Graph) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.switches[sw] == nil {
-		f.switches[sw] = &state{}
-	}
-	f.switches[sw].settings, f.switches[sw].graph = s, g
-}
-
-func (f *feat) forget(sw string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.switches, sw)
-}
-
 func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -25,20 +25,15 @@ import (
 // The capabilities.
 var (
 	classCapability = feature.Capability{
-		Name:    "qos.classes",
-		Objects: pipeline.Objects{Tables: []string{ids.TableDSCPToClassName}},
+		Name: "qos.classes", Objects: pipeline.Objects{Tables: []string{ids.TableDSCPToClassName}},
 		Instead: "every packet has class 0 and queue 0",
 	}
 	limitCapability = feature.Capability{
-		Name:           "qos.queue_limit",
-		Objects:        pipeline.Objects{Tables: []string{ids.TableQueueLimitName}},
-		TrafficManager: "holds the limit",
-		Instead:        "queues have no limit but the switch's own",
+		Name: "qos.queue_limit", Objects: pipeline.Objects{Tables: []string{ids.TableQueueLimitName}}, TrafficManager: "holds the limit",
+		Instead: "queues have no limit but the switch's own",
 	}
 	markCapability = feature.Capability{
-		Name:    "qos.ecn",
-		Objects: pipeline.Objects{Tables: []string{ids.TableECNREDName}},
-		Instead: "nothing is marked",
+		Name: "qos.ecn", Objects: pipeline.Objects{Tables: []string{ids.TableECNREDName}}, Instead: "nothing is marked",
 	}
 )
 

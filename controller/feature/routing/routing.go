@@ -26,13 +26,11 @@ import (
 var ipv6Capability = feature.Capability{
 	Name:     "routing.ipv6",
 	Objects:  pipeline.Objects{Tables: []string{ids.TableIPv6LPMName, ids.TableECMPHashIPv6Name}, Profiles: []string{ids.ProfileECMPName}},
-	FilledBy: "hosts",
-	Instead:  "hosts must have no ipv6",
+	FilledBy: "hosts", Instead: "hosts must have no ipv6",
 }
 
 var ipv4Capability = feature.Capability{
-	Name:     "routing.ipv4",
-	Objects:  pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
+	Name: "routing.ipv4", Objects: pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
 	FilledBy: "hosts", // and each switch with hosts has a group
 	Instead:  "nothing is forwarded",
 }
@@ -155,8 +153,7 @@ func section() config.Section {
 
 // hashCapability is a hash of the switch's own.
 var hashCapability = feature.Capability{
-	Name:    "routing.ecmp_seed",
-	Objects: pipeline.Objects{Tables: []string{ids.TableECMPHashName, ids.TableECMPHashIPv6Name}},
+	Name: "routing.ecmp_seed", Objects: pipeline.Objects{Tables: []string{ids.TableECMPHashName, ids.TableECMPHashIPv6Name}},
 	Instead: "its hash of the five-tuple has no seed",
 }
 

@@ -37,18 +37,14 @@ func read(m *yamlnode.Map, _ *config.Config) any {
 
 // checkCapability is the table of sources.
 var checkCapability = feature.Capability{
-	Name:     "sourcecheck.ipv4",
-	Objects:  pipeline.Objects{Tables: []string{ids.TableSourceCheckName}},
-	FilledBy: "hosts",
-	Instead:  "its hosts can send in each other's names, and source_check.edge_ports must not be true",
+	Name: "sourcecheck.ipv4", Objects: pipeline.Objects{Tables: []string{ids.TableSourceCheckName}}, FilledBy: "hosts",
+	Instead: "its hosts can send in each other's names, and source_check.edge_ports must not be true",
 }
 
 // ipv6Capability is the same of IPv6; a program without it does not forward IPv6.
 var ipv6Capability = feature.Capability{
-	Name:     "sourcecheck.ipv6",
-	Objects:  pipeline.Objects{Tables: []string{ids.TableSourceCheckIPv6Name}},
-	FilledBy: "hosts",
-	Instead:  "IPv6 is not forwarded",
+	Name: "sourcecheck.ipv6", Objects: pipeline.Objects{Tables: []string{ids.TableSourceCheckIPv6Name}}, FilledBy: "hosts",
+	Instead: "IPv6 is not forwarded",
 }
 
 // New returns the feature.

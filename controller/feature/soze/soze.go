@@ -23,8 +23,7 @@ import (
 
 // scaleCapability is the stamping of maxQD.
 var scaleCapability = feature.Capability{
-	Name:    "soze.maxqd",
-	Objects: pipeline.Objects{Tables: []string{ids.TableMaxQDScaleName}},
+	Name: "soze.maxqd", Objects: pipeline.Objects{Tables: []string{ids.TableMaxQDScaleName}},
 	Instead: "maxQD passes the switch as it came",
 }
 
@@ -34,9 +33,7 @@ const delayFilter = "egress.maxqd.delay_filter"
 // sampleCapability is the low-pass filter in front of it, on chips that have one. Its output is
 // undefined before its time constant is set.
 var sampleCapability = feature.Capability{
-	Name:           "soze.sample",
-	Objects:        pipeline.Objects{Filters: []string{delayFilter}},
-	SetUp:          true,
+	Name: "soze.sample", Objects: pipeline.Objects{Filters: []string{delayFilter}}, SetUp: true,
 	TrafficManager: "sets the time constant of the filter",
 	Instead:        "maxQD takes the delay of each packet as it is; where there is a filter, nothing is stamped",
 }
@@ -129,15 +126,12 @@ func Of(c *config.Config) Config { return config.Of[Config](c, "soze") }
 
 func hostParameters(c *config.Config) []view.HostParameter {
 	s := Of(c)
-	list := []view.HostParameter{
-		{Name: "p", Value: c.Scaled(s.P).String()}, {Name: "k", Value: c.Scaled(s.K).String()},
-		{Name: "alpha", Value: s.Alpha.String()}, {Name: "beta", Value: s.Beta.String()},
-		{Name: "m", Value: strconv.FormatFloat(s.M, 'g', -1, 64)}, {Name: "maxqd-unit", Value: s.Unit().String()},
+	return []view.HostParameter{
+		{Law: "soze", Name: "p", Value: c.Scaled(s.P).String()}, {Law: "soze", Name: "k", Value: c.Scaled(s.K).String()},
+		{Law: "soze", Name: "alpha", Value: s.Alpha.String()}, {Law: "soze", Name: "beta", Value: s.Beta.String()},
+		{Law: "soze", Name: "m", Value: strconv.FormatFloat(s.M, 'g', -1, 64)}, {Law: "soze", Name: "maxqd-unit", Value: s.Unit().String()},
+		{Name: "udp-port", Value: strconv.Itoa(int(s.UDPPort))},
 	}
-	for i := range list {
-		list[i].Law = "soze"
-	}
-	return append(list, view.HostParameter{Name: "udp-port", Value: strconv.Itoa(int(s.UDPPort))})
 }
 
 func udpPort(c *config.Config) (port uint16, key string) {

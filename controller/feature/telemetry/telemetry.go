@@ -22,38 +22,20 @@ import (
 
 type telemetry struct {
 	callbacks feature.Callbacks
-	last      feature.LastValue[*samples]
-}
 
-type samples struct {
 	mu   sync.Mutex
-	port map[uint32]view.Sample
-}
-
-// set keeps a sample of a port.
-func (l *samples) set(s view.Sample) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.port[s.Port] = s
-}
-
-func (l *samples) all() map[uint32]view.Sample {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.port)
+	last map[string]map[uint32]view.Sample // by switch and port
 }
 
 // pollCapability is the answering of polls.
 var pollCapability = feature.Capability{
-	Name:    "telemetry.polls",
-	Objects: pipeline.Objects{Headers: []string{ids.HeaderPacketOutName, ids.HeaderPacketInName}},
-	Queues:  ids.HighestQueue + 1,
-	Instead: "there are no samples of its ports",
+	Name: "telemetry.polls", Objects: pipeline.Objects{Headers: []string{ids.HeaderPacketOutName, ids.HeaderPacketInName}},
+	Queues: ids.HighestQueue + 1, Instead: "there are no samples of its ports",
 }
 
 // New returns the feature.
 func New(callbacks feature.Callbacks) *feature.Feature {
-	t := &telemetry{callbacks: callbacks}
+	t := &telemetry{callbacks: callbacks, last: map[string]map[uint32]view.Sample{}}
 	return &feature.Feature{
 		Name: "telemetry", Capabilities: []feature.Capability{pollCapability}, Desired: desired, Attach: t.attach, Status: t.status,
 	}
@@ -68,15 +50,17 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 // the switch has no queue for them: the pipeline sends polls through queue 7, and BMv2
 // drops what is bound for a queue that it does not have.
 func (t *telemetry) attach(env *feature.Env, sw feature.Switch) feature.Loop {
-	t.last.Forget(sw.Name())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.last, sw.Name())
 	if env.Config.Controller.PollInterval <= 0 || env.By(pollCapability) != view.ByProgram {
 		return nil
 	}
 	l := &loop{
-		callbacks: t.callbacks, last: &samples{port: map[uint32]view.Sample{}}, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
+		telemetry: t, own: map[uint32]view.Sample{}, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
 		peers: map[uint32]string{}, due: map[uint32]time.Time{},
 	}
-	t.last.Set(sw.Name(), l.last)
+	t.last[sw.Name()] = l.own
 	for _, p := range env.Graph.Ports(sw.Name()) {
 		l.ports = append(l.ports, p.Number)
 		l.peers[p.Number] = p.Peer
@@ -86,14 +70,14 @@ func (t *telemetry) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 
 // loop has the ports of one switch polled; it owns due.
 type loop struct {
-	callbacks feature.Callbacks
-	last      *samples
-	sw        feature.Switch
-	unit      units.Time // of the reported delay
-	ports     []uint32
-	peers     map[uint32]string // by port
-	interval  time.Duration
-	due       map[uint32]time.Time // the next sample of a port
+	*telemetry
+	own      map[uint32]view.Sample // by port; guarded by mu
+	sw       feature.Switch
+	unit     units.Time // of the reported delay
+	ports    []uint32
+	peers    map[uint32]string // by port
+	interval time.Duration
+	due      map[uint32]time.Time // the next sample of a port
 }
 
 // Interval implements feature.Loop.
@@ -120,16 +104,16 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 		QueueingDelay: (units.Time(r.LastDelay) * l.unit).Duration(), DepartureBytes: r.DepartedBytes,
 		DeparturePackets: r.DepartedPackets, Drops: uint64(r.AdmissionDrops),
 	}
-	l.last.set(s)
+	l.mu.Lock()
+	l.own[s.Port] = s
+	l.mu.Unlock()
 	l.callbacks.Sample(s)
 }
 
 func (t *telemetry) status(sw string, s *pb.FeatureStatus) {
-	last, ok := t.last.Get(sw)
-	if !ok {
-		return
-	}
-	samples := last.all()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	samples := t.last[sw]
 	if len(samples) == 0 {
 		return
 	}
