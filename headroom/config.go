@@ -393,7 +393,9 @@ func (c *Config) checkThresholds() error {
 		text += fmt.Sprintf("less τ of up to Φ = %d B, ", tau)
 	}
 	if top >= need {
-		return c.checkPortThreshold(top)
+		most := units.Bytes(c.PortQueues) * top
+		return units.Fault(c.Policy.insured() && most <= c.PortResumeGap, "port_resume_gap", inBytes(c.PortResumeGap), fmt.Sprintf("less than %d B", most),
+			fmt.Sprintf("Xpoff = Nq·T = %d · %d B with an empty pool, and no port could ever resume", c.PortQueues, top))
 	}
 	field, value := "alpha", c.Alpha.String()
 	if c.Policy == Static {
@@ -401,12 +403,6 @@ func (c *Config) checkThresholds() error {
 	}
 	return units.Fault(true, field, value, fmt.Sprintf("a threshold of %d B or more with an empty pool", need),
 		fmt.Sprintf("otherwise a queue could pause at its first packet and never resume (%sless δ = %d B and MTU = %d B)", text, c.ResumeGap, c.MTU))
-}
-
-func (c *Config) checkPortThreshold(top units.Bytes) error {
-	most := units.Bytes(c.PortQueues) * top
-	return units.Fault(c.Policy.insured() && most <= c.PortResumeGap, "port_resume_gap", inBytes(c.PortResumeGap), fmt.Sprintf("less than %d B", most),
-		fmt.Sprintf("Xpoff = Nq·T = %d · %d B with an empty pool, and no port could ever resume", c.PortQueues, top))
 }
 
 // Alpha is the control parameter of dynamic thresholds (Eq. 2), a power of two, so that

@@ -147,7 +147,13 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 		m.totals.Insurance += n
 		m.stats.Peak.Insurance = max(m.stats.Peak.Insurance, m.totals.Insurance)
 	default:
-		m.stats.drop(lossless, n)
+		if s := &m.stats; lossless {
+			s.LosslessDrops++
+			s.LosslessDropBytes += n
+		} else {
+			s.LossyDrops++
+			s.LossyDropBytes += n
+		}
 	}
 	if !lossless {
 		return at != placeNone, nil

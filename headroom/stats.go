@@ -31,16 +31,6 @@ type Stats struct {
 	Underflows uint64
 }
 
-func (s *Stats) drop(lossless bool, n units.Bytes) {
-	if lossless {
-		s.LosslessDrops++
-		s.LosslessDropBytes += n
-	} else {
-		s.LossyDrops++
-		s.LossyDropBytes += n
-	}
-}
-
 // Stats returns the counters.
 func (m *MMU) Stats() Stats {
 	s := m.stats

@@ -104,7 +104,7 @@ func format(v int64, scales []scale) string {
 		if sc.suffix == "µs" || sc.suffix == "kbps" || strings.HasSuffix(sc.suffix, "iB") {
 			continue
 		}
-		if abs(v) >= sc.factor && sc.factor > best.factor {
+		if max(v, -v) >= sc.factor && sc.factor > best.factor {
 			best = sc
 		}
 	}
@@ -113,13 +113,6 @@ func format(v int64, scales []scale) string {
 	}
 	text := strconv.FormatFloat(float64(v)/float64(best.factor), 'f', 3, 64)
 	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + best.suffix
-}
-
-func abs(v int64) int64 {
-	if v < 0 {
-		return -v
-	}
-	return v
 }
 
 // String prints the time in its natural unit with at most three decimals.

@@ -69,11 +69,6 @@ func (f *Family) Learned() []uint32 { return []uint32{f.Flow, f.Congested, f.Que
 // Names returns the names of these tables.
 func (f *Family) Names() []string { return []string{f.FlowName, f.CongestedName, f.QueuePairName} }
 
-// has reports whether a table is of the family.
-func (f *Family) has(table uint32) bool {
-	return table == f.Flow || table == f.Congested || table == f.QueuePair
-}
-
 // Watched is an entry of the table of watched queues.
 type Watched struct {
 	Port      uint32
@@ -147,7 +142,7 @@ func ReadQueuePair(e *p4v1.TableEntry) (cnpgen.QueuePair, bool) {
 
 func readKey(e *p4v1.TableEntry) (k cnpgen.FlowKey, last uint32, ok bool) {
 	of := &IPv4
-	if IPv6.has(e.GetTableId()) {
+	if t := e.GetTableId(); t == IPv6.Flow || t == IPv6.Congested || t == IPv6.QueuePair {
 		of = &IPv6
 	}
 	for _, m := range e.GetMatch() {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -116,20 +117,14 @@ const tofinoAlias Target = "tofino"
 // Chip returns the Tofino chip of a target, as package tofino and p4src name it; ""
 // for the targets that run the v1model program.
 func (t Target) Chip() string {
-	switch t {
-	case Tofino1, Tofino2:
+	if t == Tofino1 || t == Tofino2 {
 		return string(t)
 	}
 	return ""
 }
 
 // Architecture names the program that the target runs: "v1model", or its chip.
-func (t Target) Architecture() string {
-	if chip := t.Chip(); chip != "" {
-		return chip
-	}
-	return "v1model"
-}
+func (t Target) Architecture() string { return cmp.Or(t.Chip(), "v1model") }
 
 // TickShift returns how often the target's clock tick has to be doubled to be about a
 // microsecond. Tofino stamps nanoseconds, of which 1024 are taken for one microsecond,
@@ -144,11 +139,5 @@ func (t Target) TickShift() uint {
 // cpuPort returns the CPU port of the program as Headgate builds it (CPU_PORT of the P4
 // sources).
 func (t Target) cpuPort() uint32 {
-	switch t {
-	case Tofino1:
-		return 320
-	case Tofino2:
-		return 0
-	}
-	return ids.CPUPort
+	return map[Target]uint32{BMv2: ids.CPUPort, Embedded: ids.CPUPort, Tofino1: 320, Tofino2: 0}[t]
 }

@@ -56,10 +56,6 @@ type ledger struct {
 	named int                         // how many of apps are named
 }
 
-func newLedger() *ledger {
-	return &ledger{flows: map[Key]Flow{}, hosts: map[string]map[Key]struct{}{}, apps: map[string]Budget{}}
-}
-
 // stage is a set of changes to a ledger, consistent with it as long as the ledger does not change.
 type stage struct {
 	ledger *ledger

@@ -72,7 +72,7 @@ type Registry struct {
 // New returns a registry with the keeper's state.
 func New(o Options) *Registry {
 	r := &Registry{
-		keeper: o.Keeper, audit: o.Audit, slog: cmp.Or(o.Log, slog.Default()), pending: o.Pending, ledger: newLedger(),
+		keeper: o.Keeper, audit: o.Audit, slog: cmp.Or(o.Log, slog.Default()), pending: o.Pending, ledger: &ledger{flows: map[Key]Flow{}, hosts: map[string]map[Key]struct{}{}, apps: map[string]Budget{}},
 		updates: events.NewBus[Update](0), refused: map[string]map[Key]Change{},
 	}
 	if r.audit == nil {

@@ -21,7 +21,9 @@ func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 	if !on {
 		return notes
 	}
-	if starves(h) {
+	// A threshold that does not fall as the pool fills, or that a victim port does not have, leaves nothing to other queues.
+	takesAll := h.Policy == headroom.Static || Of(s).Victims()
+	if takesAll && h.LossyPrivate == 0 && bits.OnesCount8(h.Lossless) < headroom.Classes {
 		notes = append(notes, fmt.Sprintf("%s is 0: under the policy %s lossless queues can take all of the shared pool, and then packets of the other classes, "+
 			"such as ACKs and CNPs, are dropped; 3KB for each queue avoid it", env.Config.Origin(s, "buffer.lossy_private"), h.Policy))
 	}
@@ -34,13 +36,6 @@ func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 		return notes
 	}
 	return append(notes, drains(state, Of(running), h, layout, numbers))
-}
-
-// starves reports whether lossless queues can leave nothing to the others: a threshold that does
-// not fall as the pool fills, or that a victim port does not have.
-func starves(h headroom.Config) bool {
-	takesAll := h.Policy == headroom.Static || h.Policy == headroom.SPFC || h.Policy == headroom.DSHSPFC
-	return takesAll && h.LossyPrivate == 0 && bits.OnesCount8(h.Lossless) < headroom.Classes
 }
 
 const mostQueues = 8

@@ -38,12 +38,24 @@ func (l *loop) monitor(now time.Time) {
 	defer l.memory.Unlock()
 	for _, p := range l.ports {
 		l.monitorStorm(now, p)
-		l.monitorDrops(now, p)
+		for c, at := range p.drop { // in the last window
+			l.alarm(now, DropAlarm, p, c, !at.IsZero() && now.Sub(at) <= l.buffer.StormWindow, func() string {
+				return fmt.Sprintf("packets of a lossless class were dropped, %d so far", p.LosslessDrops[c])
+			})
+		}
 		if p.polled.IsZero() || now.Sub(p.polled) > stalePolls*l.every {
 			continue // what it was is not what it is
 		}
-		l.monitorStuck(now, p)
-		l.monitorRefresh(now, p)
+		for c, since := range p.since {
+			l.alarm(now, StuckAlarm, p, c, !since.IsZero() && now.Sub(since) > l.buffer.Stuck, func() string {
+				return fmt.Sprintf("paused for %v without a break, longer than %v; it holds %d B", now.Sub(since).Round(roundedTime), l.buffer.Stuck, p.Private[c]+p.Shared[c]+p.Headroom[c])
+			})
+		}
+		// A PAUSE has expired that should still hold.
+		l.alarm(now, LateAlarm, p, everyClass, p.Paused != 0 && p.age >= 2*p.half, func() string {
+			return fmt.Sprintf("its PAUSE was sent %v ago and lasts %v, so its peer may send again; %s had no effect",
+				p.age.Round(roundedTime), (2 * p.half).Round(roundedTime), units.Count(p.lost, "refresh"))
+		})
 	}
 }
 
@@ -68,34 +80,6 @@ func (l *loop) monitorStorm(now time.Time, p *port) {
 	}
 	l.alarm(now, StormAlarm, p, everyClass, rate > bound, func() string {
 		return fmt.Sprintf("%d PAUSE frames in %v, more than %d a second", last.n-first.n, span.Round(roundedTime), l.buffer.Storm)
-	})
-}
-
-// monitorDrops raises the alarm for lossless packets that were dropped in the last window.
-func (l *loop) monitorDrops(now time.Time, p *port) {
-	for c, at := range p.drop {
-		on := !at.IsZero() && now.Sub(at) <= l.buffer.StormWindow
-		l.alarm(now, DropAlarm, p, c, on, func() string {
-			return fmt.Sprintf("packets of a lossless class were dropped, %d so far", p.LosslessDrops[c])
-		})
-	}
-}
-
-func (l *loop) monitorStuck(now time.Time, p *port) {
-	for c, since := range p.since {
-		on := !since.IsZero() && now.Sub(since) > l.buffer.Stuck
-		l.alarm(now, StuckAlarm, p, c, on, func() string {
-			return fmt.Sprintf("paused for %v without a break, longer than %v; it holds %d B", now.Sub(since).Round(roundedTime), l.buffer.Stuck, p.Private[c]+p.Shared[c]+p.Headroom[c])
-		})
-	}
-}
-
-// monitorRefresh raises the alarm when a PAUSE has expired that should still hold.
-func (l *loop) monitorRefresh(now time.Time, p *port) {
-	on := p.Paused != 0 && p.age >= 2*p.half
-	l.alarm(now, LateAlarm, p, everyClass, on, func() string {
-		return fmt.Sprintf("its PAUSE was sent %v ago and lasts %v, so its peer may send again; %s had no effect",
-			p.age.Round(roundedTime), (2 * p.half).Round(roundedTime), units.Count(p.lost, "refresh"))
 	})
 }
 
@@ -211,11 +195,12 @@ func (l *loop) cause(p *port, class int) (text, host string) {
 			return "", ""
 		}
 		at := fmt.Sprintf("%s:%d", sw, out.Number)
-		i := portIndex(l.env.Graph.Ports(sw), out.Number)
+		ports := l.env.Graph.Ports(sw)
+		i := slices.IndexFunc(ports, func(p topology.Port) bool { return p.Number == out.Number })
 		if i < 0 {
 			return "", ""
 		}
-		to := l.env.Graph.Ports(sw)[i]
+		to := ports[i]
 		took := fmt.Sprintf("%s sends %v of %v to %s with %v queued", at, out.out.rate, to.Rate, to.Peer, out.held(queues))
 		held := float64(out.out.rate) < heldShare*float64(to.Rate)
 		if to.PeerPort == 0 {
@@ -233,15 +218,6 @@ func (l *loop) cause(p *port, class int) (text, host string) {
 		}
 		sw, in = to.Peer, to.PeerPort
 	}
-}
-
-func portIndex(ports []topology.Port, number uint32) int {
-	for i, p := range ports {
-		if p.Number == number {
-			return i
-		}
-	}
-	return -1
 }
 
 // port returns a port, nil when it is not known.

@@ -43,7 +43,10 @@ func New(feature.Callbacks) *feature.Feature {
 	return &feature.Feature{
 		Name: "soze", Capabilities: []feature.Capability{scaleCapability, sampleCapability},
 		Section: config.Section{Key: "soze", Read: read, Check: check}, Desired: desired,
-		HostParameters: hostParameters, UDPPort: udpPort, Shape: shape, ShapedBy: shapedBy,
+		UDPPort: func(c *config.Config) (uint16, string) {
+			return cmp.Or(Of(c).UDPPort, ids.UDPPortMaxQD), "soze.udp_port"
+		},
+		HostParameters: hostParameters, Shape: shape, ShapedBy: shapedBy,
 	}
 }
 
@@ -132,10 +135,6 @@ func hostParameters(c *config.Config) []view.HostParameter {
 		{Law: "soze", Name: "m", Value: strconv.FormatFloat(s.M, 'g', -1, 64)}, {Law: "soze", Name: "maxqd-unit", Value: s.Unit().String()},
 		{Name: "udp-port", Value: strconv.Itoa(int(s.UDPPort))},
 	}
-}
-
-func udpPort(c *config.Config) (port uint16, key string) {
-	return cmp.Or(Of(c).UDPPort, ids.UDPPortMaxQD), "soze.udp_port"
 }
 
 // noShift marks a shift that the file does not set.

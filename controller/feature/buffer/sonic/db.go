@@ -98,8 +98,7 @@ const empty = "NULL"
 // dumped returns the tables of a dump of the database, as sonic-db-dump and redis-dump write it: a key for each row,
 // with the row as value. It returns nil for a file of tables.
 func dumped(all map[string]json.RawMessage) (map[string]map[string]map[string]json.RawMessage, error) {
-	var dump map[string]map[string]map[string]json.RawMessage
-	other := ""
+	dump, other := map[string]map[string]map[string]json.RawMessage{}, ""
 	for key, text := range all {
 		var row struct {
 			Type  string
@@ -119,18 +118,18 @@ func dumped(all map[string]json.RawMessage) (map[string]map[string]map[string]js
 		if err := json.Unmarshal(row.Value, &fields); err != nil {
 			return nil, fmt.Errorf("is a dump of a database, whose key %q has %.40s as value, want an object of fields", key, row.Value)
 		}
-		if dump == nil {
-			dump = map[string]map[string]map[string]json.RawMessage{}
-		}
 		if dump[table] == nil {
 			dump[table] = map[string]map[string]json.RawMessage{}
 		}
 		dump[table][name] = fields
 	}
-	if dump == nil && other != "" {
+	switch {
+	case len(dump) > 0:
+		return dump, nil
+	case other != "":
 		return nil, fmt.Errorf("is a dump of another database, with the key %q, want that of CONFIG_DB: sonic-db-dump -n CONFIG_DB -y, or /etc/sonic/config_db.json", other)
 	}
-	return dump, nil
+	return nil, nil
 }
 
 // ReadPorts reads the table PORT of a CONFIG_DB, for Options.Switch. The error is as Import's.

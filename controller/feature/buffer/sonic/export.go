@@ -116,19 +116,18 @@ func (e *exporter) buffer() {
 // own returns the ports of the SONiC switch by their numbers: the index, or, where ports share one, as the parts of a
 // front-panel port that is broken out do, the place among all ports in the order of their lanes.
 func own(sw DB) map[string]string {
-	type lane struct {
-		first int
-		name  string
+	rows := sw[tablePort]
+	lane := func(name string) (int, error) {
+		first, _, _ := strings.Cut(rows[name]["lanes"], ",")
+		return strconv.Atoi(first)
 	}
-	var order []lane
-	byIndex := map[string]string{}
-	for name, row := range sw[tablePort] {
-		first, _, _ := strings.Cut(row["lanes"], ",")
-		n, err := strconv.Atoi(first)
-		if err != nil {
+	var order []string
+	byIndex, byLane := map[string]string{}, map[string]string{}
+	for name, row := range rows {
+		if _, err := lane(name); err != nil {
 			continue // such as a port inside of the switch
 		}
-		order = append(order, lane{n, name})
+		order = append(order, name)
 		if row["index"] != "" {
 			byIndex[row["index"]] = name
 		}
@@ -136,12 +135,13 @@ func own(sw DB) map[string]string {
 	if len(byIndex) == len(order) {
 		return byIndex
 	}
-	slices.SortFunc(order, func(a, b lane) int {
-		return cmp.Or(a.first-b.first, len(a.name)-len(b.name), cmp.Compare(a.name, b.name))
+	slices.SortFunc(order, func(a, b string) int {
+		x, _ := lane(a)
+		y, _ := lane(b)
+		return cmp.Or(x-y, len(a)-len(b), cmp.Compare(a, b))
 	})
-	byLane := map[string]string{}
-	for i, l := range order {
-		byLane[strconv.Itoa(i+1)] = l.name
+	for i, name := range order {
+		byLane[num(i+1)] = name
 	}
 	return byLane
 }
@@ -261,21 +261,19 @@ func (p *policy) tables() (DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	mode, limit := "dynamic", strconv.Itoa(int(p.mmu.Alpha))
+	mode, limit := "dynamic", num(p.mmu.Alpha)
 	if p.mmu.Policy == headroom.Static {
 		mode, limit = "static", amount(p.mmu.Threshold)
 	}
-	pauses, queues, groups := map[string]string{}, map[string]string{}, map[string]string{}
-	for i, queue := range p.queue {
-		class := strconv.Itoa(i)
-		pauses[class], queues[class], groups[class] = strconv.Itoa(int(queue)), strconv.Itoa(int(queue)), class
+	pauses, queues, groups, codes := map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}
+	for class, queue := range p.queue {
+		pauses[num(class)], queues[num(class)], groups[num(class)] = num(queue), num(queue), num(class)
 	}
 	for tc, k := range p.traffic {
-		queues[strconv.Itoa(int(tc))], groups[strconv.Itoa(int(tc))] = strconv.Itoa(int(k.Queue)), strconv.Itoa(int(k.Class))
+		queues[num(tc)], groups[num(tc)] = num(k.Queue), num(k.Class)
 	}
-	codes := map[string]string{}
 	for dscp, tc := range p.tc {
-		codes[strconv.Itoa(dscp)] = strconv.Itoa(int(tc))
+		codes[num(dscp)] = num(tc)
 	}
 	db := DB{
 		tablePool: {
@@ -300,20 +298,8 @@ func (p *policy) tables() (DB, error) {
 		db[tableProfile][profile] = map[string]string{
 			"pool": ingressPool, "size": amount(p.mmu.Private), "xon": "0", "xon_offset": amount(p.mmu.ResumeGap), "xoff": amount(l.Phi[i]), mode + "_th": limit,
 		}
-		ranges(p.mmu.Lossless, func(r string, lossless bool) {
-			row := map[string]string{"profile": ingressLossy}
-			if lossless {
-				row["profile"] = profile
-			}
-			db[tablePG][at.name+"|"+r] = row
-		})
-		ranges(p.losslessQueues(), func(r string, lossless bool) {
-			row := map[string]string{"profile": egressLossy}
-			if lossless {
-				row["profile"] = egressLossless
-			}
-			db[tableQueue][at.name+"|"+r] = row
-		})
+		runs(db[tablePG], at.name, p.mmu.Lossless, profile, ingressLossy)
+		runs(db[tableQueue], at.name, p.losslessQueues(), egressLossless, egressLossy)
 		db[tablePortQoS][at.name] = map[string]string{
 			"dscp_to_tc_map": mapName, "tc_to_queue_map": mapName, "tc_to_pg_map": mapName, "pfc_to_queue_map": mapName, "pfc_enable": list(p.mmu.Lossless),
 		}
@@ -342,32 +328,38 @@ func every(w pfcwatchdog.Config) time.Duration {
 	return min(w.DetectionTime, w.RestorationTime, maxPolls)
 }
 
-func amount(b units.Bytes) string    { return strconv.FormatInt(int64(b), 10) }
-func millis(t time.Duration) string  { return strconv.FormatInt(t.Milliseconds(), 10) }
+// num writes a number as a CONFIG_DB has it.
+func num[T ~int | ~int8 | ~int64 | ~uint8](n T) string { return strconv.FormatInt(int64(n), 10) }
+
+func amount(b units.Bytes) string    { return num(b) }
+func millis(t time.Duration) string  { return num(t.Milliseconds()) }
 func has(mask uint8, class int) bool { return mask>>class&1 != 0 }
 
 func list(mask uint8) string {
 	var set []string
 	for class := range headroom.Classes {
 		if has(mask, class) {
-			set = append(set, strconv.Itoa(class))
+			set = append(set, num(class))
 		}
 	}
 	return strings.Join(set, ",")
 }
 
-// ranges calls f for each longest run of equal bits, such as 0-2, as buffermgrd writes them.
-func ranges(mask uint8, f func(run string, set bool)) {
+// runs adds a row with the profile for each longest run of a port's equal bits, such as 0-2, as buffermgrd writes them.
+func runs(rows map[string]map[string]string, port string, mask uint8, set, clear string) {
 	for low := 0; low < headroom.Classes; {
-		high := low
+		high, profile := low, clear
 		for high+1 < headroom.Classes && has(mask, high+1) == has(mask, low) {
 			high++
 		}
-		run := strconv.Itoa(low)
-		if high > low {
-			run += "-" + strconv.Itoa(high)
+		if has(mask, low) {
+			profile = set
 		}
-		f(run, has(mask, low))
+		run := num(low)
+		if high > low {
+			run += "-" + num(high)
+		}
+		rows[port+"|"+run] = map[string]string{"profile": profile}
 		low = high + 1
 	}
 }

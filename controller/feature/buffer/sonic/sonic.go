@@ -21,6 +21,13 @@ import (
 // DB is a part of a CONFIG_DB: the values by table, key and field.
 type DB map[string]map[string]map[string]string
 
+func (db DB) put(table, key string, row map[string]string) {
+	if db[table] == nil {
+		db[table] = map[string]map[string]string{}
+	}
+	db[table][key] = row
+}
+
 // Names of tables, and of the rows that are Headgate's.
 const (
 	tablePool    = "BUFFER_POOL"

@@ -34,15 +34,10 @@ func (p *policy) mark(db DB, port string, curves []qos.ECN) {
 	for _, k := range curves {
 		percent := fmt.Sprintf("%.0f", k.PMax*100)
 		name := "ecn_" + amount(k.KMin) + "_" + amount(k.KMax) + "_" + percent
-		for _, table := range []string{tableWRED, tableEgress} {
-			if db[table] == nil {
-				db[table] = map[string]map[string]string{}
-			}
-		}
-		db[tableWRED][name] = map[string]string{
+		db.put(tableWRED, name, map[string]string{
 			"ecn": "ecn_all", "wred_green_enable": "true", "green_min_threshold": amount(k.KMin), "green_max_threshold": amount(k.KMax), "green_drop_probability": percent,
-		}
-		db[tableEgress][fmt.Sprintf("%s|%d", port, k.Queue)] = map[string]string{"wred_profile": name}
+		})
+		db.put(tableEgress, port+"|"+num(k.Queue), map[string]string{"wred_profile": name})
 	}
 }
 
