@@ -6,6 +6,7 @@ package conduct
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -104,7 +105,7 @@ type Judge struct {
 	names   map[netip.Addr]string
 	ports   map[place]*port
 	to      map[netip.Addr]map[string]map[key]at // flows by the address that they go to and the host that reported them
-	from    map[string]map[netip.Addr]bool       // the addresses under which to has flows of a host
+	from    map[string][]netip.Addr              // the addresses under which to has flows of a host
 	alarms  map[alarm]*standing
 }
 
@@ -113,7 +114,7 @@ type Judge struct {
 func New(event func(view.Event), counted func() []observed.Source) *Judge {
 	return &Judge{
 		event: event, counted: counted, ports: map[place]*port{}, to: map[netip.Addr]map[string]map[key]at{},
-		from: map[string]map[netip.Addr]bool{}, alarms: map[alarm]*standing{},
+		from: map[string][]netip.Addr{}, alarms: map[alarm]*standing{},
 	}
 }
 
@@ -144,7 +145,7 @@ func (j *Judge) Configure(ports []Port, udpPort uint16) {
 func (j *Judge) Reported(host string, when time.Time, flows []Flow) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for dst := range j.from[host] {
+	for _, dst := range j.from[host] {
 		if delete(j.to[dst], host); len(j.to[dst]) == 0 {
 			delete(j.to, dst)
 		}
@@ -160,10 +161,7 @@ func (j *Judge) Reported(host string, when time.Time, flows []Flow) {
 		}
 		if j.to[dst][host] == nil {
 			j.to[dst][host] = map[key]at{}
-			if j.from[host] == nil {
-				j.from[host] = map[netip.Addr]bool{}
-			}
-			j.from[host][dst] = true
+			j.from[host] = append(j.from[host], dst)
 		}
 		j.to[dst][host][key{f.Src, f.Dst}] = at{f, host, when}
 	}
@@ -192,23 +190,20 @@ func (j *Judge) Sampled(s view.Sample) {
 func (j *Judge) begin(p *port, s view.Sample) {
 	p.began, p.least, p.samples, p.flows = s, s.QueueBytes[p.Queue], 1, map[key]at{}
 	for _, flows := range j.to[p.Address] {
-		for k, f := range flows {
-			p.flows[k] = f
-		}
+		maps.Copy(p.flows, flows)
 	}
 }
 
 // set says of an alarm whether a judgment found it. The caller holds mu.
 func (j *Judge) set(now time.Time, p *port, a alarm, found bool, text string) {
 	s := j.alarms[a]
-	if s == nil {
-		if !found {
-			return
-		}
+	switch {
+	case s == nil && !found:
+		return
+	case s == nil:
 		s = &standing{at: place{p.Switch, p.Number}}
 		j.alarms[a] = s
-	}
-	if found == s.on {
+	case found == s.on:
 		if s.streak = 0; !s.on {
 			delete(j.alarms, a)
 		}
@@ -217,8 +212,7 @@ func (j *Judge) set(now time.Time, p *port, a alarm, found bool, text string) {
 	if s.streak++; s.streak < insist {
 		return
 	}
-	s.streak = 0
-	if !found {
+	if s.streak = 0; !found {
 		j.end(now, a, s)
 		return
 	}
@@ -299,7 +293,7 @@ func overweight(p *port, parties []party, found map[alarm]string) {
 			if o.host != f.host && o.rate < starvedShare*o.share {
 				found[alarm{OverShare, f.host, p.Host}] = fmt.Sprintf(
 					"flow %s of %s takes %v of the link of %v to %s, %.1f times its share by weight, while %s of %s gets %v of the %v that are its share",
-					f.name(), f.host, bits(f.rate), p.Rate, p.Host, f.rate/f.share, o.name(), o.host, bits(o.rate), bits(o.share))
+					f.name(), f.host, units.Rate(f.rate), p.Rate, p.Host, f.rate/f.share, o.name(), o.host, units.Rate(o.rate), units.Rate(o.share))
 				break
 			}
 		}
@@ -329,7 +323,7 @@ func (j *Judge) unreported(p *port, now time.Time, parties []party, total float6
 			continue
 		}
 		found[alarm{OverShare, host, p.Host}] = fmt.Sprintf("%s sends %v to %s, whose link has %v, in flows that no agent reports, while %s get %v in all",
-			host, bits(rate), p.Host, p.Rate, units.Count(len(parties), "reported flow"), bits(total))
+			host, units.Rate(rate), p.Host, p.Rate, units.Count(len(parties), "reported flow"), units.Rate(total))
 	}
 	p.counted, p.asked = bytes, now
 }
@@ -352,5 +346,3 @@ func (j *Judge) believe(p *port, f *party, found map[alarm]string) {
 			f.name(), f.host, f.MaxQD, f.RTT, p.Host, f.host)
 	}
 }
-
-func bits(perSecond float64) units.Rate { return units.Rate(perSecond) }

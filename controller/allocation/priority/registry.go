@@ -195,11 +195,8 @@ func (r *Registry) Allocate(by *outcome.Request, application string, number int)
 func (r *Registry) choose(application string, number int) (Priority, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.plan == nil {
-		return Priority{}, ErrNoPlan
-	}
-	if number < 0 || number > r.plan.Priorities {
-		return Priority{}, &RangeError{number, r.plan.Priorities}
+	if err := r.within(number, 0); err != nil {
+		return Priority{}, err
 	}
 	if number == 0 {
 		for number = 1; r.taken[number] != ""; number++ {
@@ -212,6 +209,17 @@ func (r *Registry) choose(application string, number int) (Priority, error) {
 		return Priority{}, &TakenError{number, owner}
 	}
 	return r.priority(number)
+}
+
+// within returns an error where there is no plan, or a number is below low or above the plan's. The caller holds mu.
+func (r *Registry) within(number, low int) error {
+	if r.plan == nil {
+		return ErrNoPlan
+	}
+	if number < low || number > r.plan.Priorities {
+		return &RangeError{number, r.plan.Priorities}
+	}
+	return nil
 }
 
 // Release takes a priority from the application that has it. by is as Allocate's.
@@ -241,8 +249,7 @@ func (r *Registry) owner(number int) string {
 // Channel returns the channel of a flow of an application that wants a priority, with the
 // delay of an empty path that the plan assumes.
 func (r *Registry) Channel(application string, number int) (c channel.Channel, base units.Time, err error) {
-	application = cmp.Or(application, DefaultApplication)
-	if owner := r.owner(number); owner != "" && owner != application {
+	if owner := r.owner(number); owner != "" && owner != cmp.Or(application, DefaultApplication) {
 		return c, 0, &TakenError{number, owner}
 	}
 	return r.channel(number)
@@ -252,11 +259,8 @@ func (r *Registry) Channel(application string, number int) (c channel.Channel, b
 func (r *Registry) channel(number int) (c channel.Channel, base units.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case r.plan == nil:
-		return c, 0, ErrNoPlan
-	case number < 1 || number > r.plan.Priorities:
-		return c, 0, &RangeError{number, r.plan.Priorities}
+	if err := r.within(number, 1); err != nil {
+		return c, 0, err
 	}
 	p, err := r.priority(number)
 	return p.Channel, r.plan.Base, err

@@ -24,14 +24,14 @@ import (
 // bufferFaults collects the faults of buffers. What is wrong with the fabric's section is
 // wrong on many switches, so a field is shown once, with how many others have a fault there.
 type bufferFaults struct {
-	c    *config.Config
-	list []bufferFault
-	at   map[string]int // path → index in list
+	c     *config.Config
+	order []string // paths
+	at    map[string]*bufferFault
 }
 
 type bufferFault struct {
-	path, name, is, want string
-	others, last         int // how many other switches, and which came last
+	name, is, want string
+	others, last   int // how many other switches, and which came last
 }
 
 // add reports a fault of a key of a switch's buffer. The line is that of the key in the switch's own
@@ -41,20 +41,18 @@ func (b *bufferFaults) add(i int, key, is, want string) {
 }
 
 func (b *bufferFaults) addAt(i int, path, is, want string) {
-	if at, twice := b.at[path]; twice {
-		if f := &b.list[at]; f.last != i {
-			f.others, f.last = f.others+1, i
-		}
-		return
+	if f := b.at[path]; f == nil {
+		b.order = append(b.order, path)
+		b.at[path] = &bufferFault{b.c.Switches[i].Name, is, want, 0, i}
+	} else if f.last != i {
+		f.others, f.last = f.others+1, i
 	}
-	b.at[path] = len(b.list)
-	b.list = append(b.list, bufferFault{path, b.c.Switches[i].Name, is, want, 0, i})
 }
 
 // check is config.Section.Check: it holds every switch's buffer against its links and its queues. Whether the
 // target can have it is for the feature to say, which knows the program.
 func check(c *config.Config, d *yamlnode.Doc) {
-	b := &bufferFaults{c: c, at: map[string]int{}}
+	b := &bufferFaults{c: c, at: map[string]*bufferFault{}}
 	for i := range c.Switches {
 		if Of(&c.Switches[i]).On() {
 			b.checkBuffer(i)
@@ -64,12 +62,12 @@ func check(c *config.Config, d *yamlnode.Doc) {
 		b.checkCable(l, l.A, l.B)
 		b.checkCable(l, l.B, l.A)
 	}
-	for _, x := range b.list {
-		where := fmt.Sprintf("on the switch %q", x.name)
-		if x.others > 0 {
-			where += fmt.Sprintf(" (and %d more)", x.others)
+	for _, path := range b.order {
+		f, where := b.at[path], ""
+		if f.others > 0 {
+			where = fmt.Sprintf(" (and %d more)", f.others)
 		}
-		d.Fault(x.path, "%s %s, want %s", x.is, where, x.want)
+		d.Fault(path, "%s on the switch %q%s, want %s", f.is, f.name, where, f.want)
 	}
 }
 
@@ -135,17 +133,17 @@ func (b *bufferFaults) checkCable(l config.Link, at, other config.Endpoint) {
 
 // checkTimes reports whether the times are in range once they are multiplied by scale.
 func (b *bufferFaults) checkTimes(i int) bool {
-	s := Of(&b.c.Switches[i])
-	ok := true
-	if !b.c.Fits(s.Window) {
-		b.add(i, "dsh.window", fmt.Sprintf("is %v", s.Window), fmt.Sprintf("less: it is multiplied by scale %d", b.c.Scale))
-		ok = false
+	s, ok := Of(&b.c.Switches[i]), true
+	fits := func(key string, t units.Time) {
+		if !b.c.Fits(t) {
+			b.add(i, key, fmt.Sprintf("is %v", t), fmt.Sprintf("less: it is multiplied by scale %d", b.c.Scale))
+			ok = false
+		}
 	}
-	if !s.Victims() {
+	if fits("dsh.window", s.Window); !s.Victims() {
 		return ok
 	}
-	if !b.c.Fits(s.Period) {
-		b.add(i, "spfc.period", fmt.Sprintf("is %v", s.Period), fmt.Sprintf("less: it is multiplied by scale %d", b.c.Scale))
+	if fits("spfc.period", s.Period); !b.c.Fits(s.Period) {
 		return false
 	}
 	least, since := buffer.Tick, "the pipeline's clock counts in it"
@@ -168,18 +166,15 @@ func (b *bufferFaults) checkClasses(i int) {
 		if Of(s).Lossless>>class&1 == 0 {
 			continue
 		}
-		used := class == 0
-		if used {
-			b.checkLimit(i, qos.Class{}) // of DSCPs that are not listed
+		var list []qos.Class
+		if class == 0 {
+			list = append(list, qos.Class{}) // of DSCPs that are not listed
 		}
-		for _, k := range qos.Of(b.c).Classes {
-			if k.Class != class {
-				continue
-			}
-			used = true
+		list = append(list, slices.DeleteFunc(slices.Clone(qos.Of(b.c).Classes), func(k qos.Class) bool { return k.Class != class })...)
+		for _, k := range list {
 			b.checkLimit(i, k)
 		}
-		if !used {
+		if len(list) == 0 {
 			b.add(i, "lossless", fmt.Sprintf("has class %d", class), fmt.Sprintf("a class that some DSCP of qos.classes has: no packet is of class %d", class))
 		}
 	}
