@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
 
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
@@ -52,23 +52,28 @@ func Load(o Options) (*Config, error) {
 // is nil and the error a *yamlnode.Error with all of them. The file name is for messages only.
 // Features' sections are unknown keys unless they are given.
 func Parse(file string, text []byte, flags map[string]*pflag.Flag, sections ...Section) (*Config, error) {
-	return parse(file, text, overridesOf(flags), sections)
+	overrides, err := overridesOf(flags)
+	if err != nil {
+		return nil, err
+	}
+	return parse(file, text, overrides, sections)
 }
 
 func find(file string) (string, error) {
 	if file != "" {
 		return file, nil
 	}
-	for _, dir := range []string{".", "/etc/headgate"} {
-		name, err := filepath.Abs(filepath.Join(dir, "fabric.yaml"))
-		if err != nil {
-			return "", err
-		}
-		if info, err := os.Stat(name); err == nil && !info.IsDir() {
-			return name, nil
-		}
+	v := viper.New()
+	v.SetConfigName("fabric")
+	v.SetConfigType("yaml")
+	v.AddConfigPath(".")
+	v.AddConfigPath("/etc/headgate")
+	err := v.ReadInConfig()
+	var missing viper.ConfigFileNotFoundError
+	if errors.As(err, &missing) || v.ConfigFileUsed() == "" {
+		return "", errors.New("no fabric.yaml in . or /etc/headgate; name one with -f")
 	}
-	return "", errors.New("no fabric.yaml in . or /etc/headgate; name one with -f")
+	return v.ConfigFileUsed(), nil // what is wrong inside it, parse says better
 }
 
 func readFile(name string) ([]byte, error) {
@@ -84,20 +89,28 @@ func readFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-// overridesOf returns what is set by flags and by the environment, where an empty variable sets nothing.
-func overridesOf(flags map[string]*pflag.Flag) (list []override) {
+func overridesOf(flags map[string]*pflag.Flag) ([]override, error) {
+	v := viper.New()
+	v.SetEnvPrefix("headgate")
+	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
+	var list []override
 	for _, key := range overridable {
 		path := "controller." + key
-		origin := "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
-		value := os.Getenv(origin)
-		if flag := flags[path]; flag != nil && flag.Changed {
-			origin, value = "--"+flag.Name, flag.Value.String()
-		} else if value == "" {
-			continue
+		if err := v.BindEnv(path); err != nil {
+			return nil, fmt.Errorf("environment of %s: %w", path, err)
 		}
-		list = append(list, override{path: path, value: value, origin: origin})
+		origin := "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+		if flag := flags[path]; flag != nil && flag.Changed {
+			if err := v.BindPFlag(path, flag); err != nil {
+				return nil, fmt.Errorf("flag --%s: %w", flag.Name, err)
+			}
+			origin = "--" + flag.Name
+		}
+		if v.IsSet(path) {
+			list = append(list, override{path: path, value: v.GetString(path), origin: origin})
+		}
 	}
-	return list
+	return list, nil
 }
 
 // Target is the kind of switch behind a P4Runtime server.
