@@ -169,9 +169,16 @@ test-mininet: build ## the five systems on networks in Mininet, on both switches
 
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed s/^v// || true)
 
+DEB_VERSION = $(or $(VERSION),0.0.0+$(shell git rev-parse --short HEAD))
+
 deb: build ## bin/headgate_*.deb: binary, systemd units, man pages, dashboard (VERSION=1.2.3)
-	rm -rf bin/man bin/*.deb && mkdir -p bin/man && $(GO) run ./cmd/man bin/man && gzip -9n bin/man/*
-	cd deploy && VERSION=$(or $(VERSION),0.0.0+$(shell git rev-parse --short HEAD)) ARCH=$$($(GO) env GOARCH) $(GO) tool nfpm package --packager deb --target ../bin
+	rm -rf bin/man bin/completions bin/*.deb && mkdir -p bin/man bin/completions && $(GO) run ./cmd/man bin/man && gzip -9n bin/man/*
+	$(BIN) completion bash > bin/completions/headgate
+	$(BIN) completion zsh > bin/completions/_headgate
+	$(BIN) completion fish > bin/completions/headgate.fish
+	printf 'headgate (%s) unstable; urgency=medium\n\n  * CHANGELOG.md in the source has the changes.\n\n -- Headgate <headgate@users.noreply.github.com>  %s\n' \
+		'$(DEB_VERSION)' "$$(git log -1 --format=%cD)" | gzip -9n > bin/changelog.gz
+	cd deploy && VERSION=$(DEB_VERSION) ARCH=$$($(GO) env GOARCH) $(GO) tool nfpm package --packager deb --target ../bin
 
 image: build ## the OCI image headgate (docker, or DOCKER=podman or buildah)
 	$(or $(DOCKER),docker) build -f deploy/Dockerfile -t headgate .
