@@ -88,14 +88,12 @@ func (p *portPlaces) compare(v map[string]any) {
 	}
 }
 
-// isPort reports whether v is a constant of the port's value.
 func (p *portPlaces) isPort(v map[string]any) bool {
 	text, _ := v["value"].(string)
 	n, err := strconv.ParseUint(text, 0, 64)
 	return v["type"] == "hexstr" && err == nil && n == ids.UDPPortMaxQD
 }
 
-// isDestination reports whether v is the UDP destination port.
 func isDestination(v any) bool {
 	m, _ := v.(map[string]any)
 	name, _ := m["value"].([]any)

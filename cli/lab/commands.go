@@ -46,7 +46,6 @@ func newMarginTool(system, short string, margin *cobra.Command, analyse func() (
 	return command.OneOf(&cobra.Command{Use: system, Short: short}, margin)
 }
 
-// newStfCommand runs an STF test against a program on the embedded switch.
 func newStfCommand() *cobra.Command {
 	queues := 1
 	cmd := &cobra.Command{

@@ -11,7 +11,6 @@ import (
 	"github.com/headgate/headgate/sim/experiment"
 )
 
-// newSimFiguresCommand makes the papers' figures and the pages about them.
 func newSimFiguresCommand() *cobra.Command {
 	var records, pages, shard string
 	var force, full bool
@@ -54,7 +53,6 @@ run; any run writes the pages from all the records that are there.`,
 	return c
 }
 
-// chosen returns the experiments with the given names, or all that make figures.
 func chosen(all []*experiment.File, names []string) (files []*experiment.File, err error) {
 	want := map[string]bool{}
 	for _, name := range names {

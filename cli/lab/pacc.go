@@ -15,7 +15,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// newPaccCommand analyses PACC's parameters.
 func newPaccCommand() *cobra.Command {
 	f := paccFlags{interval: cnpgen.PaperInterval, rate: cnpgen.PaperRate, r: cnpgen.VendorReaction()}
 	c := &cobra.Command{
@@ -41,7 +40,6 @@ stable; the two do not always agree.`,
 	})
 }
 
-// paccFlags are the flags of "pacc margin".
 type paccFlags struct {
 	beta1, beta2 float64
 	interval     units.Time
@@ -50,7 +48,6 @@ type paccFlags struct {
 	plot         string
 }
 
-// marginReport is the JSON form of the answer.
 type marginReport struct {
 	Beta1          float64  `json:"beta1_per_kb"`
 	Beta2          float64  `json:"beta2_per_kb"`

@@ -64,7 +64,6 @@ func newRunCommand() *cobra.Command {
 	return c
 }
 
-// about describes the scenarios.
 func about() string {
 	var b strings.Builder
 	b.WriteString("Scenarios:\n")

@@ -23,7 +23,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// newSimCommand runs experiments in the fabric simulator.
 func newSimCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sim",
@@ -331,7 +330,6 @@ func newSimMergeCommand() *cobra.Command {
 	return c
 }
 
-// parseShard reads i/n.
 func parseShard(s string) (i, n int, err error) {
 	a, b, ok := strings.Cut(s, "/")
 	i, errA := strconv.Atoi(a)
@@ -355,7 +353,6 @@ func verdict(rep *experiment.Report) error {
 	return nil
 }
 
-// deliver prints and writes a report.
 func deliver(c *cobra.Command, rep *experiment.Report, out string, raw bool) error {
 	o, err := command.OutputOf(c)
 	if raw {

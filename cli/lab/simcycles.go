@@ -21,7 +21,6 @@ type cyclesOf struct {
 	Text       string `json:"text"`
 }
 
-// newSimCyclesCommand looks for cyclic buffer dependencies in an experiment's fabric.
 func newSimCyclesCommand() *cobra.Command {
 	var failures int
 	c := &cobra.Command{

@@ -14,12 +14,10 @@ import (
 	"github.com/headgate/headgate/internal/jsonfile"
 )
 
-// newSonicCommand translates buffer policies to and from SONiC's CONFIG_DB.
 func newSonicCommand() *cobra.Command {
 	return command.OneOf(&cobra.Command{Use: "sonic", Short: "Translate buffer policies to and from SONiC's CONFIG_DB"}, newSonicExportCommand(), newSonicImportCommand())
 }
 
-// sonicExport are the flags of "sonic export".
 type sonicExport struct {
 	sonic.Options
 	file, sw, output, ports string

@@ -16,7 +16,6 @@ import (
 // sozeMSS is the payload of a packet, which matters for shares of less than one in a round trip.
 const sozeMSS = 1000 * units.Byte
 
-// newSozeCommand analyses Söze's parameters.
 func newSozeCommand() *cobra.Command {
 	f := sozeFlags{rate: 100 * units.Gbps, rtt: 12 * units.Microsecond}
 	d := param.For[soze.Params](law.Flow{Rate: f.rate, MSS: sozeMSS})
@@ -49,7 +48,6 @@ type sozeFlags struct {
 	own     soze.Params
 }
 
-// sozeReport is the JSON form of the answer.
 type sozeReport struct {
 	ShareBps   int64   `json:"share_bps_per_weight"`
 	DelayUs    float64 `json:"queueing_delay_us"`

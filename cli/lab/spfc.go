@@ -10,7 +10,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// newSpfcCommand analyses SPFC's parameters.
 func newSpfcCommand() *cobra.Command {
 	d := headroom.Config{}.WithDefaults()
 	f := spfcFlags{c: headroom.SPFCConfig{K: d.SPFC.K, Period: d.SPFC.Period}, rate: 100 * units.Gbps, rtt: 24 * units.Microsecond, packet: d.MTU}
@@ -33,7 +32,6 @@ period.`,
 	return newMarginTool("spfc", "Analyse the parameters of SPFC, which spares victim ports PAUSEs", c, f.analyse)
 }
 
-// spfcFlags are the flags of "spfc margin".
 type spfcFlags struct {
 	c         headroom.SPFCConfig
 	rate      units.Rate
@@ -43,7 +41,6 @@ type spfcFlags struct {
 	congested float64
 }
 
-// spfcReport is the JSON form of the answer.
 type spfcReport struct {
 	VictimBps     int64   `json:"victim_departs_bps"`
 	BurstBps      int64   `json:"burst_departs_bps"`

@@ -14,7 +14,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// newApplyCommand makes a configuration the desired one.
 func newApplyCommand() *cobra.Command {
 	var (
 		file    string
@@ -107,7 +106,6 @@ func apply(ctx context.Context, e *env, request *pb.ApplyConfigRequest) error {
 	return nil
 }
 
-// newHistoryCommand shows what was applied.
 func newHistoryCommand() *cobra.Command {
 	cmd := askWith("history [GENERATION]", "Show which configurations were applied, by whom and why, or the text of one", cobra.MaximumNArgs(1), func(ctx context.Context, e *env, args []string) error {
 		if len(args) == 0 {
@@ -137,7 +135,6 @@ func listHistory(ctx context.Context, e *env) error {
 	})
 }
 
-// generation reads an argument.
 func generation(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
@@ -162,7 +159,6 @@ func applied(ctx context.Context, e *env, text string) (*pb.AppliedConfig, error
 	return r.GetConfigs()[0], nil
 }
 
-// newRollbackCommand applies a configuration of the history again.
 func newRollbackCommand() *cobra.Command {
 	var r pb.ApplyConfigRequest
 	cmd := askWith("rollback GENERATION", "Apply a configuration of the history again, as a new generation", cobra.ExactArgs(1), func(ctx context.Context, e *env, args []string) error {
@@ -181,7 +177,6 @@ func newRollbackCommand() *cobra.Command {
 	return arguments(cmd, generations)
 }
 
-// newConfirmCommand lets a configuration stay that was applied with --confirm.
 func newConfirmCommand() *cobra.Command {
 	cmd := askWith("confirm [GENERATION]", "Let a configuration stay that was applied with --confirm", cobra.MaximumNArgs(1), func(ctx context.Context, e *env, args []string) error {
 		var n uint64

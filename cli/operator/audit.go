@@ -42,7 +42,6 @@ func newAuditCommand() *cobra.Command {
 	return command.OneOf(c, export, verify)
 }
 
-// auditFile is the JSON of a file that was verified or written.
 type auditFile struct {
 	File  string `json:"file"`
 	Lines uint64 `json:"lines"`

@@ -32,7 +32,6 @@ func (w words) complete(cmd *cobra.Command, args []string, typed string) ([]stri
 	return command.Matching(w(ctx, e, args), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// arguments completes the arguments of a command, in this order.
 func arguments(cmd *cobra.Command, list ...words) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(list) {
@@ -43,7 +42,6 @@ func arguments(cmd *cobra.Command, list ...words) *cobra.Command {
 	return cmd
 }
 
-// completeFlag completes a flag of a command.
 func completeFlag(cmd *cobra.Command, flag string, w words) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, w.complete); err != nil {
 		panic(err) // the command has no such flag

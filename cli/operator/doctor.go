@@ -22,7 +22,6 @@ import (
 	"github.com/headgate/headgate/internal/version"
 )
 
-// newDoctorCommand is "doctor", which looks for what keeps a fabric from working.
 func newDoctorCommand() *cobra.Command {
 	var file string
 	c := askWith("doctor", "Look for what keeps a fabric from working: clocks, ports, certificates, switches", cobra.NoArgs,
@@ -63,7 +62,6 @@ func diagnose(ctx context.Context, e *env, file string) error {
 	return showFindings(e, list)
 }
 
-// ofController compares the controller's clock and build with those here.
 func ofController(ctx context.Context, e *env) []doctor.Finding {
 	asked := e.Now()
 	f, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
@@ -77,7 +75,6 @@ func ofController(ctx context.Context, e *env) []doctor.Finding {
 	return []doctor.Finding{doctor.Clock(f.GetTime().AsTime(), asked, answered), doctor.Build(f.GetBuild(), version.String())}
 }
 
-// ofHosts compares the clocks of hosts with the controller's.
 func ofHosts(ctx context.Context, e *env) []doctor.Finding {
 	r, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
 	if err != nil {
@@ -86,7 +83,6 @@ func ofHosts(ctx context.Context, e *env) []doctor.Finding {
 	return doctor.HostClocks(r.GetHosts())
 }
 
-// ofFile checks what a fabric file names.
 func ofFile(ctx context.Context, file string, answers bool) []doctor.Finding {
 	fail := func(err error, remedy string) []doctor.Finding {
 		return []doctor.Finding{{Area: "configuration", Subject: file, Verdict: doctor.Fail, Text: strings.ReplaceAll(err.Error(), "\n", "; "), Remedy: remedy}}

@@ -33,7 +33,6 @@ func defaultServer() string {
 	return command.DefaultServer
 }
 
-// env is the environment of an operator's command.
 type env struct {
 	Server string
 	Named  bool // Server was named by a flag or the environment
@@ -125,7 +124,6 @@ func Commands() []*cobra.Command {
 	}
 }
 
-// fileFlag adds -f and -o.
 func fileFlag(cmd *cobra.Command, file *string) {
 	command.AddOutputFlag(cmd)
 	cmd.Flags().StringVarP(file, "file", "f", "", "configuration `file`, - for standard input")

@@ -14,7 +14,6 @@ import (
 	"github.com/headgate/headgate/internal/version"
 )
 
-// newExplainCommand is "explain", which says what the keys of the fabric file and of a policy are.
 func newExplainCommand() *cobra.Command {
 	var schema bool
 	c := &cobra.Command{
@@ -62,7 +61,6 @@ func explainKey(e *env, path string) error {
 	return command.Explain(e.Output, keys, path, "the fabric file")
 }
 
-// newVersionCommand says which Headgate this is. No controller is asked.
 func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "version", Short: "Say which version of Headgate this is", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		v := struct {

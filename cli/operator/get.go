@@ -53,7 +53,6 @@ func getFabric(ctx context.Context, e *env, config bool) error {
 	})
 }
 
-// getLinks shows the links with their state.
 func getLinks(ctx context.Context, e *env) error {
 	r, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
 	if err != nil {
@@ -83,7 +82,6 @@ func getLinks(ctx context.Context, e *env) error {
 	})
 }
 
-// getSwitches shows the session and the capabilities of each switch.
 func getSwitches(ctx context.Context, e *env) error {
 	return show(ctx, e, e.fabric().ListSwitches, &pb.ListSwitchesRequest{}, func(w io.Writer, r *pb.ListSwitchesResponse) {
 		head := []any{"SWITCH", "DEVICE", "ADDRESS", "STATE", "FOR", "ENTRIES", "RECONCILES", "PORTS UP", "ERROR"}
@@ -127,7 +125,6 @@ func word(v fmt.Stringer) string {
 	return strings.ToLower(name)
 }
 
-// getFlows shows what the hosts last reported.
 func getFlows(ctx context.Context, e *env) error {
 	return show(ctx, e, e.host().ListFlows, &pb.ListFlowsRequest{}, func(w io.Writer, r *pb.ListFlowsResponse) {
 		flowHead(w)
@@ -199,7 +196,6 @@ func brief(s string) string {
 	return s
 }
 
-// getPredictions shows what was predicted beside what was measured.
 func getPredictions(ctx context.Context, e *env) error {
 	return show(ctx, e, e.fabric().GetPredictions, &pb.GetPredictionsRequest{}, func(w io.Writer, r *pb.GetPredictionsResponse) {
 		row(w, "GENERATION", "APPLIED", "UNTIL", "MEASURE", "UNIT", "PREDICTED", "MEASURED", "ERROR")
@@ -222,7 +218,6 @@ func getPredictions(ctx context.Context, e *env) error {
 	})
 }
 
-// newGetCommand is "get" and its subcommands, which only read.
 func newGetCommand() *cobra.Command {
 	var config bool
 	fabric := ask("fabric", "The running configuration's switches and hosts", func(ctx context.Context, e *env) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// getSwitch shows all that the controller knows of a switch, and its last events.
 func getSwitch(ctx context.Context, e *env, name string, recent uint32) error {
 	r, err := e.fabric().ListSwitches(ctx, &pb.ListSwitchesRequest{Name: name, Recent: recent})
 	if err != nil {

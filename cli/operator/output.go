@@ -43,7 +43,6 @@ func show[Q any, R proto.Message](ctx context.Context, e *env, call func(context
 	return e.print(r, func(w io.Writer) { draw(w, r) })
 }
 
-// line writes one message of a stream.
 func (e *env) line(m proto.Message) error {
 	text, err := pb.JSON(m)
 	if err != nil {
@@ -52,7 +51,6 @@ func (e *env) line(m proto.Message) error {
 	return e.Line(text)
 }
 
-// row writes the cells of one line.
 func row(w io.Writer, cells ...any) { command.Row(w, cells...) }
 
 func flowText(k *pb.FlowKey) string {
@@ -98,7 +96,6 @@ func (e *env) ago(t *timestamppb.Timestamp) string {
 // ErrChanges ends a plan with changes.
 var ErrChanges = errors.New("there are changes")
 
-// callError is an error of a call with the server that was called.
 type callError struct {
 	server string
 	err    error

@@ -18,7 +18,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// planOptions are the flags of plan.
 type planOptions struct {
 	file          string
 	failures      uint32
@@ -26,7 +25,6 @@ type planOptions struct {
 	preview       previewFlags
 }
 
-// newPlanCommand shows what apply would change.
 func newPlanCommand() *cobra.Command {
 	var o planOptions
 	var cmd *cobra.Command
@@ -91,7 +89,6 @@ func plan(ctx context.Context, e *env, o *planOptions) error {
 	return err
 }
 
-// signs stand before changes.
 var signs = map[pb.Change_Kind]string{pb.Change_KIND_INSERT: "+", pb.Change_KIND_MODIFY: "~", pb.Change_KIND_DELETE: "-"}
 
 // drawPlan lists at most so many changes of one kind to one table.

@@ -58,7 +58,6 @@ func (p *previewFlags) check(f *pflag.FlagSet, on bool, with string) error {
 	return nil
 }
 
-// maxSeeds bounds the runs of a preview.
 const maxSeeds = 1000
 
 // preview plays traffic on the running configuration and on a new one, in this process: the controller
@@ -149,7 +148,6 @@ func (p *previewFlags) require(ctx context.Context, e *env, r *pb.ApplyConfigReq
 	return nil
 }
 
-// print prints a plan and its preview.
 func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigResponse, file, config string, table func(io.Writer)) error {
 	if e.Format == command.Table { // the plan is there while the preview runs
 		if err := e.Tabs(table); err != nil {

@@ -42,7 +42,6 @@ func newSetCommand() *cobra.Command {
 	return command.OneOf(cmd, weight, budget, arguments(priority, applicationNames, priorityNumbers), arguments(link, nodeNames, neighbours, fixed("up", "down")))
 }
 
-// newDeleteCommand is "delete" and its subcommands, which undo those of "set".
 func newDeleteCommand() *cobra.Command {
 	var flow string
 	weight := ask("weight --flow SRC:SPORT,DST:DPORT", "Forget a flow and give its weight back to the budget", func(ctx context.Context, e *env) error {
@@ -63,7 +62,6 @@ func flowFlag(cmd *cobra.Command, flow *string) {
 	completeFlag(cmd, "flow", flowKeys)
 }
 
-// setLink takes the links between two nodes out of service, or back into it.
 func setLink(ctx context.Context, e *env, a, b, state string) error {
 	if state != "up" && state != "down" {
 		return fmt.Errorf("link state: %q is not allowed: want up or down", state)
@@ -120,7 +118,6 @@ func deleteWeight(ctx context.Context, e *env, flow string) error {
 	return show(ctx, e, e.weight().DeleteFlow, &pb.DeleteFlowRequest{Flow: key}, func(w io.Writer, r *pb.DeleteFlowResponse) { _, _ = fmt.Fprintf(w, "%s: deleted\n", flowText(key)) })
 }
 
-// setBudget sets the largest sum of weights of an application; 0 removes the limit.
 func setBudget(ctx context.Context, e *env, application, value string) error {
 	v, err := number("limit", value)
 	if err != nil {
@@ -144,7 +141,6 @@ func refuseNegative(field string) func(*cobra.Command, error) error {
 	}
 }
 
-// getPriorities shows the delays of the virtual priorities, and the application that has each.
 func getPriorities(ctx context.Context, e *env) error {
 	return show(ctx, e, e.priority().ListPriorities, &pb.ListPrioritiesRequest{}, func(w io.Writer, r *pb.ListPrioritiesResponse) {
 		p := r.GetPlan()
@@ -198,7 +194,6 @@ func setPriority(ctx context.Context, e *env, application, number string) error 
 	})
 }
 
-// deletePriority releases the virtual priority of an application.
 func deletePriority(ctx context.Context, e *env, application, number string) error {
 	n, err := priority(number)
 	if err != nil {

@@ -62,7 +62,6 @@ func newStateCommand() *cobra.Command {
 	)
 }
 
-// stateFile is the JSON of what was checked or copied.
 type stateFile struct {
 	File     string        `json:"file"`
 	CopyOf   string        `json:"copy_of,omitempty"`
@@ -75,7 +74,6 @@ func printFile(c *cobra.Command, v any, format string, args ...any) error {
 	return command.Print(c, v, func(w io.Writer) { _, _ = fmt.Fprintf(w, format, args...) })
 }
 
-// backupState keeps what a controller, or a cluster's leader, has.
 func backupState(ctx context.Context, e *env, to string) error {
 	stream, err := pb.NewStateServiceClient(e.conn).BackupState(ctx, &pb.BackupStateRequest{})
 	var text []byte
@@ -94,7 +92,6 @@ func backupState(ctx context.Context, e *env, to string) error {
 	return e.Value(stateFile{File: to, CopyOf: e.Server, Summary: sum}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s is a copy of what %s keeps: %v\n", to, e.Server, sum) })
 }
 
-// newReplaceCommand makes room for a member of a cluster that begins anew.
 func newReplaceCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "replace", Short: "Replace a member of the controllers' cluster"}
 	command.AddOutputFlag(cmd)

@@ -18,7 +18,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// watchEvents follows the events, starting with some past ones.
 func watchEvents(ctx context.Context, e *env, recent uint32) error {
 	stream, err := e.fabric().WatchEvents(ctx, &pb.WatchEventsRequest{Recent: recent})
 	if err != nil {
@@ -139,7 +138,6 @@ func watchWeights(ctx context.Context, e *env, application string) error {
 	})
 }
 
-// watchFlows follows the hosts' reports about their flows.
 func watchFlows(ctx context.Context, e *env) error {
 	stream, err := e.host().WatchFlows(ctx, &pb.WatchFlowsRequest{})
 	if err != nil {
@@ -174,7 +172,6 @@ func watchFlows(ctx context.Context, e *env) error {
 	})
 }
 
-// newWatchCommand is "watch" and its subcommands, which follow streams.
 func newWatchCommand() *cobra.Command {
 	var recent uint32
 	events := ask("events", "What happens: sessions, ports, reconciles, configurations", func(ctx context.Context, e *env) error {

@@ -74,7 +74,6 @@ Values are numbers, 0x and hexadecimal digits, IPv4, IPv6 and MAC addresses.`,
 	)}
 }
 
-// run adapts a command's function.
 func run(fn func(ctx context.Context, t *target, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		t, err := newTarget(cmd)
@@ -85,7 +84,6 @@ func run(fn func(ctx context.Context, t *target, args []string) error) func(*cob
 	}
 }
 
-// table is how tables prints a table in JSON.
 type table struct {
 	Name    string   `json:"name"`
 	Keys    []key    `json:"keys"`
@@ -204,7 +202,6 @@ func read(ctx context.Context, t *target, args []string) error {
 	return t.read(ctx, func(p *pipeline.Pipeline) ([]*p4v1.Entity, error) { return p.Query(kind, name, index) })
 }
 
-// kinds returns the kinds of entities that the command read accepts.
 func kinds() []string {
 	list := []string{"register"}
 	for _, k := range pipeline.Kinds {

@@ -41,7 +41,6 @@ type target struct {
 	creds grpc.DialOption
 }
 
-// newTarget reads the flags.
 func newTarget(cmd *cobra.Command) (*target, error) {
 	v, err := command.Settings(cmd)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/headgate/headgate/cli/command"
 )
 
-// newPortCommand gives the embedded switch's ports interfaces, by gNMI.
 func newPortCommand() *cobra.Command {
 	return command.OneOf(&cobra.Command{
 		Use: "port", Short: "Add and remove ports of an embedded switch while it runs",

@@ -16,7 +16,6 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/session"
 )
 
-// event is one thing that watch prints.
 type event struct {
 	Time   time.Time       `json:"time"`
 	Event  string          `json:"event"`            // packet-in, digest, idle-timeout, primary, backup or disconnected
@@ -101,7 +100,6 @@ func watch(ctx context.Context, t *target, _ []string) error {
 	}
 }
 
-// line writes one event.
 func (t *target) line(e event) error {
 	if t.Format != command.Table {
 		text, err := json.Marshal(e)

@@ -92,7 +92,6 @@ func write(ctx context.Context, t *target, args []string, file string, dry bool)
 
 func verb(u *p4v1.Update) string { return strings.ToLower(u.GetType().String()) }
 
-// update is an update in JSON.
 type update struct {
 	Type   string         `json:"type"`
 	Entity pipeline.Named `json:"entity"`

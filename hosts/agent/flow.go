@@ -82,7 +82,6 @@ func (a *Agent) schedule(f *flow, now units.Time) {
 	}
 }
 
-// unschedule takes the flow out of both heaps.
 func (a *Agent) unschedule(f *flow) {
 	if f.readyAt != heap.Outside {
 		a.ready.Remove(f.readyAt)

@@ -123,7 +123,6 @@ func (a *Agent) onProbe(f *packet.Frame) {
 	})
 }
 
-// onProbeAnswer takes the answer to a probe of ours.
 func (a *Agent) onProbeAnswer(now units.Time, f *packet.Frame) {
 	fl := a.flowOf(f)
 	if fl == nil || f.SrcPort != fl.key.SrcPort {
@@ -135,7 +134,6 @@ func (a *Agent) onProbeAnswer(now units.Time, f *packet.Frame) {
 	a.schedule(fl, now)
 }
 
-// probeFrame makes the flow's frame a probe.
 func (f *flow) probeFrame(number uint64) {
 	f.frame.BTH.PSN, f.frame.BTH.Opcode = transport.PSN(number), probeOpcode
 	f.frame.Shim, f.frame.Payload = maxqd.Shim{}, nil

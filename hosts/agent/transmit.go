@@ -53,7 +53,6 @@ func (a *Agent) sendData(now units.Time) bool {
 	return true
 }
 
-// dataFrame fills the flow's frame with a segment.
 func (a *Agent) dataFrame(f *flow, seg *transport.Segment) {
 	f.frame.BTH.PSN = transport.PSN(seg.Index)
 	f.frame.BTH.Opcode = packet.SendMiddle

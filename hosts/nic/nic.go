@@ -217,7 +217,6 @@ func (n *NIC) unmute() {
 	}
 }
 
-// send puts a frame on the wire.
 func (n *NIC) send(frame []byte) {
 	if _, err := n.conn.WriteTo(frame, n.to); err != nil {
 		// The interface's queue is full or it is down; the transport recovers.
@@ -228,7 +227,6 @@ func (n *NIC) send(frame []byte) {
 	}
 }
 
-// now is the time since Open.
 func (n *NIC) now() units.Time { return units.FromDuration(time.Since(n.epoch)) }
 
 // Run drives the agent until ctx ends, and closes the NIC. It returns nil when ctx ended,
@@ -279,13 +277,11 @@ func (n *NIC) Run(ctx context.Context) error {
 	}
 }
 
-// handle gives the agent a frame and its buffer back to the readers.
 func (n *NIC) handle(frame []byte) {
 	n.agent.Receive(n.now(), frame)
 	n.free <- frame[:frameMax]
 }
 
-// receive reads frames until the socket is closed.
 func (n *NIC) receive(conn *mpacket.Conn) error {
 	for buf := range n.free {
 		size, _, err := conn.ReadFrom(buf[:frameMax])

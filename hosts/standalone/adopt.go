@@ -50,7 +50,6 @@ func (o *Options) awaitsBase(k *registry.Kind) bool {
 	return k.Needs.BaseRTT && o.BaseRTT == 0 && o.awaits()
 }
 
-// notYet makes no law.
 func notYet(agent.FlowSpec) (law.Law, error) {
 	return nil, errors.New("the controller has not sent the fabric's parameters")
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// flowLaw makes the law of a flow.
 type flowLaw func(spec agent.FlowSpec) (law.Law, error)
 
 // kinds are the laws that --law can name: all but those that want telemetry of every hop,
@@ -80,7 +79,6 @@ func (o *Options) params(k *registry.Kind) (map[string]string, error) {
 	return values, nil
 }
 
-// flowLaw returns what makes the flows' laws, or what is wrong with --law and --param.
 func (o *Options) flowLaw() (flowLaw, error) {
 	k, err := o.lawKind()
 	if err != nil {
@@ -118,7 +116,6 @@ func (o *Options) payloadRate() units.Rate {
 	return units.Rate(float64(o.Rate) * float64(o.MSS) / float64(o.MSS+packet.DataOverhead))
 }
 
-// scaled stretches one of the papers' times.
 func (o *Options) scaled(t units.Time) units.Time { return units.Time(float64(t) * o.Scale) }
 
 // LawsHelp describes the laws and their parameters.

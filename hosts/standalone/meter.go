@@ -86,7 +86,6 @@ func newMeter(warmUp units.Time) *meter {
 	return &meter{warmUp: warmUp, marks: map[agent.FlowKey]mark{}, crowded: map[agent.FlowKey]int{}}
 }
 
-// add adds a report.
 func (m *meter) add(now units.Time, flows []agent.FlowReport, stats agent.Stats) {
 	if !m.seen {
 		m.seen, m.start, m.at, m.prev = true, now, now, now
@@ -152,7 +151,6 @@ func ackedOf(flows []agent.FlowReport, key agent.FlowKey) units.Bytes {
 	return 0
 }
 
-// summary returns what the run came to.
 func (m *meter) summary(o *Options) Summary {
 	s := Summary{
 		Host: o.Name, IP: o.IP.String(), Seconds: (m.at - m.start).Seconds(), Flows: []FlowSummary{},

@@ -86,7 +86,6 @@ func turned(ctx context.Context, d driver) error {
 	return nil
 }
 
-// agentConfig turns the options into the agent's configuration.
 func (o *Options) agentConfig() (agent.Config, error) {
 	if !o.IP.IsValid() {
 		ip, err := firstIPv4(o.Interface)

@@ -35,7 +35,6 @@ type Class struct {
 	Priority int
 }
 
-// law returns the law of a class's connections.
 func (c Class) law() kernel.Law {
 	if c.Priority > 0 {
 		return kernel.PrioPlus
@@ -223,7 +222,6 @@ func (o *Options) Check() error {
 	return errors.Join(errs...)
 }
 
-// prioritises reports whether a class has a virtual priority.
 func (o *Options) prioritises() bool {
 	with := o.Default.Priority > 0
 	for _, g := range o.cgroups {
@@ -291,7 +289,6 @@ func (o *Options) addMark(s string) error {
 	return nil
 }
 
-// rootCgroup returns the root folder of cgroup v2.
 func rootCgroup() (string, error) {
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t

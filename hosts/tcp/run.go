@@ -153,7 +153,6 @@ func (g *governor) adopt(_ context.Context, list []*headgatev1.HostParameter) er
 	return nil
 }
 
-// do implements remote.Do.
 func (g *governor) do(ctx context.Context, fn func(remote.Agent, units.Time)) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,7 +164,6 @@ func (g *governor) do(ctx context.Context, fn func(remote.Agent, units.Time)) er
 	return ctx.Err()
 }
 
-// watch prints the connections that are sending.
 func (g *governor) watch(ctx context.Context, out io.Writer) error {
 	acked, at := map[agent.FlowKey]units.Bytes{}, units.Time(0)
 	tick := time.NewTicker(g.o.Interval)

@@ -158,7 +158,6 @@ func (s *Sender) Ready(now units.Time) units.Time {
 	return max(s.pace.next(a.Rate), now)
 }
 
-// allowance returns what the flow may send now.
 func (s *Sender) allowance() law.Allowance {
 	a := s.cfg.Law.Allowance()
 	if s.cfg.Spread > 0 && a.Rate > 0 && a.Window > 0 && a.Window < law.Unbounded {
@@ -257,7 +256,6 @@ func (s *Sender) sample(rtt units.Time) {
 	s.backoff = 0
 }
 
-// acknowledge passes an acknowledgement to the law.
 func (s *Sender) acknowledge(fb *Feedback, now, rtt units.Time, acked units.Bytes) {
 	fb.ack = law.Ack{
 		Now: now, RTT: rtt, Delay: fb.Delay, Acked: acked, Inflight: s.inflight(),
@@ -267,7 +265,6 @@ func (s *Sender) acknowledge(fb *Feedback, now, rtt units.Time, acked units.Byte
 	s.cfg.Law.OnAck(&fb.ack)
 }
 
-// restartTimeout restarts the retransmission timeout if anything is waited for.
 func (s *Sender) restartTimeout(now units.Time) {
 	s.deadline = units.MaxTime
 	if s.una < s.high || s.probe.out {
@@ -359,7 +356,6 @@ func (s *Sender) rto(of *rttEstimator) units.Time {
 
 func (s *Sender) inflight() units.Bytes { return s.bytes(s.next) - s.bytes(s.una) }
 
-// bytes returns the bytes of the packets before packet i.
 func (s *Sender) bytes(i uint64) units.Bytes {
 	if i >= s.total {
 		return s.cfg.Size

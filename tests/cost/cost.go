@@ -26,7 +26,6 @@ func Flat(t *testing.T, prepare func(size int) func()) {
 	}
 }
 
-// best returns the least time of a call over rounds of calls.
 func best(call func()) time.Duration {
 	const rounds, calls = 20, 50
 	least := time.Hour

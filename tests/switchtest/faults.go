@@ -84,7 +84,6 @@ func (s *Switch) write(ctx context.Context, r *p4v1.WriteRequest, next grpc.Unar
 	return answer, nil
 }
 
-// reads is the stream of a Read.
 type reads struct {
 	grpc.ServerStream
 	s *Switch
@@ -101,7 +100,6 @@ func (r *reads) RecvMsg(m any) error {
 	return err
 }
 
-// stream is a stream of one controller.
 type stream struct {
 	grpc.ServerStream
 	s       *Switch
@@ -112,7 +110,6 @@ type stream struct {
 	err     error
 }
 
-// stream stands before every streaming call.
 func (s *Switch) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if !info.IsClientStream {
 		return next(srv, &reads{ss, s})

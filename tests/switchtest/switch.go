@@ -130,7 +130,6 @@ func (s *Switch) Lose() {
 	s.promoted, s.highest = map[uint64]uint64{}, 0
 }
 
-// setting keeps what a controller sets.
 type setting[T any] struct{ is atomic.Pointer[T] }
 
 func (s *setting[T]) Settings() (v T, set bool) {
@@ -243,7 +242,6 @@ func (s *Switch) holds() (*pipeline.Pipeline, []*p4v1.Entity) {
 	return p, have.Entities()
 }
 
-// reader calls a server without a connection.
 type reader struct {
 	server *p4rt.Server
 	device uint64
@@ -259,7 +257,6 @@ func (r reader) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entit
 	return got.list, err
 }
 
-// answers is a stream that keeps what is sent on it.
 type answers struct {
 	p4v1.P4Runtime_ReadServer
 	list []*p4v1.Entity

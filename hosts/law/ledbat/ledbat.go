@@ -169,7 +169,6 @@ func (m *minimum) lower(v units.Time, size int) {
 	m.kept[last] = min(m.kept[last], v)
 }
 
-// get returns the least value kept; there must be one.
 func (m *minimum) get() units.Time {
 	least := m.kept[0]
 	for _, v := range m.kept[1:m.n] {

@@ -54,7 +54,6 @@ type Params struct {
 	EveryRTT, NoCardinality bool // ablations
 }
 
-// bdp returns BaseBdp.
 func (p *Params) bdp() units.Bytes { return p.LineRate.In(p.BaseRTT) }
 
 // base returns the delay of an empty path, of the kind that the law uses.
@@ -118,7 +117,6 @@ func (p *Params) visitChannel(s *param.Set, f *law.Flow) {
 	}
 }
 
-// check returns what is wrong with parameters.
 func (p *Params) check() error {
 	if p.Rand == nil {
 		return fmt.Errorf("rand: want a source of random numbers")

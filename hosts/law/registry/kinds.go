@@ -11,7 +11,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// open is the absence of a law.
 type open struct {
 	window units.Bytes
 	bdp    float64

@@ -168,7 +168,6 @@ func (l *Law) gain() float64 {
 	return max(l.rest+l.target.delayLn(l.lnX), spacing) * l.target.inv
 }
 
-// apply computes the allowance from the state.
 func (l *Law) apply() {
 	l.lnX = min(l.lnX, l.lnMax)
 	rate := l.weight * math.Exp(l.lnX)

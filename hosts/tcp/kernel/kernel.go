@@ -212,7 +212,6 @@ func pinLink(l link.Link, err error, path string) error {
 	return errors.Join(l.Pin(path), l.Close()) // the pin keeps the link alive
 }
 
-// rename gives the congestion control in a map another name.
 func rename(m *ebpf.MapSpec, old, name string) error {
 	field := make([]byte, 16)
 	copy(field, old)

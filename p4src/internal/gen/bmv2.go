@@ -17,7 +17,6 @@ import (
 
 const compiler = "p4c-bm2-ss"
 
-// errNoCompiler says that p4c is not installed.
 var errNoCompiler = errors.New(compiler + " is not on the PATH (p4lang's packages have it, or build p4c with its BMv2 backend)")
 
 // knownWarning is emitted by p4c's backend for every table with an action selector, for

@@ -60,10 +60,8 @@ type build struct {
 	device   map[string][]byte // what only the device needs, by name in a folder of its own; not committed
 }
 
-// file returns an artefact by its name in the target's folder.
 func (b build) file(name string) []byte { return b.files[path.Join(b.folder, name)] }
 
-// p4info decodes the build's P4Info.
 func (b build) p4info() (*p4configv1.P4Info, error) {
 	var info p4configv1.P4Info
 	if err := prototext.Unmarshal(b.file(p4infoFile), &info); err != nil {

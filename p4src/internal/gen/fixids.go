@@ -12,10 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// idFiles are where the ids stand.
 var idFiles = []string{"shared/ids.p4", "v1model/ids.p4"}
 
-// idDefine is a line of them.
 var idDefine = regexp.MustCompile(`(?m)^#define\s+(ID_\w+)\s+(\w+)$`)
 
 // definedIDs reads the ids of idFiles, by name.

@@ -119,7 +119,6 @@ func (b build) fit() (*fit.Report, bool, error) {
 	return report, true, nil
 }
 
-// replacePart replaces what stands between a part's marks.
 func replacePart(text, part, content string) (string, error) {
 	before, rest, ok := strings.Cut(text, beginMark(part))
 	if !ok {

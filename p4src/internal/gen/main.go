@@ -32,7 +32,6 @@ func main() {
 	}
 }
 
-// options are the flags.
 type options struct {
 	dir, target, device string
 	cpuPort             int

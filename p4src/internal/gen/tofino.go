@@ -24,7 +24,6 @@ const (
 	tofinoAssembler = "bfas"
 )
 
-// errNoTofino says that p4c's Tofino backend is not installed.
 var errNoTofino = errors.New(tofinoCompiler + " and " + tofinoAssembler +
 	" are not both on the PATH (build p4lang/p4c with its Tofino backend, -DENABLE_TOFINO=ON; see docs/targets/tofino.md)")
 

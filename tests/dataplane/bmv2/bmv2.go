@@ -90,7 +90,6 @@ func TryProgram(t testing.TB, json []byte, flags ...string) (*Switch, error) {
 
 func (s *Switch) address(name string) string { return "unix:" + filepath.Join(s.dir, name) }
 
-// connect waits for the switch's three servers.
 func (s *Switch) connect() error {
 	starting, cancel := s.Starting()
 	defer cancel()
@@ -111,7 +110,6 @@ func (s *Switch) connect() error {
 // starting, and says nothing when it accepts it.
 const settle = 100 * time.Millisecond
 
-// openStream opens the stream of frames.
 func (s *Switch) openStream(starting context.Context) error {
 	for {
 		ctx, stop := context.WithCancel(context.Background())

@@ -75,7 +75,6 @@ func start(waits chan wait) (*Switch, error) {
 	return s, nil
 }
 
-// way is the way out of a port.
 type way struct {
 	inbox *target.Inbox
 	port  uint32
@@ -169,7 +168,6 @@ func StartPaused() (*Switch, error) {
 	return start(make(chan wait))
 }
 
-// drive runs the loop until ctx ends.
 func (s *Switch) drive(ctx context.Context) error {
 	look := time.NewTicker(200 * time.Microsecond) // for what P4Runtime has posted
 	defer look.Stop()
@@ -185,7 +183,6 @@ func (s *Switch) drive(ctx context.Context) error {
 	}
 }
 
-// serve lets time pass until a wait ends.
 func (s *Switch) serve(ctx context.Context, w wait) outcome {
 	const step = units.Millisecond
 	for until := s.loop.Now() + w.most; ctx.Err() == nil; s.loop.RunUntil(min(s.loop.Now()+step, until)) {
@@ -202,7 +199,6 @@ func (s *Switch) serve(ctx context.Context, w wait) outcome {
 	return outcome{}
 }
 
-// await has the loop serve a wait.
 func (s *Switch) await(w wait) (target.Frame, bool) {
 	w.end = make(chan outcome, 1)
 	s.waits <- w
