@@ -14,20 +14,25 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// textFlag is a flag that is read and printed by functions, a pflag.Value.
-type textFlag struct {
-	kind  string
-	print func() string // nil or "" for no default
-	set   func(text string) error
+// TextFlag is a flag that is read and printed by functions, a pflag.Value.
+type TextFlag struct {
+	Kind  string
+	Print func() string // nil or "" for no default
+	Parse func(text string) error
 }
 
-func (f textFlag) Type() string       { return f.kind }
-func (f textFlag) Set(s string) error { return f.set(s) }
-func (f textFlag) String() string {
-	if f.print == nil {
+// Type implements pflag.Value.
+func (f TextFlag) Type() string { return f.Kind }
+
+// Set implements pflag.Value.
+func (f TextFlag) Set(s string) error { return f.Parse(s) }
+
+// String implements pflag.Value.
+func (f TextFlag) String() string {
+	if f.Print == nil {
 		return ""
 	}
-	return f.print()
+	return f.Print()
 }
 
 func (o *Options) printIP() string {
@@ -120,11 +125,8 @@ func setField(spec *agent.FlowSpec, key, value string) (err error) {
 			return fmt.Errorf("dst %w", err)
 		}
 	case "weight":
-		spec.Weight, err = strconv.ParseFloat(value, 64)
-		if err != nil {
-			return fmt.Errorf("weight %q: want a finite number above 0", value)
-		}
-		return soze.CheckWeight(spec.Weight)
+		spec.Weight, err = ParseWeight(value)
+		return err
 	case "size":
 		if spec.Size, err = units.ParseBytes(value); err == nil && spec.Size == 0 {
 			err = fmt.Errorf("size %q: want more than 0; leave it out for a flow without end", value)
@@ -139,10 +141,8 @@ func setField(spec *agent.FlowSpec, key, value string) (err error) {
 	case "app":
 		spec.App = value
 	case "priority":
-		spec.Priority, err = strconv.Atoi(value)
-		if err != nil || spec.Priority < 1 || spec.Priority > channel.MaxPriority {
-			return fmt.Errorf("priority %q: want 1 to %d", value, channel.MaxPriority)
-		}
+		spec.Priority, err = ParsePriority(value)
+		return err
 	case "deadline":
 		if spec.Deadline, err = units.ParseTime(value); err == nil && spec.Deadline == 0 {
 			err = fmt.Errorf("deadline %q: want more than 0; leave it out for none", value)
@@ -158,4 +158,22 @@ func setField(spec *agent.FlowSpec, key, value string) (err error) {
 		return fmt.Errorf("key %q: want dst, weight, size, sport, app, priority, deadline or dscp", key)
 	}
 	return nil
+}
+
+// ParseWeight reads a weight: a finite number above 0.
+func ParseWeight(text string) (float64, error) {
+	w, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("weight %q: want a finite number above 0", text)
+	}
+	return w, soze.CheckWeight(w)
+}
+
+// ParsePriority reads a virtual priority, 1 to channel.MaxPriority.
+func ParsePriority(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > channel.MaxPriority {
+		return 0, fmt.Errorf("priority %q: want 1 to %d", text, channel.MaxPriority)
+	}
+	return n, nil
 }

@@ -54,20 +54,9 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 		defer cancel()
 		return n.Run(running)
 	})
-	if o.Controller != "" {
-		conn, err := client.Dial(o.Controller, o.Dial)
-		if err != nil {
-			stop()
-			return errors.Join(fmt.Errorf("--controller %q: %w", o.Controller, err), group.Wait())
-		}
-		defer conn.Close()
-		group.Go(func() error {
-			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: remote.Of(n.Do), Adopt: fab.adopt, BaseRTT: o.BaseRTT, Log: log})
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("--name %q: %w", o.Name, err)
-		})
+	if err := Attach(ctx, group, o.Controller, o.Dial, remote.Options{Host: o.Name, Do: remote.Of(n.Do), Adopt: fab.adopt, BaseRTT: o.BaseRTT, Log: log}); err != nil {
+		stop()
+		return errors.Join(err, group.Wait())
 	}
 	service.Ready(ctx, log, func(ctx context.Context) error { return turned(ctx, n) })
 	group.Go(func() error {
@@ -76,6 +65,26 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 		return watch(ctx, o, fab, out)
 	})
 	return group.Wait()
+}
+
+// Attach keeps an agent attached to the controller at an address until ctx ends, as a member of group. Without an address it does
+// nothing.
+func Attach(ctx context.Context, group *errgroup.Group, address string, dial client.Options, o remote.Options) error {
+	if address == "" {
+		return nil
+	}
+	conn, err := client.Dial(address, dial)
+	if err != nil {
+		return fmt.Errorf("--controller %q: %w", address, err)
+	}
+	group.Go(func() error {
+		defer conn.Close()
+		if err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), o); ctx.Err() == nil {
+			return fmt.Errorf("--name %q: %w", o.Host, err)
+		}
+		return nil
+	})
+	return nil
 }
 
 // turned waits until the agent's loop has come round; the error says that it has not while ctx lasted.

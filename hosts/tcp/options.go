@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/hosts/law/swift"
+	"github.com/headgate/headgate/hosts/standalone"
 	"github.com/headgate/headgate/hosts/tcp/kernel"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/units"
@@ -81,16 +82,6 @@ func NewOptions() *Options {
 	}
 }
 
-// text is a flag that a function parses, a pflag.Value without a default.
-type text struct {
-	kind string
-	set  func(string) error
-}
-
-func (t text) String() string     { return "" }
-func (t text) Type() string       { return t.kind }
-func (t text) Set(s string) error { return t.set(s) }
-
 // AddFlags defines the flags that set the options.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.flags = fs
@@ -101,8 +92,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.Default.Weight, "weight", o.Default.Weight, "weight of connections that nothing else gives one")
 	fs.StringVar(&o.Default.App, "app", o.Default.App, "application that such connections belong to, for budgets")
 	fs.IntVar(&o.Default.Priority, "priority", o.Default.Priority, "govern such connections by PrioPlus with this virtual priority, 1 and up, larger is higher (default: by Söze)")
-	fs.Var(text{"PATH[,KEY=VALUE]", o.addCgroup}, "cgroup", "govern connections of a cgroup v2 folder and those below it, with weight=W, priority=N and app=NAME of its own; repeatable (default: all cgroups)")
-	fs.Var(text{"MARK[,KEY=VALUE]", o.addMark}, "mark", "weight=W, priority=N and app=NAME of connections of sockets with this mark (SO_MARK), above their cgroup's; repeatable")
+	fs.Var(standalone.TextFlag{Kind: "PATH[,KEY=VALUE]", Parse: o.addCgroup}, "cgroup", "govern connections of a cgroup v2 folder and those below it, with weight=W, priority=N and app=NAME of its own; repeatable (default: all cgroups)")
+	fs.Var(standalone.TextFlag{Kind: "MARK[,KEY=VALUE]", Parse: o.addMark}, "mark", "weight=W, priority=N and app=NAME of connections of sockets with this mark (SO_MARK), above their cgroup's; repeatable")
 	fs.Var(units.Flag{Value: &o.Rate}, "rate", "rate of the link, which no connection exceeds")
 	fs.Var(units.Flag{Value: &o.Soze.P}, "p", "Söze: queueing delay of a link that one flow fills (default: the paper's 3us times 40Gbps over --rate, at least 3us)")
 	fs.Var(units.Flag{Value: &o.Soze.K}, "k", "Söze: range of queueing delay from rate per weight alpha to beta (default: 37us stretched as p)")
@@ -189,36 +180,25 @@ func (o *Options) soze() (p soze.Params, unit units.Time, err error) {
 
 // Check returns all faults at once. Each names the flag, the value and what is allowed.
 func (o *Options) Check() error {
-	var errs []error
 	_, err := o.params()
-	errs = append(errs, err)
+	errs := []error{err}
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
 	if err := soze.CheckWeight(o.Default.Weight); err != nil {
 		errs = append(errs, fmt.Errorf("--weight: %w", err))
 	}
-	if n := o.Default.Priority; n < 0 || n > channel.MaxPriority {
-		errs = append(errs, fmt.Errorf("--priority %d: want 1 to %d, or 0 for Söze", n, channel.MaxPriority))
-	}
-	if o.BaseRTT < 0 || o.BaseRTT > 10*units.Second {
-		errs = append(errs, fmt.Errorf("--base-rtt %v: want more than 0 and at most 10s", o.BaseRTT))
-	}
-	if o.BaseRTT == 0 && o.Controller == "" && o.prioritises() {
-		errs = append(errs, errors.New("--base-rtt 0s: priorities want the round trip of an empty path, or --controller, which tells it"))
-	}
-	if o.Controller != "" && o.Name == "" {
-		errs = append(errs, errors.New(`--name "": --controller wants the host's name in the fabric's configuration`))
-	}
-	if o.Netns != "" && o.Name == "" {
-		errs = append(errs, errors.New(`--name "": --netns wants a name, which tells the agents of one machine apart`))
-	}
-	if n := 1 + len(o.cgroups) + len(o.marks); n > kernel.MaxClasses {
-		errs = append(errs, fmt.Errorf("--cgroup, --mark: %d together: want at most %d", n-1, kernel.MaxClasses-1))
-	}
-	if o.Interval <= 0 {
-		errs = append(errs, fmt.Errorf("--interval %v: want more than 0", o.Interval))
-	}
-	if o.For < 0 {
-		errs = append(errs, fmt.Errorf("--for %v: want 0 or more", o.For))
-	}
+	n, classes := o.Default.Priority, 1+len(o.cgroups)+len(o.marks)
+	fault(n < 0 || n > channel.MaxPriority, "--priority %d: want 1 to %d, or 0 for Söze", n, channel.MaxPriority)
+	fault(o.BaseRTT < 0 || o.BaseRTT > 10*units.Second, "--base-rtt %v: want more than 0 and at most 10s", o.BaseRTT)
+	fault(o.BaseRTT == 0 && o.Controller == "" && o.prioritises(), "--base-rtt 0s: priorities want the round trip of an empty path, or --controller, which tells it")
+	fault(o.Controller != "" && o.Name == "", `--name "": --controller wants the host's name in the fabric's configuration`)
+	fault(o.Netns != "" && o.Name == "", `--name "": --netns wants a name, which tells the agents of one machine apart`)
+	fault(classes > kernel.MaxClasses, "--cgroup, --mark: %d together: want at most %d", classes-1, kernel.MaxClasses-1)
+	fault(o.Interval <= 0, "--interval %v: want more than 0", o.Interval)
+	fault(o.For < 0, "--for %v: want 0 or more", o.For)
 	return errors.Join(errs...)
 }
 
@@ -244,20 +224,16 @@ func place(s string) (at string, c Class, err error) {
 		key, value, _ := strings.Cut(field, "=")
 		switch key {
 		case "weight":
-			if c.Weight, err = strconv.ParseFloat(value, 64); err != nil {
-				return "", c, fmt.Errorf("weight %q: want a finite number above 0", value)
-			}
-			if err := soze.CheckWeight(c.Weight); err != nil {
-				return "", c, err
-			}
+			c.Weight, err = standalone.ParseWeight(value)
 		case "priority":
-			if c.Priority, err = strconv.Atoi(value); err != nil || c.Priority < 1 || c.Priority > channel.MaxPriority {
-				return "", c, fmt.Errorf("priority %q: want 1 to %d", value, channel.MaxPriority)
-			}
+			c.Priority, err = standalone.ParsePriority(value)
 		case "app":
 			c.App = value
 		default:
-			return "", c, fmt.Errorf("key %q: want weight, priority or app", key)
+			err = fmt.Errorf("key %q: want weight, priority or app", key)
+		}
+		if err != nil {
+			return "", c, err
 		}
 	}
 	return at, c, nil

@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/headgate/headgate/api/client"
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/agent/remote"
@@ -67,19 +66,8 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 		defer cancel()
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	if o.Controller != "" {
-		conn, err := client.Dial(o.Controller, o.Dial)
-		if err != nil {
-			return fmt.Errorf("--controller %q: %w", o.Controller, err)
-		}
-		defer conn.Close()
-		group.Go(func() error {
-			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: g.do, Adopt: g.adopt, Log: log})
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("--name %q: %w", o.Name, err)
-		})
+	if err := standalone.Attach(ctx, group, o.Controller, o.Dial, remote.Options{Host: o.Name, Do: g.do, Adopt: g.adopt, Log: log}); err != nil {
+		return err
 	}
 	service.Ready(ctx, log, func(context.Context) error { return nil })
 	group.Go(func() error { return g.watch(ctx, out) })

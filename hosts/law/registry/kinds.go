@@ -2,12 +2,11 @@ package registry
 
 import (
 	"cmp"
+
 	"github.com/headgate/headgate/hosts/law"
-	"github.com/headgate/headgate/hosts/law/ledbat"
 	"github.com/headgate/headgate/hosts/law/none"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/prioplus"
-	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/units"
 )
 
@@ -64,44 +63,24 @@ func withoutChannel(f *law.Flow) *law.Flow {
 	return &g
 }
 
-type overSwift struct {
-	above
-	under swift.Params
-}
-
-func (p *overSwift) visit(s *param.Set, f *law.Flow) {
-	p.above.visit(s, f)
-	s.Under("under.", func(s *param.Set) { p.under.Visit(s, withoutChannel(f)) }, ofSwift...)
-	if p.increase > 0 && s.Fills() {
-		p.under.Increase = max(units.Bytes(p.increase*float64(f.BDP())), 1)
+// over describes PrioPlus over a law whose parameters are a U. step sets the law's additive increase to a part of the
+// bandwidth-delay product.
+func over[U any, L prioplus.DelayLaw](visit func(*U, *param.Set, *law.Flow), create func(U) (L, error), decided []string, step func(u *U, part float64, f *law.Flow)) func() instance {
+	type both struct {
+		above
+		under U
 	}
-}
-
-func (p *overSwift) law(*law.Flow) (*prioplus.Law, error) {
-	u, err := swift.New(p.under)
-	if err != nil {
-		return nil, err
-	}
-	return prioplus.New(u, p.Params)
-}
-
-type overLEDBAT struct {
-	above
-	under ledbat.Params
-}
-
-func (p *overLEDBAT) visit(s *param.Set, f *law.Flow) {
-	p.above.visit(s, f)
-	s.Under("under.", func(s *param.Set) { p.under.Visit(s, withoutChannel(f)) }, ofLEDBAT...)
-	if p.increase > 0 && s.Fills() {
-		p.under.Gain = p.increase * float64(f.BDP()) / float64(f.MSS)
-	}
-}
-
-func (p *overLEDBAT) law(*law.Flow) (*prioplus.Law, error) {
-	u, err := ledbat.New(p.under)
-	if err != nil {
-		return nil, err
-	}
-	return prioplus.New(u, p.Params)
+	return kind(func(p *both, s *param.Set, f *law.Flow) {
+		p.above.visit(s, f)
+		s.Under("under.", func(s *param.Set) { visit(&p.under, s, withoutChannel(f)) }, decided...)
+		if p.increase > 0 && s.Fills() {
+			step(&p.under, p.increase, f)
+		}
+	}, func(p both, _ *law.Flow) (*prioplus.Law, error) {
+		under, err := create(p.under)
+		if err != nil {
+			return nil, err
+		}
+		return prioplus.New(under, p.Params)
+	})
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/headgate/headgate/hosts/law/none"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/powertcp"
-	"github.com/headgate/headgate/hosts/law/prioplus"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/hosts/law/timely"
@@ -80,9 +79,11 @@ var Kinds = []Kind{
 	{"powertcp", "PowerTCP (NSDI 2022)", Needs{INT: true, BaseRTT: true},
 		kind((*powertcp.Params).Visit, plain(powertcp.New))},
 	{"prioplus-ledbat", "PrioPlus (EuroSys 2025) over LEDBAT, whose parameters are under.NAME", Needs{BaseRTT: true, Channel: true},
-		kind((*overLEDBAT).visit, func(p overLEDBAT, f *law.Flow) (*prioplus.Law, error) { return p.law(f) })},
+		over((*ledbat.Params).Visit, ledbat.New, ofLEDBAT, func(u *ledbat.Params, part float64, f *law.Flow) { u.Gain = part * float64(f.BDP()) / float64(f.MSS) })},
 	{"prioplus-swift", "PrioPlus (EuroSys 2025) over Swift, whose parameters are under.NAME", Needs{BaseRTT: true, Channel: true},
-		kind((*overSwift).visit, func(p overSwift, f *law.Flow) (*prioplus.Law, error) { return p.law(f) })},
+		over((*swift.Params).Visit, swift.New, ofSwift, func(u *swift.Params, part float64, f *law.Flow) {
+			u.Increase = max(units.Bytes(part*float64(f.BDP())), 1)
+		})},
 	{"soze", "Söze (NSDI 2025): rates by weight from maxQD", Needs{MaxQD: true},
 		kind((*soze.Params).Visit, func(p soze.Params, f *law.Flow) (*soze.Law, error) { return soze.New(p, f.Weight) })},
 	{"swift", "Swift (SIGCOMM 2020)", Needs{BaseRTT: true},
