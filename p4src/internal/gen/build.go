@@ -33,21 +33,22 @@ type target struct {
 	folder    string   // of its artefacts
 	artefacts []string // in the folder
 	remake    string   // the command that compiles it
+
+	chip, arch string // as p4c-barefoot knows them; empty for bmv2
+	number     int    // __TARGET_TOFINO__
 }
 
 func targets() []target {
-	list := []target{{
-		name: "bmv2", main: "headgate_v1model.p4", folder: "build",
-		artefacts: []string{jsonFile, p4infoFile}, remake: "make p4",
-	}}
-	for _, c := range chips() {
-		list = append(list, target{
-			name: c.name, main: tofinoMain, folder: "build/" + c.name,
-			artefacts: []string{bfrtFile, p4infoFile, resourcesFile}, remake: "make p4-tofino",
-		})
+	onChip := []string{bfrtFile, p4infoFile, resourcesFile}
+	return []target{
+		{"bmv2", "headgate_v1model.p4", "build", []string{jsonFile, p4infoFile}, "make p4", "", "", 0},
+		{"tofino1", tofinoMain, "build/tofino1", onChip, "make p4-tofino", "tofino", "tna", 1},
+		{"tofino2", tofinoMain, "build/tofino2", onChip, "make p4-tofino", "tofino2", "t2na", 2},
 	}
-	return list
 }
+
+// chips are the targets of p4c-barefoot.
+func chips() []target { return targets()[1:] }
 
 func (t target) digestFile() string { return path.Join(t.folder, digestFile) }
 

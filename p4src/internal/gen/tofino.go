@@ -27,20 +27,6 @@ const (
 var errNoTofino = errors.New(tofinoCompiler + " and " + tofinoAssembler +
 	" are not both on the PATH (build p4lang/p4c with its Tofino backend, -DENABLE_TOFINO=ON; see docs/targets/tofino.md)")
 
-// chip is what the compiler calls a chip.
-type chip struct {
-	name         string // as in the configuration
-	target, arch string // as p4c-barefoot knows them
-	number       int    // __TARGET_TOFINO__
-}
-
-func chips() []chip {
-	return []chip{
-		{"tofino1", "tofino", "tna", 1},
-		{"tofino2", "tofino2", "t2na", 2},
-	}
-}
-
 // compileTofino compiles the program for the named chips, for all when none is named.
 // cpuPort is the device port of the CPU, or negative for the chip's usual one; progress is
 // told of each chip.
@@ -88,7 +74,7 @@ func compileTofino(dir string, cpuPort int, progress io.Writer, only ...string) 
 
 // compile runs the compiler and the assembler in dir, so that the artefacts name sources by
 // relative paths. Any warning is an error.
-func (c chip) compile(dir, compiler, assembler string, cpuPort int) (build, error) {
+func (c target) compile(dir, compiler, assembler string, cpuPort int) (build, error) {
 	tmp, err := os.MkdirTemp("", "headgate-"+c.name+"-")
 	if err != nil {
 		return build{}, err
@@ -98,7 +84,7 @@ func (c chip) compile(dir, compiler, assembler string, cpuPort int) (build, erro
 
 	// Disabled warnings: constants that only v1model uses; annotations for P4Info; fields of
 	// metadata that a parser leaves at zero.
-	args := []string{"--target", c.target, "--arch", c.arch, "--std", "p4-16", "-g",
+	args := []string{"--target", c.chip, "--arch", c.arch, "--std", "p4-16", "-g",
 		"--Wdisable=unused", "--Wdisable=unknown", "--Wdisable=uninitialized-out-param",
 		fmt.Sprintf("-D__TARGET_TOFINO__=%d", c.number),
 		"--p4runtime-force-std-externs", "--p4runtime-files", p4infoOut, "--bf-rt-schema", bfrtOut,
@@ -115,14 +101,14 @@ func (c chip) compile(dir, compiler, assembler string, cpuPort int) (build, erro
 	}
 	pipe := filepath.Join(tmp, "pipe")
 	assembly := filepath.Join(pipe, strings.TrimSuffix(tofinoMain, ".p4")+".bfa")
-	if _, err := runTool(dir, assembler, "--target", c.target, "--no-warn", "--table-handle-offset0", "-o", pipe, assembly); err != nil {
+	if _, err := runTool(dir, assembler, "--target", c.chip, "--no-warn", "--table-handle-offset0", "-o", pipe, assembly); err != nil {
 		return build{}, err
 	}
 	return c.collect(tmp, pipe, assembly)
 }
 
 // collect reads what the tools left: artefacts for the tree, files for a device.
-func (c chip) collect(tmp, pipe, assembly string) (build, error) {
+func (c target) collect(tmp, pipe, assembly string) (build, error) {
 	report, err := fit.Read(c.name, pipe, assembly)
 	if err != nil {
 		return build{}, err
@@ -131,7 +117,7 @@ func (c chip) collect(tmp, pipe, assembly string) (build, error) {
 	if err != nil {
 		return build{}, err
 	}
-	b := build{target: targetNamed(c.name), files: map[string][]byte{}, device: map[string][]byte{}}
+	b := build{target: c, files: map[string][]byte{}, device: map[string][]byte{}}
 	b.files[path.Join(b.folder, resourcesFile)] = summary
 	for _, name := range []string{p4infoFile, bfrtFile} {
 		data, err := os.ReadFile(filepath.Join(tmp, name))
@@ -149,7 +135,7 @@ func (c chip) collect(tmp, pipe, assembly string) (build, error) {
 		}
 		b.files[path.Join(b.folder, name)] = data
 	}
-	for _, name := range []string{"context.json", c.target + ".bin"} {
+	for _, name := range []string{"context.json", c.chip + ".bin"} {
 		data, err := os.ReadFile(filepath.Join(pipe, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			return build{}, fmt.Errorf("%s made no %s", tofinoAssembler, name)
@@ -166,7 +152,7 @@ func (c chip) collect(tmp, pipe, assembly string) (build, error) {
 // conf is the file that tells a switch's software what makes up the program, by names
 // relative to the file. Its keys are those that Stratum's bf_pipeline_builder reads and that
 // the driver's own switch daemon has; the daemon's list of chips is the board's.
-func (c chip) conf() ([]byte, error) {
+func (c target) conf() ([]byte, error) {
 	type list []map[string]any
 	data, err := json.MarshalIndent(map[string]any{"p4_devices": list{{
 		"device-id": 0,
@@ -176,22 +162,13 @@ func (c chip) conf() ([]byte, error) {
 			"p4_pipelines": list{{
 				"p4_pipeline_name": "pipe",
 				"context":          "pipe/context.json",
-				"config":           "pipe/" + c.target + ".bin",
+				"config":           "pipe/" + c.chip + ".bin",
 				"pipe_scope":       []int{0, 1, 2, 3},
 				"path":             ".",
 			}},
 		}},
 	}}}, "", " ")
 	return append(data, '\n'), err
-}
-
-func targetNamed(name string) target {
-	for _, t := range targets() {
-		if t.name == name {
-			return t
-		}
-	}
-	return target{}
 }
 
 // runTool runs a tool in dir and returns what it prints; the error has it too.
