@@ -109,6 +109,15 @@ func (t *translation) queues(c *config.Config) {
 		}
 		t.Config.ECN[classIn(c, e.Queue)] = &sim.RED{KMin: e.KMin, KMax: e.KMax, PMax: e.PMax}
 	}
+	if list := qos.Of(c).Weights; len(list) > 0 {
+		strict := ^uint8(0)
+		for _, w := range list {
+			class := classIn(c, w.Queue)
+			strict &^= 1 << class
+			t.Config.Quantum[class] = units.Bytes(w.Weight) * frame
+		}
+		t.Config.Strict = &strict
+	}
 	for _, k := range qos.Of(c).Classes {
 		if k.Class != k.Queue {
 			t.note("class %d is served by its number, not as queue %d", k.Class, k.Queue)
@@ -119,6 +128,9 @@ func (t *translation) queues(c *config.Config) {
 		t.note("queue_limit is not simulated: queues are as deep as the switch's buffer, and without a policy without end")
 	}
 }
+
+// frame is what a queue of weight 1 may send in a round, an Ethernet frame of the largest standard size.
+const frame = 1518 * units.Byte
 
 // classIn is the class in a queue, the first where there are several.
 func classIn(c *config.Config, queue uint8) uint8 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
 )
 
@@ -174,6 +175,19 @@ func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
 		}
 	})
 	c.lossless = l
+}
+
+// setWeights replaces the weights of queues.
+func (c *dataplane) setWeights(w pfcwd.Weights, _ units.Time) {
+	var shares []tm.Share // as at the start
+	if w != (pfcwd.Weights{}) {
+		weights := make([]int, c.tm.Queues())
+		for q := range weights {
+			weights[q] = int(w[q])
+		}
+		shares = tm.Weighted(weights)
+	}
+	_ = c.tm.SetSchedule(shares) // cannot fail: the weights have been checked
 }
 
 // setting gives the control plane access to a value that the switch starts with and a controller

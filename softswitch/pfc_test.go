@@ -408,3 +408,31 @@ func TestLosslessClassesChange(t *testing.T) {
 		t.Errorf("%d frames arrived, want class 3 to obey again", len(h2.got))
 	}
 }
+
+// TestWeightsChange: a controller's weights make queues share a port; without them the switch has its own schedule again.
+func TestWeightsChange(t *testing.T) {
+	loop, s, h1, h2 := pausable(t, PFC{}, pfcRate)
+	send := func(at units.Time) (low int) {
+		h2.got = nil
+		for i := range 10 {
+			h1.send(at, frame(2, 1, uint32(i), 1400))
+			h1.send(at, frame(2, 3, uint32(i), 1400))
+		}
+		loop.RunUntil(at + units.Second)
+		for _, f := range h2.got[:10] {
+			if f.queue == 1 {
+				low++
+			}
+		}
+		return low
+	}
+	strict := send(0)
+	s.weights.Set(&pfcwd.Weights{1: 1, 3: 1})
+	if low := send(2 * units.Second); strict > 1 || low < 4 {
+		t.Errorf("of the first 10 frames %d were of the lower queue by strict priority, %d by equal weights", strict, low)
+	}
+	s.weights.Set(nil)
+	if low := send(4 * units.Second); low > 1 {
+		t.Errorf("of the first 10 frames %d were of the lower queue without weights", low)
+	}
+}

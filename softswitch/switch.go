@@ -85,6 +85,7 @@ type Switch struct {
 
 	watchdog *watchdog // nil without PFC
 	lossless *setting[pfcwd.Lossless]
+	weights  *setting[pfcwd.Weights]
 
 	mu        sync.Mutex
 	dataplane dataplane
@@ -122,6 +123,7 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 	}}
 	var dog entity.Watchdog
 	s.lossless = &setting[pfcwd.Lossless]{Switch: s, apply: s.dataplane.setLossless}
+	s.weights = &setting[pfcwd.Weights]{Switch: s, apply: s.dataplane.setWeights}
 	if pfc != nil {
 		s.dataplane.watch, s.dataplane.lossless, s.lossless.initial = pfc.Watch, pfc.queues, pfc.queues
 		s.watchdog = &watchdog{setting[pfcwd.Settings]{Switch: s, initial: pfc.Watch, apply: func(w pfcwd.Settings, now units.Time) {
@@ -137,6 +139,7 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 		Queues:   m.Queues(),
 		Watchdog: dog,
 		Lossless: s.lossless,
+		Weights:  s.weights,
 		Tracer:   c.Tracer,
 		Times:    c.Times,
 		Log:      c.Log,

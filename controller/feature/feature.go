@@ -311,13 +311,11 @@ func (c Capability) On(pipe *pipeline.Pipeline, s *config.Switch) view.Capabilit
 // does. It looks at the pipeline's objects and at the switch's configuration, at the kind of target for
 // Externs only.
 func (c Capability) By(pipe *pipeline.Pipeline, s *config.Switch) (by, lacking string) {
-	if c.Without != nil {
+	switch missing := pipe.Lacks(c.Objects); {
+	case c.Without != nil:
 		if lacking = c.Without(s.Target); lacking == "" {
 			return view.ByTarget, ""
 		}
-		return view.ByNothing, lacking
-	}
-	switch missing := pipe.Lacks(c.Objects); {
 	case len(missing) > 0:
 		lacking = fmt.Sprintf("the program for %s has no %s", s.Target.Architecture(), strings.Join(missing, ", no "))
 	case s.PriorityQueues < c.Queues:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/units"
 )
 
@@ -44,7 +45,10 @@ type Config struct {
 	MMU *headroom.Config
 	// Queues is how many egress queues of each port have strict priority over each other,
 	// the highest number first; 0 leaves the scheduler alone.
-	Queues      int
+	Queues int
+	// Weights are those of queues that share by DWRR what the others leave, 0 for the others, as far as
+	// Queues goes.
+	Weights     pfcwd.Weights
 	QueueLimits []QueueLimit
 	// LosslessQueues are the egress queues of lossless classes, bit n for queue n: they do
 	// not drop, and obey PFC for the class of their number. 0 means MMU.Lossless.

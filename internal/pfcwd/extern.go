@@ -24,6 +24,8 @@ const (
 	StormsID = ExternType<<24 | 2
 	// LosslessID is like SettingsID, for the lossless classes. A switch that obeys no PFC takes it, too.
 	LosslessID = ExternType<<24 | 3
+	// WeightsID is like LosslessID, for the weights of queues.
+	WeightsID = ExternType<<24 | 4
 )
 
 // The instances carry a google.protobuf.Struct:
@@ -31,6 +33,7 @@ const (
 //	settings: {detection_time: "200ms", restoration_time: "400ms", action: "drop", share: 0.98}
 //	storms:   {storms: [{port: 1, class: 3, on: true, count: 1, dropped: 12}, …]}
 //	lossless: {class_3: [3], class_4: [4, 5]}, the queues of each class
+//	weights:  {queue_0: 3, queue_1: 1}
 
 // Entity returns the settings as P4Runtime carries them; equal settings are equal messages.
 func (s Settings) Entity() *p4v1.Entity {

@@ -55,7 +55,7 @@ func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
 	l.P4Info, l.Raw, l.schema = cfg.P4Info, cfg, sch
 	l.digests = digest.New(sch, 1)
 	l.state, err = entity.New(sch, l.Instance, l.digests, entity.Options{
-		CPUPort: s.opts.CPUPort, DropPort: s.opts.DropPort, Queues: s.opts.Queues, Ports: s.opts.Ports, Watchdog: s.opts.Watchdog, Lossless: s.opts.Lossless, Now: s.dev.Now,
+		CPUPort: s.opts.CPUPort, DropPort: s.opts.DropPort, Queues: s.opts.Queues, Ports: s.opts.Ports, Watchdog: s.opts.Watchdog, Lossless: s.opts.Lossless, Weights: s.opts.Weights, Now: s.dev.Now,
 	})
 	return l, err
 }

@@ -66,6 +66,8 @@ type Options struct {
 	// Lossless is the setting of the queues that received PFC stops; nil if no controller may set
 	// it.
 	Lossless entity.Setting[pfcwd.Lossless]
+	// Weights is the setting of the queues' weights; nil if no controller may set it.
+	Weights entity.Setting[pfcwd.Weights]
 	// Tracer and Times observe the packets of every pipeline; nil for none.
 	Tracer *engine.Tracer
 	Times  *stages.Times

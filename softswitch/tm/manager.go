@@ -31,8 +31,9 @@ type Manager struct {
 	rest   *port            // for packets whose egress port does not exist
 	heap   heap.Heap[*port] // ports with something to send, see newDepartures
 	added  int
-	busy   *port // the port between Dequeue and Complete
-	strict bool  // every queue has a level of its own
+	busy   *port   // the port between Dequeue and Complete
+	strict bool    // every queue has a level of its own
+	shares []Share // in force
 }
 
 // Dequeued is a packet that leaves its queue.
@@ -52,8 +53,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{config: c, ports: map[uint32]*port{}, heap: newDepartures()}
 	m.rest = newPort(0, math.MaxInt, 0, &m.config)
-	m.strict = len(m.rest.groups) == c.Queues
-	return m, nil
+	return m, m.SetSchedule(nil)
 }
 
 // Queues returns the number of queues of a port.
@@ -69,6 +69,7 @@ func (m *Manager) AddPort(id uint32, rate units.Rate) error {
 	}
 	m.added++
 	p := newPort(id, m.added, rate, &m.config)
+	p.schedule(m.shares)
 	m.ports[id] = p
 	if id < uint32(len(m.low)) {
 		m.low[id] = p
@@ -121,6 +122,24 @@ func (m *Manager) SetRate(id uint32, rate units.Rate, now units.Time) error {
 	}
 	p.rate = rate
 	m.place(p)
+	return nil
+}
+
+// SetSchedule replaces the schedule of all ports, with a share for each queue; nil is that of the Config. DWRR begins anew.
+func (m *Manager) SetSchedule(shares []Share) error {
+	c := m.config
+	if shares != nil {
+		c.Schedule = shares
+	}
+	c, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	for _, p := range m.ports {
+		p.schedule(c.Schedule)
+	}
+	m.rest.schedule(c.Schedule)
+	m.strict, m.shares = len(m.rest.groups) == c.Queues, c.Schedule
 	return nil
 }
 

@@ -268,3 +268,61 @@ func BenchmarkManager(b *testing.B) {
 		})
 	}
 }
+
+// TestSetSchedule: queues that have weights share what strict ones leave, from the next packet on, at ports that
+// exist and at those to come.
+func TestSetSchedule(t *testing.T) {
+	m := newManager(t, tm.Config{Queues: 3, Limit: tm.Limit{Packets: 1000}}, 8*units.Mbps) // a byte lasts 1 us
+	fill := func(port uint32) {
+		for q := range uint8(3) {
+			for range 400 {
+				m.Enqueue(packet(port, q, 1000), 0, 0)
+			}
+		}
+	}
+	share := func(frames int) (of [3]int) {
+		for range frames {
+			d, ok := m.Dequeue(units.MaxTime)
+			if !ok {
+				t.Fatal("nothing to send")
+			}
+			m.OnTransmit(1000)
+			m.Complete()
+			of[d.Packet.Queue]++
+		}
+		return of
+	}
+	fill(1)
+	if got := share(100); got != [3]int{0, 0, 100} {
+		t.Errorf("%v frames of each queue by strict priority", got)
+	}
+	if err := m.SetSchedule(tm.Weighted([]int{3, 1, 0})); err != nil {
+		t.Fatal(err)
+	}
+	if got := share(300); got != [3]int{0, 0, 300} {
+		t.Errorf("%v frames of each queue, want the strict one's first", got)
+	}
+	if got := share(400); got[0] < 295 || got[0] > 305 || got[2] != 0 {
+		t.Errorf("%v frames of each queue, want 300 and 100 by weights of 3 and 1", got)
+	}
+	if err := m.SetSchedule(nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := share(200); got[1] != 200 {
+		t.Errorf("%v frames of each queue, want strict priority as at first", got)
+	}
+	if err := m.SetSchedule(tm.Weighted([]int{1})); err == nil {
+		t.Error("a schedule of one queue for three was taken")
+	}
+	share(200)
+	if err := m.SetSchedule(tm.Weighted([]int{1, 1, 1})); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.AddPort(2, 8*units.Mbps); err != nil {
+		t.Fatal(err)
+	}
+	fill(2)
+	if got := share(300); got[0] < 98 || got[1] < 98 || got[2] < 98 {
+		t.Errorf("%v frames of each queue of a new port, want 100 each", got)
+	}
+}

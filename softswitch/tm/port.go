@@ -1,6 +1,7 @@
 package tm
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -37,13 +38,18 @@ type port struct {
 
 func newPort(id uint32, order int, rate units.Rate, c *Config) *port {
 	p := &port{id: id, order: order, rate: rate, index: -1, sending: -1, queues: make([]queue, c.Queues)}
-	levels := map[int][]int{}
-	for q, s := range c.Schedule {
+	for q := range p.queues {
 		p.queues[q].limit = c.Limit
-		p.queues[q].quantum = s.Quantum
-		if s.Quantum == 0 {
-			p.queues[q].quantum = DefaultQuantum
-		}
+	}
+	return p
+}
+
+// schedule replaces the port's schedule.
+func (p *port) schedule(shares []Share) {
+	p.groups = nil
+	levels := map[int][]int{}
+	for q, s := range shares {
+		p.queues[q].quantum, p.queues[q].deficit = cmp.Or(s.Quantum, DefaultQuantum), 0
 		levels[s.Level] = append(levels[s.Level], q)
 	}
 	for level := range levels {
@@ -54,9 +60,8 @@ func newPort(id uint32, order int, rate units.Rate, c *Config) *port {
 		p.groups = append(p.groups, g)
 	}
 	slices.SortFunc(p.groups, func(a, b group) int {
-		return c.Schedule[b.queues[0]].Level - c.Schedule[a.queues[0]].Level
+		return shares[b.queues[0]].Level - shares[a.queues[0]].Level
 	})
-	return p
 }
 
 // push and pop keep total and full in step with the queues.

@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/red"
@@ -35,12 +36,27 @@ var (
 	markCapability = feature.Capability{
 		Name: "qos.ecn", Objects: pipeline.Objects{Tables: []string{ids.TableECNREDName}}, Instead: "nothing is marked",
 	}
+	weightCapability = feature.Capability{
+		Name:    "qos.weights",
+		Externs: []uint32{pfcwd.WeightsID},
+		Without: func(t config.Target) string {
+			switch t {
+			case config.Embedded:
+				return ""
+			case config.BMv2:
+				return "simple_switch serves queues by strict priority alone"
+			}
+			return "P4Runtime has no scheduler"
+		},
+		TrafficManager: "shares a port by DWRR",
+		Instead:        "qos.weights must be empty",
+	}
 )
 
 // New returns the feature.
 func New(feature.Callbacks) *feature.Feature {
 	return &feature.Feature{
-		Name: "qos", Capabilities: []feature.Capability{classCapability, limitCapability, markCapability},
+		Name: "qos", Capabilities: []feature.Capability{classCapability, limitCapability, markCapability, weightCapability},
 		Section: config.Section{Key: "qos", Read: read, Check: check}, Desired: desired, Shape: shape, ShapedBy: shapedBy,
 	}
 }
@@ -68,6 +84,14 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		}
 	case len(q.ECN) > 0:
 		c.Add(nil, env.Refuse("qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markCapability))
+	}
+	if w := q.weights(); w != (pfcwd.Weights{}) {
+		switch env.By(weightCapability) {
+		case view.ByTarget:
+			c.Add(w.Entity(), nil)
+		case view.ByNothing:
+			c.Add(nil, env.Refuse("qos.weights", fmt.Sprintf("a list of %d", len(q.Weights)), weightCapability))
+		}
 	}
 	return c.Result()
 }
@@ -117,6 +141,7 @@ func refuseLimits(env *feature.Env) error {
 // must not drop before it does.
 func shape(env *feature.Env, c *trafficmanager.Config) error {
 	s := env.Switch
+	c.Weights = Of(env.Config).weights()
 	for _, port := range c.Ports {
 		limit := Of(env.Config).QueueLimit
 		if own := s.Port(port.Number).QueueLimit; own != 0 {
@@ -194,6 +219,26 @@ type Config struct {
 	QueueLimit units.Bytes
 	// ECN marks by RED in some queues; none by default.
 	ECN []ECN
+	// Weights has the queues that share a port by DWRR (deficit weighted round robin), in proportion to their
+	// weights, what the other queues leave; those are served before, the highest number first. None by
+	// default: all queues have strict priority. Targets: embedded, and Tofino with bf_runtime.
+	Weights []Weight
+}
+
+// Weight is one queue's.
+type Weight struct {
+	// Queue is the priority queue, 0 … 7, at most once. Required.
+	Queue uint8
+	// Weight is the queue's, 1 … 1000, of the sum of the weights of all queues that have something to send. Required.
+	Weight uint16
+}
+
+// weights returns the weights by queue.
+func (q Config) weights() (w pfcwd.Weights) {
+	for _, e := range q.Weights {
+		w[e.Queue] = e.Weight
+	}
+	return w
 }
 
 // Class maps one DSCP.
@@ -285,7 +330,13 @@ func read(m *yamlnode.Map, _ *config.Config) any {
 		Classes:    yamlnode.List(m, "classes", readClass),
 		QueueLimit: m.Bytes("queue_limit", ids.Unlimited, 1, ids.Unlimited),
 		ECN:        yamlnode.List(m, "ecn", readECN),
+		Weights:    yamlnode.List(m, "weights", readWeight),
 	}
+}
+
+func readWeight(m *yamlnode.Map) Weight {
+	m.Need("queue", "weight")
+	return Weight{Queue: uint8(m.Int("queue", 0, 0, 7)), Weight: uint16(m.Int("weight", 0, 1, pfcwd.MaxWeight))}
 }
 
 func readClass(m *yamlnode.Map) Class {
@@ -323,6 +374,12 @@ func check(c *config.Config, d *yamlnode.Doc) {
 		path := fmt.Sprintf("qos.classes[%d]", i)
 		dscps.Use(d, k.DSCP, path+".dscp", fmt.Sprint(k.DSCP))
 		queue(path+".queue", k.Queue)
+	}
+	weighted := yamlnode.Unique[uint8]{}
+	for i, w := range Of(c).Weights {
+		path := fmt.Sprintf("qos.weights[%d].queue", i)
+		weighted.Use(d, w.Queue, path, fmt.Sprint(w.Queue))
+		queue(path, w.Queue)
 	}
 	for i, e := range Of(c).ECN {
 		path := fmt.Sprintf("qos.ecn[%d]", i)

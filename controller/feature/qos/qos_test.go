@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
@@ -76,5 +78,43 @@ func TestTofino(t *testing.T) {
 	own := func(s string) string { return strings.Replace(s, "  queue_limit: 1MB ", "  # ", 1) }
 	if _, err := New(nil).Desired(tofino(t, "", own)); !errors.As(err, &refused) || refused.Field != "switches[5].ports[0].queue_limit" {
 		t.Errorf("a port's limit that nobody holds: %v", err)
+	}
+}
+
+// TestWeights: weights are the embedded switch's own, the traffic manager's of a chip, and refused on BMv2.
+func TestWeights(t *testing.T) {
+	with := func(target string) *feature.Env {
+		return testenv.New(t, "../../..", func(s string) string {
+			s = strings.Replace(s, "\n  ecn: ", "\n  weights: [{queue: 0, weight: 3}, {queue: 1, weight: 1}]\n  ecn: ", 1)
+			return strings.ReplaceAll(s, "target: embedded", "target: "+target)
+		}, New(nil))
+	}
+	env := with("embedded")
+	list, err := New(nil).Desired(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err := pfcwd.ReadWeights(list[len(list)-1].GetExternEntry(), 8); err != nil || w != (pfcwd.Weights{3, 1}) {
+		t.Errorf("the switch gets %v, %v", w, err)
+	}
+	var c trafficmanager.Config
+	if err := shape(env, &c); err != nil || c.Weights != (pfcwd.Weights{3, 1}) {
+		t.Errorf("the traffic manager gets %v, %v", c.Weights, err)
+	}
+	var refused yamlnode.Fault
+	const want = "simple_switch serves queues by strict priority alone"
+	if _, err := New(nil).Desired(with("bmv2")); !errors.As(err, &refused) || refused.Field != "qos.weights" || !strings.Contains(refused.Text, want) {
+		t.Errorf("weights on BMv2: %v, want %s", err, want)
+	}
+	for text, want := range map[string]string{
+		"[{queue: 0, weight: 0}]":                        `qos.weights[0].weight: is "0", want an integer from 1 to 1000`,
+		"[{queue: 0}]":                                   "qos.weights[0].weight: is missing",
+		"[{queue: 8, weight: 1}]":                        `qos.weights[0].queue: is "8", want an integer from 0 to 7`,
+		"[{queue: 1, weight: 1}, {queue: 1, weight: 2}]": "qos.weights[1].queue: is 1, which qos.weights[0].queue in line 3 already is",
+	} {
+		text = "name: f\nswitches: [{name: s, device_id: 1, address: \"h:1\"}]\nqos: {weights: " + text + "}\n"
+		if _, err := config.Parse("f", []byte(text), nil, New(nil).Section); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/units"
 )
 
@@ -290,10 +291,31 @@ func (c *config) queues(s *settings, i int) {
 			add(want{plain: true, Row: bfrt.Row{Table: tableEgress, Action: "shared_pool", Data: bfrt.Fields{flag("tail_drop_enable", !lossless)}}})
 		}
 		if c.Queues > 0 {
-			level := fmt.Sprint(max(0, min(q, c.Queues-1)))
-			add(want{Row: bfrt.Row{Table: tableSched, Data: bfrt.Fields{text("min_priority", level), text("max_priority", level)}}})
+			level := fmt.Sprint(c.level(q))
+			sched := bfrt.Fields{text("min_priority", level), text("max_priority", level)}
+			if w := c.Weights[q]; w > 0 {
+				sched = append(sched, number("dwrr_weight", uint64(w)))
+			}
+			add(want{Row: bfrt.Row{Table: tableSched, Data: sched}})
 		}
 	}
+}
+
+// level returns the priority of a queue: queues with weights share the lowest.
+func (c *config) level(q int) (level int) {
+	q = min(q, c.Queues-1)
+	if c.Weights == (pfcwd.Weights{}) {
+		return q
+	}
+	if c.Weights[q] > 0 {
+		return 0
+	}
+	for below := range q {
+		if c.Weights[below] == 0 {
+			level++
+		}
+	}
+	return level + 1
 }
 
 // filters adds the rows of a port in the program's filters.

@@ -8,7 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/units"
 )
 
@@ -201,4 +203,18 @@ func anyConfig(r *rapid.T) *trafficmanager.Config {
 		}
 	}
 	return c
+}
+
+// TestWeights: queues with weights share the lowest level, and the others keep their order above it.
+func TestWeights(t *testing.T) {
+	server, d := serve(t, Tofino1)
+	c := wanted(nil)
+	c.Queues, c.Weights = 8, pfcwd.Weights{1: 30, 2: 70}
+	apply(t, d, c)
+	queue := func(q uint64) bfrt.Row { return server.Row(tableSched, 1, number("pg_id", 15), number("pg_queue", q)) }
+	holds(t, queue(0), "min_priority=1 max_priority=1")
+	holds(t, queue(1), "min_priority=LOW max_priority=LOW dwrr_weight=30")
+	holds(t, queue(2), "min_priority=LOW max_priority=LOW dwrr_weight=70")
+	holds(t, queue(3), "min_priority=2 max_priority=2")
+	holds(t, queue(7), "min_priority=6 max_priority=6")
 }

@@ -187,20 +187,37 @@ func TestWatchdog(t *testing.T) {
 }
 
 // classes records the lossless classes that are set.
-type classes struct{ set *pfcwd.Lossless }
+type kept[T any] struct{ set *T }
 
-func (c *classes) Settings() (l pfcwd.Lossless, set bool) {
+func (c *kept[T]) Settings() (v T, set bool) {
 	if c.set != nil {
-		l = *c.set
+		v = *c.set
 	}
-	return l, c.set != nil
+	return v, c.set != nil
 }
 
-func (c *classes) Set(l *pfcwd.Lossless) { c.set = l }
+func (c *kept[T]) Set(v *T) { c.set = v }
+
+// The weights of queues are such an extern, too.
+func TestWeights(t *testing.T) {
+	w := &kept[pfcwd.Weights]{}
+	f := newFixture(t)
+	f.opts.Weights, f.opts.Queues = w, 8
+	one, two := pfcwd.Weights{3, 1}.Entity().GetExternEntry(), pfcwd.Weights{7: 9}.Entity().GetExternEntry()
+	f.fails(t, codes.InvalidArgument, p4msg.Insert(pfcwd.Weights{8: 1}.Entity().GetExternEntry()))
+	f.must(t, p4msg.Insert(one))
+	f.wantRead(t, &p4v1.ExternEntry{}, one)
+	f.must(t, p4msg.Modify(two))
+	f.wantRead(t, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.WeightsID}, two)
+	f.must(t, p4msg.Delete(two))
+	if w.set != nil {
+		t.Errorf("weights %v after they were deleted", *w.set)
+	}
+}
 
 // The lossless classes are an extern that is in no P4Info. They exist without a watchdog, too.
 func TestLosslessClasses(t *testing.T) {
-	c := &classes{}
+	c := &kept[pfcwd.Lossless]{}
 	f := newFixture(t)
 	f.opts.Lossless, f.opts.Queues = c, 8
 	one, two := pfcwd.Lossless{3: 1 << 3}.Entity().GetExternEntry(), pfcwd.Lossless{4: 1 << 5}.Entity().GetExternEntry()

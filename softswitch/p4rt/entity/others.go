@@ -1,6 +1,9 @@
 package entity
 
 import (
+	"maps"
+	"slices"
+
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -231,7 +234,7 @@ type Watchdog interface {
 }
 
 var errExtern = status.Error(codes.Unimplemented,
-	"extern_entry: this switch has no externs beyond v1model's but the lossless classes and the PFC watchdog, and the watchdog with --pfc only")
+	"extern_entry: this switch has no externs beyond v1model's but the lossless classes, the weights of queues and the PFC watchdog, and the watchdog with --pfc only")
 
 func (s *State) writeExtern(op p4v1.Update_Type, in *p4v1.ExternEntry) error {
 	switch id := in.GetExternId(); {
@@ -241,6 +244,10 @@ func (s *State) writeExtern(op p4v1.Update_Type, in *p4v1.ExternEntry) error {
 		return writeSetting(op, in, s.opts.Lossless, func(e *p4v1.ExternEntry) (pfcwd.Lossless, error) {
 			return pfcwd.ReadLossless(e, s.opts.Queues)
 		})
+	case id == pfcwd.WeightsID && s.opts.Weights != nil:
+		return writeSetting(op, in, s.opts.Weights, func(e *p4v1.ExternEntry) (pfcwd.Weights, error) {
+			return pfcwd.ReadWeights(e, s.opts.Queues)
+		})
 	case s.opts.Watchdog == nil:
 		return errExtern
 	case id == pfcwd.StormsID:
@@ -248,7 +255,7 @@ func (s *State) writeExtern(op p4v1.Update_Type, in *p4v1.ExternEntry) error {
 	case id == pfcwd.SettingsID:
 		return writeSetting[pfcwd.Settings](op, in, s.opts.Watchdog, pfcwd.ReadSettings)
 	default:
-		return notFound("extern_entry 0x%08x: want 0x%08x or 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.LosslessID))
+		return notFound("extern_entry 0x%08x: want 0x%08x, 0x%08x or 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.LosslessID), uint32(pfcwd.WeightsID))
 	}
 }
 
@@ -270,29 +277,40 @@ func writeSetting[T any](op p4v1.Update_Type, in *p4v1.ExternEntry, to Setting[T
 }
 
 func (s *State) readExterns(req *p4v1.ExternEntry, emit func(Found)) error {
-	w, l, kind, id := s.opts.Watchdog, s.opts.Lossless, req.GetExternTypeId(), req.GetExternId()
+	has, kind, id := map[uint32][]*p4v1.Entity{}, req.GetExternTypeId(), req.GetExternId()
+	if w := s.opts.Watchdog; w != nil {
+		readSetting(has, pfcwd.SettingsID, w)
+		has[pfcwd.StormsID] = []*p4v1.Entity{pfcwd.StormsEntity(w.Storms())}
+	}
+	if l := s.opts.Lossless; l != nil {
+		readSetting(has, pfcwd.LosslessID, l)
+	}
+	if w := s.opts.Weights; w != nil {
+		readSetting(has, pfcwd.WeightsID, w)
+	}
+	_, known := has[id]
 	switch {
-	case w == nil && l == nil && kind == 0 && len(s.schema.Info.GetExterns()) == 0:
+	case len(has) == 0 && kind == 0 && len(s.schema.Info.GetExterns()) == 0:
 		return nil // a read of all externs finds none
-	case kind != 0 && kind != pfcwd.ExternType,
-		w == nil && id != 0 && id != pfcwd.LosslessID,
-		l == nil && (w == nil || id == pfcwd.LosslessID):
+	case kind != 0 && kind != pfcwd.ExternType, len(has) == 0, id != 0 && !known && s.opts.Watchdog == nil:
 		return errExtern
-	case id != 0 && id != pfcwd.SettingsID && id != pfcwd.StormsID && id != pfcwd.LosslessID:
-		return notFound("extern_entry 0x%08x: want 0x%08x to 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.LosslessID))
+	case id != 0 && !known:
+		return notFound("extern_entry 0x%08x: want 0x%08x to 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.WeightsID))
 	}
-	if w != nil && (id == 0 || id == pfcwd.SettingsID) {
-		if settings, set := w.Settings(); set {
-			emit(found(settings.Entity()))
-		}
-	}
-	if w != nil && (id == 0 || id == pfcwd.StormsID) {
-		emit(found(pfcwd.StormsEntity(w.Storms())))
-	}
-	if l != nil && (id == 0 || id == pfcwd.LosslessID) {
-		if lossless, set := l.Settings(); set {
-			emit(found(lossless.Entity()))
+	for _, at := range slices.Sorted(maps.Keys(has)) {
+		if id == 0 || id == at {
+			for _, e := range has[at] {
+				emit(found(e))
+			}
 		}
 	}
 	return nil
+}
+
+// readSetting adds the entity of a setting that a controller has set, or none, to those of an id.
+func readSetting[T interface{ Entity() *p4v1.Entity }](has map[uint32][]*p4v1.Entity, id uint32, from Setting[T]) {
+	has[id] = nil
+	if v, set := from.Settings(); set {
+		has[id] = []*p4v1.Entity{v.Entity()}
+	}
 }

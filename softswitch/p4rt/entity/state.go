@@ -34,6 +34,8 @@ type Options struct {
 	// Lossless is the setting of the queues that received PFC stops; nil if no controller may set
 	// it.
 	Lossless Setting[pfcwd.Lossless]
+	// Weights is the setting of the queues' weights; nil if no controller may set it.
+	Weights Setting[pfcwd.Weights]
 	// Now is the switch's clock; nil means a clock that stands at 0.
 	Now func() units.Time
 }
