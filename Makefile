@@ -116,8 +116,9 @@ test-faults: ## kill, freeze and cut a fabric of processes, embedded and BMv2: l
 test-ha: ## three controllers, killed, frozen, cut off, out of disk, back with another uptime, the wall clock of one set, and a linearizability checker over what clients saw (root; HEADGATE_HA=10 times each, an hour)
 	HEADGATE_HA=$(or $(HEADGATE_HA),10) $(GO) test -v -count=1 -timeout 90m ./tests/cluster
 
-test-deploy: deb ## the manifest by Kubernetes' types; the package in a clean Debian: installed, its units' commands run, removed (root, debootstrap)
+test-deploy: deb ## the manifest by Kubernetes' types; the package by lintian, and in a clean Debian: installed, its units' commands run, removed (root, debootstrap)
 	cd deploy && $(GO) test ./...
+	@if command -v lintian >/dev/null; then lintian --allow-root --fail-on error,warning bin/headgate_*.deb; else echo "lintian is not on the PATH: apt install lintian"; fi
 	deploy/deb/clean-root.sh bin/headgate_*_$$($(GO) env GOARCH).deb
 
 test-samples: ## compare with simple_switch_grpc over p4c's v1model samples, random packets (P4C=/path/to/p4c; minutes)
