@@ -239,6 +239,7 @@ const (
 // Event is something that happened; Kind is a stable word such as "session.ready". Events
 // about a port say which, those that end something say since when it lasted.
 type Event struct {
+	Number   uint64 // from 1, in the order of publication; 0 for what is not published
 	Time     time.Time
 	Severity Severity
 	Subject  string

@@ -2794,8 +2794,12 @@ func (x *ConfigFault) GetText() string {
 
 type WatchEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many past events to start with, as far as the controller remembers them.
-	Recent        uint32 `protobuf:"varint,1,opt,name=recent,proto3" json:"recent,omitempty"`
+	// How many past events to start with, as far as the controller remembers them: the last 1000.
+	Recent uint32 `protobuf:"varint,1,opt,name=recent,proto3" json:"recent,omitempty"`
+	// The cursor of the last event that was received: the stream starts with the one after it, and recent
+	// does not count. An event "stream.dropped" comes first where the controller no longer remembers all
+	// between, or where the cursor is of another controller or of another start of this one. Empty for now.
+	After         string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2837,6 +2841,13 @@ func (x *WatchEventsRequest) GetRecent() uint32 {
 	return 0
 }
 
+func (x *WatchEventsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
 type Event struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
@@ -2852,7 +2863,9 @@ type Event struct {
 	// Class of IEEE 802.1Q; unset for none.
 	Class *uint32 `protobuf:"varint,7,opt,name=class,proto3,oneof" json:"class,omitempty"`
 	// Since when what ends has lasted; unset for none.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
+	// For WatchEventsRequest.after; empty in "stream.dropped".
+	Cursor        string `protobuf:"bytes,9,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2941,6 +2954,13 @@ func (x *Event) GetSince() *timestamppb.Timestamp {
 		return x.Since
 	}
 	return nil
+}
+
+func (x *Event) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
 }
 
 type StreamTelemetryRequest struct {
@@ -3817,8 +3837,12 @@ func (*DeleteFlowResponse) Descriptor() ([]byte, []int) {
 }
 
 type ListWeightsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Application string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// At most so many flows; 0 for all, which may be more than a client takes in one message.
+	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the answer before, with the same application; empty for the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3860,10 +3884,28 @@ func (x *ListWeightsRequest) GetApplication() string {
 	return ""
 }
 
+func (x *ListWeightsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListWeightsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListWeightsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flows         []*FlowWeight          `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
-	Budgets       []*Budget              `protobuf:"bytes,2,rep,name=budgets,proto3" json:"budgets,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By key. Flows that are registered or deleted between two pages are in the list or not; no other is left out.
+	Flows []*FlowWeight `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	// On the first page.
+	Budgets []*Budget `protobuf:"bytes,2,rep,name=budgets,proto3" json:"budgets,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3910,6 +3952,13 @@ func (x *ListWeightsResponse) GetBudgets() []*Budget {
 		return x.Budgets
 	}
 	return nil
+}
+
+func (x *ListWeightsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type FlowWeight struct {
@@ -5620,7 +5669,11 @@ func (x *ChannelPlan) GetPriorities() uint32 {
 }
 
 type ListFlowsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most so many hosts; 0 for all, which may be more than a client takes in one message.
+	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the answer before; empty for the first page.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5653,6 +5706,20 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
 	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *ListFlowsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListFlowsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
 }
 
 type GetTrafficRequest struct {
@@ -6249,8 +6316,11 @@ func (*ReplaceMemberResponse) Descriptor() ([]byte, []int) {
 }
 
 type ListFlowsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hosts         []*HostReport          `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Hosts []*HostReport `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6290,6 +6360,13 @@ func (x *ListFlowsResponse) GetHosts() []*HostReport {
 		return x.Hosts
 	}
 	return nil
+}
+
+func (x *ListFlowsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 var File_api_headgate_v1_headgate_proto protoreflect.FileDescriptor
@@ -6513,9 +6590,10 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\rR\x04line\x12\x14\n" +
 	"\x05field\x18\x03 \x01(\tR\x05field\x12\x12\n" +
-	"\x04text\x18\x04 \x01(\tR\x04text\",\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"B\n" +
 	"\x12WatchEventsRequest\x12\x16\n" +
-	"\x06recent\x18\x01 \x01(\rR\x06recent\"\x86\x03\n" +
+	"\x06recent\x18\x01 \x01(\rR\x06recent\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\tR\x05after\"\x9e\x03\n" +
 	"\x05Event\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x127\n" +
 	"\bseverity\x18\x02 \x01(\x0e2\x1b.headgate.v1.Event.SeverityR\bseverity\x12\x18\n" +
@@ -6524,7 +6602,8 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\amessage\x18\x05 \x01(\tR\amessage\x12\x12\n" +
 	"\x04port\x18\x06 \x01(\rR\x04port\x12\x19\n" +
 	"\x05class\x18\a \x01(\rH\x00R\x05class\x88\x01\x01\x120\n" +
-	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"a\n" +
+	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06cursor\x18\t \x01(\tR\x06cursor\"a\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x01\x12\x14\n" +
@@ -6596,12 +6675,16 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\aweights\x18\x01 \x03(\v2\x1e.headgate.v1.SetWeightResponseR\aweights\"=\n" +
 	"\x11DeleteFlowRequest\x12(\n" +
 	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\"\x14\n" +
-	"\x12DeleteFlowResponse\"6\n" +
+	"\x12DeleteFlowResponse\"r\n" +
 	"\x12ListWeightsRequest\x12 \n" +
-	"\vapplication\x18\x01 \x01(\tR\vapplication\"s\n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x9b\x01\n" +
 	"\x13ListWeightsResponse\x12-\n" +
 	"\x05flows\x18\x01 \x03(\v2\x17.headgate.v1.FlowWeightR\x05flows\x12-\n" +
-	"\abudgets\x18\x02 \x03(\v2\x13.headgate.v1.BudgetR\abudgets\"\x84\x01\n" +
+	"\abudgets\x18\x02 \x03(\v2\x13.headgate.v1.BudgetR\abudgets\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\x84\x01\n" +
 	"\n" +
 	"FlowWeight\x12(\n" +
 	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\x12\x16\n" +
@@ -6727,8 +6810,11 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x05flows\x18\x04 \x01(\x01R\x05flows\x12\x1e\n" +
 	"\n" +
 	"priorities\x18\x05 \x01(\rR\n" +
-	"priorities\"\x12\n" +
-	"\x10ListFlowsRequest\"\x13\n" +
+	"priorities\"N\n" +
+	"\x10ListFlowsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\x13\n" +
 	"\x11GetTrafficRequest\"\x85\x02\n" +
 	"\x12GetTrafficResponse\x120\n" +
 	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12,\n" +
@@ -6768,9 +6854,10 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\fR\x04text\"*\n" +
 	"\x14ReplaceMemberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x17\n" +
-	"\x15ReplaceMemberResponse\"B\n" +
+	"\x15ReplaceMemberResponse\"j\n" +
 	"\x11ListFlowsResponse\x12-\n" +
-	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\x86\a\n" +
+	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x86\a\n" +
 	"\rFabricService\x12J\n" +
 	"\tGetFabric\x12\x1d.headgate.v1.GetFabricRequest\x1a\x1e.headgate.v1.GetFabricResponse\x12S\n" +
 	"\fListSwitches\x12 .headgate.v1.ListSwitchesRequest\x1a!.headgate.v1.ListSwitchesResponse\x12M\n" +

@@ -27,7 +27,8 @@ var ErrClosed = errors.New("the event bus is closed")
 // Bus hands every published value to every subscriber. It is safe for concurrent use; the
 // bus owns what follows mu, under mu.
 type Bus[T any] struct {
-	size func(T) int // bytes of a value; nil where values are small
+	size   func(T) int      // bytes of a value; nil where values are small
+	number func(*T, uint64) // gives a value its number, from 1; nil where nobody asks for it
 
 	mu                 sync.Mutex
 	history            *ring.Last[T]
@@ -40,6 +41,13 @@ type Bus[T any] struct {
 // 0 remembers none.
 func NewBus[T any](history int) *Bus[T] {
 	return &Bus[T]{history: ring.NewLast[T](history), subs: make(map[*Subscription[T]]struct{})}
+}
+
+// NewNumberedBus is NewBus for values that know their number: the first that is published is 1.
+func NewNumberedBus[T any](history int, number func(*T, uint64)) *Bus[T] {
+	b := NewBus[T](history)
+	b.number = number
+	return b
 }
 
 // NewSizedBus returns a bus of values of any size, which remembers none.
@@ -66,6 +74,9 @@ func (b *Bus[T]) Publish(v T) {
 		return
 	}
 	b.published++
+	if b.number != nil {
+		b.number(&v, b.published)
+	}
 	b.history.Push(v)
 	subs := max(len(b.subs), 1)
 	share, size := max(leastBuffer, heldValues/subs), b.bytes(v)
@@ -78,6 +89,7 @@ func (b *Bus[T]) Publish(v T) {
 type Options[T any] struct {
 	Buffer int          // values that may wait, at least 1; 0 means DefaultBuffer
 	Recent int          // how many remembered values to start with, at most Buffer are kept
+	After  uint64       // of these only values with a larger number; what lies between is counted as dropped
 	Match  func(T) bool // values to receive; nil means all. Called under the bus's lock.
 }
 
@@ -85,16 +97,17 @@ type Options[T any] struct {
 func (b *Bus[T]) Recent(n int, match func(T) bool) []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.recent(n, match)
+	return b.recent(n, 0, match)
 }
 
-func (b *Bus[T]) recent(n int, match func(T) bool) []T {
+func (b *Bus[T]) recent(n int, after uint64, match func(T) bool) []T {
 	if n <= 0 {
 		return nil
 	}
 	var list []T
-	for _, v := range b.history.All() {
-		if match == nil || match(v) {
+	first := b.published - uint64(b.history.Len()) + 1
+	for i, v := range b.history.All() {
+		if first+uint64(i) > after && (match == nil || match(v)) {
 			list = append(list, v)
 		}
 	}
@@ -109,8 +122,13 @@ func (b *Bus[T]) Subscribe(o Options[T]) *Subscription[T] {
 	s := &Subscription[T]{bus: b, match: o.Match, limit: o.Buffer, buf: ring.NewLast[T](o.Buffer), ready: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, v := range b.recent(min(o.Recent, o.Buffer), o.Match) {
+	recent := b.recent(min(o.Recent, o.Buffer), o.After, o.Match)
+	for _, v := range recent {
 		s.push(v, DefaultBuffer, b.bytes(v), heldBytes)
+	}
+	if o.After > 0 && o.Match == nil && b.published > o.After {
+		s.dropped = b.published - o.After - uint64(len(recent))
+		b.dropped += s.dropped
 	}
 	if b.closed {
 		s.close()

@@ -45,8 +45,12 @@ func newHostService(o Options, running context.Context) *hostService {
 	return s
 }
 
-func (s *hostService) ListFlows(context.Context, *pb.ListFlowsRequest) (*pb.ListFlowsResponse, error) {
-	return &pb.ListFlowsResponse{Hosts: s.hosts.list()}, nil
+func (s *hostService) ListFlows(_ context.Context, r *pb.ListFlowsRequest) (*pb.ListFlowsResponse, error) {
+	hosts, next, err := page(s.hosts.list(), r, (*pb.HostReport).GetHost)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.ListFlowsResponse{Hosts: hosts, NextPageToken: next}, nil
 }
 
 func (s *hostService) WatchFlows(_ *pb.WatchFlowsRequest, stream grpc.ServerStreamingServer[pb.HostReport]) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -36,6 +37,7 @@ type fabricService struct {
 	predictions observed.Predictions
 	completions func() map[observed.Sizes]observed.Completions
 	series      *series.Recorder
+	started     string // tells cursors of this process from those of others
 }
 
 func (s *fabricService) GetFabric(ctx context.Context, _ *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
@@ -209,15 +211,32 @@ func follow[T any](stream grpc.ServerStream, running context.Context, before []T
 
 func (s *fabricService) WatchEvents(r *pb.WatchEventsRequest, stream grpc.ServerStreamingServer[pb.Event]) error {
 	o := events.Options[view.Event]{Recent: int(min(r.GetRecent(), events.DefaultBuffer))}
-	return follow(stream, s.running, nil, s.Events.Subscribe(o), func(p published[view.Event]) error {
+	dropped := func(format string, args ...any) view.Event {
+		return view.Event{Time: time.Now(), Severity: view.Warning, Subject: "api", Kind: "stream.dropped", Message: fmt.Sprintf(format, args...)}
+	}
+	var before []view.Event
+	if after := r.GetAfter(); after != "" {
+		start, number, _ := strings.Cut(after, "-")
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil || start == "" {
+			return invalid("after", "%q is not allowed: want the cursor of an event", clean(after))
+		}
+		o.Recent, o.After = events.DefaultBuffer, n
+		if start != s.started {
+			o.After = 0
+			before = append(before, dropped("the cursor %s is of another controller or another start: what came after it is not known", clean(after)))
+		}
+	}
+	return follow(stream, s.running, before, s.Events.Subscribe(o), func(p published[view.Event]) error {
 		if p.missed > 0 {
-			p.list = slices.Insert(p.list, 0, view.Event{
-				Time: time.Now(), Severity: view.Warning, Subject: "api", Kind: "stream.dropped",
-				Message: fmt.Sprintf("this client reads too slowly and missed %s", units.Count(p.missed, "event")),
-			})
+			p.list = slices.Insert(p.list, 0, dropped("this client missed %s", units.Count(p.missed, "event")))
 		}
 		for _, e := range p.list {
-			if err := stream.Send(EventToProto(e)); err != nil {
+			shown := EventToProto(e)
+			if e.Number > 0 {
+				shown.Cursor = fmt.Sprintf("%s-%d", s.started, e.Number)
+			}
+			if err := stream.Send(shown); err != nil {
 				return err
 			}
 		}

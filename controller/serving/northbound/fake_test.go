@@ -156,7 +156,7 @@ func startWith(t *testing.T, change func(*rig, *Options)) *rig {
 	t.Helper()
 	log := audit.New(audit.Options{Now: func() time.Time { return clock }})
 	reg := weights.New(weights.Options{Audit: log})
-	r := &rig{backend: &backend{}, weights: reg, audit: log, priorities: priority.New(nil), events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
+	r := &rig{backend: &backend{}, weights: reg, audit: log, priorities: priority.New(nil), events: events.NewNumberedBus(16, func(e *view.Event, n uint64) { e.Number = n }), samples: events.NewBus[view.Sample](0)}
 	o := Options{Backend: r.backend, Weights: reg, Audit: log, Priorities: r.priorities, Events: r.events, Samples: r.samples, Authorizer: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)}
 	change(r, &o)
 	srv := New(o)

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 
@@ -158,6 +159,7 @@ func New(o Options) *Server {
 	s.series = series.New(o.Backend, hosts.flows)
 	s.Hosts = hosts
 	s.Fabric = &fabricService{
+		started: strconv.FormatInt(time.Now().UnixNano(), 36),
 		Options: o, fabric: o.Backend.Fabric, leader: func(context.Context) (string, error) { return o.Member, nil }, running: running,
 		completions: hosts.observed.Completions, series: s.series,
 	}

@@ -115,12 +115,19 @@ func (s *weightService) DeleteFlow(ctx context.Context, r *pb.DeleteFlowRequest)
 }
 
 func (s *weightService) ListWeights(_ context.Context, r *pb.ListWeightsRequest) (*pb.ListWeightsResponse, error) {
-	out := &pb.ListWeightsResponse{}
-	for _, f := range s.weights.Flows(r.GetApplication()) {
+	flows, next, err := page(s.weights.Flows(r.GetApplication()), r, func(f weights.Flow) string {
+		src, dst := f.Key.Src(), f.Key.Dst()
+		return fmt.Sprintf("%x.%04x.%x.%04x", src.Addr().As16(), src.Port(), dst.Addr().As16(), dst.Port())
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &pb.ListWeightsResponse{NextPageToken: next}
+	for _, f := range flows {
 		out.Flows = append(out.Flows, flowToProto(f))
 	}
 	for _, b := range s.weights.Budgets() {
-		if r.GetApplication() == "" || r.GetApplication() == b.Application {
+		if r.GetPageToken() == "" && (r.GetApplication() == "" || r.GetApplication() == b.Application) {
 			out.Budgets = append(out.Budgets, budgetToProto(b))
 		}
 	}
