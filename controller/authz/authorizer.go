@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/units"
@@ -150,8 +152,14 @@ func (a *Authorizer) refuse(c Caller, method string, code codes.Code, why string
 		method = "unknown" // what strangers call is theirs to choose
 	}
 	a.Audit.Record(audit.Entry{What: audit.Denied, Identity: strings.ToValidUTF8(c.Name, "?"), Peer: c.Address, Subject: method}, errors.New(why))
-	return status.Error(code, strings.ToValidUTF8(why, "?"))
+	refusal := status.New(code, strings.ToValidUTF8(why, "?"))
+	if reason, has := reasons[code]; has {
+		refusal, _ = refusal.WithDetails(&errdetails.ErrorInfo{Domain: pb.ReasonDomain, Reason: reason}) // it fails for OK alone
+	}
+	return refusal.Err()
 }
+
+var reasons = map[codes.Code]string{codes.Unauthenticated: pb.ReasonNotAuthenticated, codes.PermissionDenied: pb.ReasonNotPermitted}
 
 // authenticate takes over from Tap where that left a token.
 func (a *Authorizer) authenticate(ctx context.Context, method string) (context.Context, error) {

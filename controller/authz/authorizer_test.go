@@ -88,7 +88,12 @@ func code(t *testing.T, c *grpc.ClientConn, call string) codes.Code {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	return status.Code(calls[call](ctx, c))
+	err := calls[call](ctx, c)
+	want := map[codes.Code]string{codes.Unauthenticated: pb.ReasonNotAuthenticated, codes.PermissionDenied: pb.ReasonNotPermitted}[status.Code(err)]
+	if reason, _ := pb.Reason(err); reason != want {
+		t.Errorf("%s: reason %q of %v, want %q", call, reason, err, want)
+	}
+	return status.Code(err)
 }
 
 // TestWhoMayDoWhat goes through real connections: each way to be somebody, and one call of each

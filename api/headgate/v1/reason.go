@@ -27,6 +27,8 @@ const (
 	ReasonGenerationNotFound = "GENERATION_NOT_FOUND"
 	ReasonGenerationChanged  = "GENERATION_CHANGED"
 	ReasonNothingToConfirm   = "NOTHING_TO_CONFIRM"
+	ReasonNotAuthenticated   = "NOT_AUTHENTICATED"
+	ReasonNotPermitted       = "NOT_PERMITTED"
 )
 
 // Reason returns the reason and the metadata of an error of this API, empty for an error without.
