@@ -71,7 +71,7 @@ func TestPorts(t *testing.T) {
 	suspects("l")
 }
 
-// TestHostsPort: of a host's port the switch's word is told, and no route changes for it.
+// TestHostsPort: of a host's port the switch's word is told. Routes avoid it where the host has another link.
 func TestHostsPort(t *testing.T) {
 	j := newMonitor(t)
 	j.c.Controller.ProbeInterval = 0
@@ -88,8 +88,8 @@ func TestHostsPort(t *testing.T) {
 	j.after(0, "link.down")
 	host(view.PortDown)
 	j.after(time.Second)
-	if s := j.state(); len(s.SuspectLinks)+len(s.DownLinks) > 0 {
-		t.Errorf("routes avoid %v %v", s.SuspectLinks, s.DownLinks)
+	if s := j.state(); len(s.SuspectLinks) != 1 || !s.SuspectLinks["h"] || len(s.DownLinks) > 0 {
+		t.Errorf("routes avoid %v %v, want h if they can", s.SuspectLinks, s.DownLinks)
 	}
 	j.report("a", nil)
 	j.after(time.Second)

@@ -14,11 +14,11 @@ import (
 func (c *Config) check(d *yamlnode.Doc) bool {
 	c.checkNames(d)
 	c.checkTargets(d)
-	c.checkHosts(d)
+	macs := c.checkHosts(d)
 	known := c.checkLinks(d)
 	if known && len(c.Switches) > 0 {
 		c.checkConnected(d)
-		c.checkNICs(d)
+		c.checkNICs(d, macs)
 		c.checkPorts(d)
 	}
 	c.checkController(d)
@@ -45,13 +45,25 @@ func (c *Config) checkNames(d *yamlnode.Doc) {
 	}
 }
 
-func (c *Config) checkHosts(d *yamlnode.Doc) {
-	ips := yamlnode.Unique[string]{}
+// checkHosts returns the hosts' MAC addresses.
+func (c *Config) checkHosts(d *yamlnode.Doc) (macs yamlnode.Unique[[6]byte]) {
+	ips, macs := yamlnode.Unique[string]{}, yamlnode.Unique[[6]byte]{}
 	for i, h := range c.Hosts {
+		path := fmt.Sprintf("hosts[%d]", i)
 		for n, ip := range h.Addresses() {
-			ips.Use(d, ip.String(), fmt.Sprintf("hosts[%d]", i)+[]string{".ipv4", ".ipv6"}[n], ip.String())
+			ips.Use(d, ip.String(), path+[]string{".ipv4", ".ipv6"}[n], ip.String())
 		}
+		macPath := path + ".mac"
+		if !d.Given(macPath) {
+			macPath = path
+		}
+		useMAC(d, macs, h.MAC, macPath)
 	}
+	return macs
+}
+
+func useMAC(d *yamlnode.Doc, macs yamlnode.Unique[[6]byte], mac [6]byte, path string) {
+	macs.Use(d, mac, path, fmt.Sprintf("the MAC address %x", mac))
 }
 
 // checkLinks reports whether every end is a known node.

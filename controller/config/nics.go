@@ -63,36 +63,29 @@ func (c *Config) addMACs() {
 	}
 }
 
-// checkNICs finds hosts whose links contradict each other.
-func (c *Config) checkNICs(d *yamlnode.Doc) {
-	hosts, macs, leaves := c.byName(), yamlnode.Unique[[6]byte]{}, map[string][]string{}
-	used := map[string]bool{} // hosts' MAC addresses, by the hosts' names
+// checkNICs finds hosts whose links contradict each other. macs has the hosts' MAC addresses.
+func (c *Config) checkNICs(d *yamlnode.Doc, macs yamlnode.Unique[[6]byte]) {
+	hosts, leaves := c.byName(), map[string][]string{}
 	for i := range c.Links {
 		l, path := &c.Links[i], fmt.Sprintf("links[%d]", i)
 		end, h := l.ends(hosts)
 		given := d.Given(path + ".mac")
-		if h == nil {
-			if given {
-				d.Fault(path+".mac", "is %x, but no host is at the link %q: want it at links of hosts only", l.MAC, l.Name)
-			}
-			continue
-		}
-		leaves[h.Name] = append(leaves[h.Name], end.Node)
-		switch {
-		case given && h.Bonded():
-			d.Fault(path+".mac", "is %x, but the members of the host %q's bond share one MAC address: want it at the host", l.MAC, h.Name)
-		case given:
+		if given {
 			path += ".mac"
-		case h.Bonded() && used[h.Name]:
-			continue
-		case l.MAC == h.MAC && !used[h.Name]:
-			at := slices.IndexFunc(c.Hosts, func(o Host) bool { return o.Name == h.Name })
-			if path = fmt.Sprintf("hosts[%d]", at); d.Given(path + ".mac") {
-				path += ".mac"
-			}
-			used[h.Name] = true
 		}
-		macs.Use(d, l.MAC, path, fmt.Sprintf("the MAC address %x", l.MAC))
+		switch {
+		case h == nil && given:
+			d.Fault(path, "is %x, but no host is at the link %q: want it at links of hosts only", l.MAC, l.Name)
+		case h == nil:
+		case given && h.Bonded():
+			d.Fault(path, "is %x, but the members of the host %q's bond share one MAC address: want it at the host", l.MAC, h.Name)
+		case l.MAC == h.MAC && (len(leaves[h.Name]) == 0 || h.Bonded()): // the host's own
+		default:
+			useMAC(d, macs, l.MAC, path)
+		}
+		if h != nil {
+			leaves[h.Name] = append(leaves[h.Name], end.Node)
+		}
 	}
 	for i, h := range c.Hosts {
 		list := slices.Compact(slices.Sorted(slices.Values(leaves[h.Name])))

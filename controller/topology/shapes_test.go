@@ -77,6 +77,8 @@ func TestShapes(t *testing.T) {
 		{"a NIC down: its leaf, IPv6", down("leaf1:2-h2"), "leaf1", "2001:db8::1", "[11 12 13]"},
 		{"a NIC down: the other leaf", down("leaf1:2-h2"), "leaf2", "10.0.2.1", "[2]"},
 		{"a NIC down: another host of both leaves", down("leaf1:2-h2"), "spine1", "10.0.2.2", "[1 2 3 4]"},
+		{"a NIC's port down", State{SuspectLinks: map[string]bool{"leaf1:2-h2": true}}, "spine1", "10.0.2.1", "[3 4]"},
+		{"the ports of both NICs down", State{SuspectLinks: map[string]bool{"leaf1:2-h2": true, "leaf2:2-h2": true}}, "spine1", "10.0.2.1", "[1 2 3 4]"},
 		{"a leaf gone", leaf1Gone, "spine1", "10.0.2.1", "[3 4]"},
 		{"a leaf gone that has no other", leaf1Gone, "spine1", "10.0.1.1", "[1 2]"},
 		{"both NICs down", down("leaf1:2-h2", "leaf2:2-h2"), "leaf1", "10.0.2.1", "[]"},

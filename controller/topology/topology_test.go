@@ -91,6 +91,7 @@ func TestRoutes(t *testing.T) {
 		{"suspect leaf is the destination", State{SuspectSwitches: set("leaf2")}, "leaf1", []uint32{3, 4}},
 		{"suspect leaf and suspect spine", State{SuspectSwitches: set("leaf2", "spine1")}, "leaf1", []uint32{4}},
 		{"suspect spine still forwards", State{SuspectSwitches: set("spine2")}, "spine2", []uint32{2}},
+		{"a host's only link suspect", State{SuspectLinks: set("leaf2:1-h3")}, "leaf2", []uint32{1}},
 		{"host link down", State{DownLinks: set("leaf2:1-h3")}, "leaf2", nil},
 	}
 	for _, tt := range tests {
