@@ -19,7 +19,7 @@ const repository = ".."
 
 // others are the programs of other projects that the documents call.
 var others = []string{
-	"[", "jobs", "cmp", "python3", "head", "iperf3", "apt", "cat", "cd", "cp", "curl", "echo", "systemctl", "git", "gnmi_cli", "grep", "ip", "kill", "mkdir", "mktemp", "ping", "printf", "rm", "sed", "seq", "simple_switch_grpc", "sleep", "wait",
+	"[", "jobs", "cmp", "python3", "head", "iperf3", "apt", "cat", "cd", "cp", "curl", "echo", "systemctl", "git", "gnmi_cli", "grep", "ip", "kill", "mkdir", "mktemp", "ping", "printf", "rm", "sed", "seq", "simple_switch_grpc", "sleep", "sysctl", "wait",
 	"./ns3", "csg-htsim/sim/datacenter/htsim_roce",
 }
 

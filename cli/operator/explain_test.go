@@ -14,7 +14,7 @@ func TestExplain(t *testing.T) {
 		{"", "controller", ""},
 		{"links.rate -o json", `"key": "links[].rate"`, ""},
 		{"controller.tls -o yaml", "key: controller.tls.client_ca", ""},
-		{"links.colour", "", `"links.colour" is no key: links has no "colour", want one of a, b, rate, delay, name`},
+		{"links.colour", "", `"links.colour" is no key: links has no "colour", want one of a, b, rate, delay, mac, name`},
 		{"colour", "", `the fabric file has no "colour", want one of name, scale`},
 		{"a.b.c", "", `"a.b.c" is no key: want one of name, scale`},
 	} {
