@@ -64,15 +64,6 @@ func (g *Gradients) elapsed(from, to units.Time) units.Time {
 	return min(to/g.tick-from/g.tick, maxTicks)
 }
 
-// Error bounds |ĝ − Algorithm 2's ĝ| when no |g| so far has exceeded largest (at most 16
-// line rates, where g saturates). With r the tables' error, one g is off by
-// e = r·largest + ½. The averages are convex, so they are off by e and by 4 for rounding
-// down with a weight of ¼; v by twice e and 4; ĝ = g_avg + 4·v_avg by 9e + 36.
-func (g *Gradients) Error(largest int64) int64 {
-	e := g.Logs.QuotientError()*float64(largest) + 0.5
-	return int64(math.Ceil(9*e)) + 36
-}
-
 // Estimator is Algorithm 3 for one queue: the headroom φ̂ that its growth calls for. The
 // zero Estimator is ready; whoever owns the queue owns it.
 type Estimator struct {

@@ -65,6 +65,7 @@ func (c *Config) read(m *yamlnode.Map) {
 	c.Scale = int64(m.Int("scale", 1, 1, 1_000_000))
 	c.Hosts = yamlnode.List(m, "hosts", readHost)
 	c.Links = yamlnode.List(m, "links", readLink)
+	c.index()
 	c.addMACs()
 	c.Applications = yamlnode.List(m, "applications", readApplication)
 	c.Controller = yamlnode.Section(m, "controller", readController)

@@ -22,31 +22,22 @@ const mostLeaves = 4
 func (h *Host) Bonded() bool { return h.Bond == LAG || h.Bond == MLAG }
 
 // ends returns the end of a link at a switch and the host at the other, nil where there is none.
-func (l *Link) ends(hosts map[string]*Host) (Endpoint, *Host) {
-	if h := hosts[l.B.Node]; h != nil && l.B.Port == 0 {
+func (c *Config) ends(l *Link) (Endpoint, *Host) {
+	if h := c.Host(l.B.Node); h != nil && l.B.Port == 0 {
 		return l.A, h
 	}
-	if h := hosts[l.A.Node]; h != nil && l.A.Port == 0 {
+	if h := c.Host(l.A.Node); h != nil && l.A.Port == 0 {
 		return l.B, h
 	}
 	return Endpoint{}, nil
 }
 
-// byName returns the hosts by their names.
-func (c *Config) byName() map[string]*Host {
-	hosts := make(map[string]*Host, len(c.Hosts))
-	for i := range c.Hosts {
-		hosts[c.Hosts[i].Name] = &c.Hosts[i]
-	}
-	return hosts
-}
-
 // addMACs gives NICs their default MAC addresses.
 func (c *Config) addMACs() {
-	hosts, nics := c.byName(), map[string]int{}
+	nics := map[string]int{}
 	for i := range c.Links {
 		l := &c.Links[i]
-		_, h := l.ends(hosts)
+		_, h := c.ends(l)
 		if h == nil {
 			continue
 		}
@@ -65,10 +56,10 @@ func (c *Config) addMACs() {
 
 // checkNICs finds hosts whose links contradict each other. macs has the hosts' MAC addresses.
 func (c *Config) checkNICs(d *yamlnode.Doc, macs yamlnode.Unique[[6]byte]) {
-	hosts, leaves := c.byName(), map[string][]string{}
+	leaves := map[string][]string{}
 	for i := range c.Links {
 		l, path := &c.Links[i], fmt.Sprintf("links[%d]", i)
-		end, h := l.ends(hosts)
+		end, h := c.ends(l)
 		given := d.Given(path + ".mac")
 		if given {
 			path += ".mac"

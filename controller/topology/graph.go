@@ -37,7 +37,7 @@ type Graph struct {
 
 type node struct {
 	name  string
-	ports []port  // by number
+	ports []Port  // by number
 	edges []edge  // of ports
 	nics  []int   // of hosts with one NIC here: the links, one for each prefix of own
 	own   Route   // to the addresses of these hosts, in their order, while their links are up
@@ -53,20 +53,20 @@ type local struct {
 // edge is the peer and the link of a port.
 type edge struct{ peer, link int32 }
 
-// port is one used port of a switch. peer is the index of the switch at its other end,
-// −1 when a host is there.
-type port struct {
-	number   uint32
-	link     int
-	peer     int
-	peerName string
-	peerPort uint32
-	rate     units.Rate
-	mac      MAC // own
-	peerMAC  MAC
+// Port is a used port of a switch. It is never changed.
+type Port struct {
+	Number   uint32
+	MAC      MAC
+	Link     string // name of the link on it
+	Peer     string // node at the other end
+	PeerPort uint32 // 0 when a host is there
+	PeerMAC  MAC
+	Rate     units.Rate // of the egress: the port's own, else the link's
+
+	link, peer int // indices; peer is −1 when a host is there
 }
 
-func (p port) hop() NextHop { return NextHop{Port: p.number, SrcMAC: p.mac, DstMAC: p.peerMAC} }
+func (p Port) hop() NextHop { return NextHop{Port: p.Number, SrcMAC: p.MAC, DstMAC: p.PeerMAC} }
 
 // Host is a host with the switch port of its first link.
 type Host struct {
@@ -99,7 +99,7 @@ func New(c *config.Config) *Graph {
 	}
 	for i := range g.switches {
 		ports := g.switches[i].ports
-		slices.SortFunc(ports, func(a, b port) int { return cmp.Compare(a.number, b.number) })
+		slices.SortFunc(ports, func(a, b Port) int { return cmp.Compare(a.Number, b.Number) })
 		for _, p := range ports {
 			g.switches[i].edges = append(g.switches[i].edges, edge{int32(p.peer), int32(p.link)})
 		}
@@ -246,44 +246,26 @@ func (g *Graph) addPort(c *config.Config, nics map[string][]nic, link int, own, 
 		return
 	}
 	i := g.index[own.Node]
-	p := port{
-		number: own.Port, link: link, peer: -1, peerName: other.Node, peerPort: other.Port, peerMAC: c.Links[link].MAC,
-		rate: cmp.Or(c.Switches[i].Port(own.Port).Rate, c.Links[link].Rate), mac: PortMAC(c.Switches[i].DeviceID, own.Port),
+	l := &c.Links[link]
+	p := Port{
+		Number: own.Port, MAC: PortMAC(c.Switches[i].DeviceID, own.Port), Link: l.Name, Peer: other.Node, PeerPort: other.Port, PeerMAC: l.MAC,
+		Rate: cmp.Or(c.Switches[i].Port(own.Port).Rate, l.Rate), link: link, peer: -1,
 	}
 	if other.Port == 0 {
 		nics[other.Node] = append(nics[other.Node], nic{i, link, p.hop()})
 	} else {
 		p.peer = g.index[other.Node]
-		p.peerMAC = PortMAC(c.Switches[p.peer].DeviceID, other.Port)
+		p.PeerMAC = PortMAC(c.Switches[p.peer].DeviceID, other.Port)
 	}
 	g.switches[i].ports = append(g.switches[i].ports, p)
 }
 
-// Port is a used port of a switch, as others see it.
-type Port struct {
-	Number   uint32
-	MAC      MAC
-	Link     string // name of the link on it
-	Peer     string // node at the other end
-	PeerPort uint32 // 0 when a host is there
-	PeerMAC  MAC
-	Rate     units.Rate // of the egress: the port's own, else the link's
-}
-
 // Ports returns the used ports of a switch by number; nil when there is no such switch.
 func (g *Graph) Ports(sw string) []Port {
-	i, ok := g.index[sw]
-	if !ok {
-		return nil
+	if i, ok := g.index[sw]; ok {
+		return g.switches[i].ports
 	}
-	ports := make([]Port, 0, len(g.switches[i].ports))
-	for _, p := range g.switches[i].ports {
-		ports = append(ports, Port{
-			Number: p.number, MAC: p.mac, Link: g.links[p.link].Name,
-			Peer: p.peerName, PeerPort: p.peerPort, PeerMAC: p.peerMAC, Rate: p.rate,
-		})
-	}
-	return ports
+	return nil
 }
 
 // Hosts returns the hosts in the file's order.

@@ -230,7 +230,7 @@ func (t *tree) hops(i int, last []NextHop) []NextHop {
 		t.ports = g.closer(t.ports, i, t.dist[level], usable)
 	}
 	n := &g.switches[i]
-	if slices.EqualFunc(last, t.ports, func(h NextHop, p int) bool { return h.Port == n.ports[p].number }) {
+	if slices.EqualFunc(last, t.ports, func(h NextHop, p int) bool { return h.Port == n.ports[p].Number }) {
 		return last
 	}
 	hops := make([]NextHop, len(t.ports))
@@ -322,10 +322,10 @@ func (g *Graph) Cycles(ctx context.Context, down map[string]bool, failures int, 
 
 func (g *Graph) around(cycle []cbd.Channel) string {
 	var b strings.Builder
-	port := func(c cbd.Channel) *port { return &g.switches[c.From].ports[c.Port] }
-	end := func(c cbd.Channel) string { return fmt.Sprintf("%s:%d", g.switches[c.From].name, port(c).number) }
+	port := func(c cbd.Channel) *Port { return &g.switches[c.From].ports[c.Port] }
+	end := func(c cbd.Channel) string { return fmt.Sprintf("%s:%d", g.switches[c.From].name, port(c).Number) }
 	for _, c := range cycle {
-		fmt.Fprintf(&b, "%s→%s:%d→", end(c), port(c).peerName, port(c).peerPort)
+		fmt.Fprintf(&b, "%s→%s:%d→", end(c), port(c).Peer, port(c).PeerPort)
 	}
 	return b.String() + end(cycle[0])
 }

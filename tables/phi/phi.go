@@ -123,9 +123,6 @@ func (t *Table) Lookup(g int64) units.Bytes {
 	return t.phi[i]
 }
 
-// Config returns what the table was made with.
-func (t *Table) Config() Config { return t.config }
-
 // Error bounds Lookup(g) − Headroom(g), which is never negative: one step's growth.
 func (t *Table) Error() units.Bytes {
 	return min(t.config.Phi, Headroom(t.config, 1<<t.shift))
