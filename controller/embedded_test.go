@@ -106,13 +106,13 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 	if v.State != view.Ready || !supported["p4runtime"] || !supported["counter_read"] || !supported["telemetry.polls"] {
 		t.Errorf("s1 = %+v", v)
 	}
-	total := int64(0)
+	total := uint64(0)
 	for _, u := range v.Tables {
 		if total += u.Entries; u.Size < u.Entries {
 			t.Errorf("table %+v", u)
 		}
 	}
-	if v.ElectionID != "1" || v.Program == 0 || total == 0 || total > int64(v.Entries) {
+	if v.ElectionID != "1" || v.Program == 0 || total == 0 || total > uint64(v.Entries) {
 		t.Errorf("s1 bids with %q for program %x, %d entries of %d in tables", v.ElectionID, v.Program, total, v.Entries)
 	}
 	// The probes themselves are departures of the port.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
@@ -22,7 +23,7 @@ func TestReceivedStorm(t *testing.T) {
 	obeys := func(want bool, detail string) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("obey_pfc is %v", want), func() bool {
-			return slices.ContainsFunc(r.state("s1").Capabilities, func(c view.Capability) bool {
+			return slices.ContainsFunc(r.state("s1").Capabilities, func(c *pb.Capability) bool {
 				return c.Name == "obey_pfc" && c.Supported == want && strings.Contains(c.Detail, detail)
 			})
 		})

@@ -142,8 +142,8 @@ func (s *server) SwitchSummaries(string, bool) []view.Switch { return nil }
 func (s *server) Switches() []view.Switch {
 	return []view.Switch{
 		{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559", State: view.Ready, Since: time.Now().Add(-90 * time.Second), Entries: 12, Reconciles: 1,
-			ElectionID: "7", Program: 0xab, Tables: []view.TableUse{{Name: "ingress.small", Entries: 3, Size: 4}, {Name: "ingress.large", Entries: 9, Size: 1024}, {Name: "open", Entries: 1}},
-			Capabilities: []view.Capability{
+			ElectionID: "7", Program: 0xab, Tables: []*pb.TableUse{{Name: "ingress.small", Entries: 3, Size: 4}, {Name: "ingress.large", Entries: 9, Size: 1024}, {Name: "open", Entries: 1}},
+			Capabilities: []*pb.Capability{
 				{Name: "qos.queue_limit", Supported: true, By: view.ByProgram}, {Name: "buffer.dsh_estimate", Supported: true, By: view.ByProgram},
 				{Name: "register_read", Detail: "UNIMPLEMENTED"},
 			},
@@ -155,8 +155,8 @@ func (s *server) Switches() []view.Switch {
 }
 
 // chip is what a switch with a traffic manager can do.
-func (s *server) chip(manager string) []view.Capability {
-	return []view.Capability{
+func (s *server) chip(manager string) []*pb.Capability {
+	return []*pb.Capability{
 		{Name: "qos.queue_limit", Supported: true, By: view.ByTrafficManager, Detail: "the traffic manager holds the limit"},
 		{Name: "buffer.dsh_estimate", Detail: "the program for tofino1 has no table ingress.buffer.buffer_policy; the policies dsh and dsh+spfc pause at their thresholds, not before by DSH's estimate"},
 		{Name: "register_read", Detail: "UNIMPLEMENTED"},

@@ -291,9 +291,9 @@ func EmbeddedOnly(chip string) func(config.Target) string {
 }
 
 // On returns the capability as it is on a switch that runs a pipeline.
-func (c Capability) On(pipe *pipeline.Pipeline, s *config.Switch) view.Capability {
+func (c Capability) On(pipe *pipeline.Pipeline, s *config.Switch) *pb.Capability {
 	by, lacking := c.By(pipe, s)
-	v := view.Capability{Name: c.Name, Supported: by != view.ByNothing, By: by}
+	v := &pb.Capability{Name: c.Name, Supported: by != view.ByNothing, By: by}
 	switch by {
 	case view.ByTrafficManager:
 		v.Detail = "the traffic manager " + c.TrafficManager

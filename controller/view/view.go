@@ -22,21 +22,16 @@ import (
 )
 
 // SwitchState is where a switch's session stands.
-type SwitchState uint8
+type SwitchState = pb.SwitchStatus_State
 
-// The states of a switch, with the numbers of the API's.
+// The states of a switch; see SwitchStatus in headgate.proto.
 const (
-	Disconnected SwitchState = iota + 1
-	Backup
-	Reconciling
-	Ready
-	Degraded
+	Disconnected = pb.SwitchStatus_STATE_DISCONNECTED
+	Backup       = pb.SwitchStatus_STATE_BACKUP
+	Reconciling  = pb.SwitchStatus_STATE_RECONCILING
+	Ready        = pb.SwitchStatus_STATE_READY
+	Degraded     = pb.SwitchStatus_STATE_DEGRADED
 )
-
-// String returns the state's name.
-func (s SwitchState) String() string {
-	return [...]string{"unknown", "disconnected", "backup", "reconciling", "ready", "degraded"}[s]
-}
 
 // Switch is a switch's session, its port states and what its target can do.
 type Switch struct {
@@ -49,32 +44,16 @@ type Switch struct {
 	Entries      int
 	Reconciles   uint64
 	Dropped      uint64 // messages of the switch that came faster than a loop took them
-	Capabilities []Capability
+	Capabilities []*pb.Capability
 	Ports        []Port
 	Status       *pb.FeatureStatus // what the features know of it; nil where nobody has asked them
 
-	ElectionID string     // that the session bid with last; "" before it has
-	Program    uint64     // the cookie of the program that it should run
-	Tables     []TableUse // what it should hold
+	ElectionID string         // that the session bid with last; "" before it has
+	Program    uint64         // the cookie of the program that it should run
+	Tables     []*pb.TableUse // what it should hold
 }
 
-// TableUse is how full a table or an action profile of a program should be.
-type TableUse struct {
-	Name    string
-	Entries int64 // without the default entry; members of an action profile
-	Size    int64 // what P4Info says that it holds; 0 when it says nothing
-}
-
-// Capability is one thing a target can or cannot do.
-type Capability struct {
-	Name      string
-	Supported bool
-	// By is what does it: ByProgram, ByTrafficManager or ByTarget; "" when nothing does.
-	By     string
-	Detail string
-}
-
-// What does what a target can do.
+// What does what a target can do: Capability.By.
 const (
 	ByNothing        = ""
 	ByProgram        = "program"         // the P4 program that it runs
@@ -94,23 +73,23 @@ type Port struct {
 
 // PortState is what is known of a port's link. P4Runtime has no port states: switches that serve gNMI
 // tell, probes between switches do, and an operator who takes a link out of service.
-type PortState uint8
+type PortState = pb.PortStatus_State
 
-// The states of a port, with the numbers of the API's.
+// The states of a port.
 const (
-	PortUnknown PortState = iota // its switch says nothing, and nobody sends or receives probes
-	PortUp
-	PortDown
+	PortUnknown = pb.PortStatus_STATE_UNKNOWN // its switch says nothing, and nobody sends or receives probes
+	PortUp      = pb.PortStatus_STATE_UP
+	PortDown    = pb.PortStatus_STATE_DOWN
 )
 
 // ChangeKind is what a planned change does.
-type ChangeKind uint8
+type ChangeKind = pb.Change_Kind
 
-// The kinds of change, with the numbers of the API's.
+// The kinds of change.
 const (
-	Insert ChangeKind = iota + 1
-	Modify
-	Delete
+	Insert = pb.Change_KIND_INSERT
+	Modify = pb.Change_KIND_MODIFY
+	Delete = pb.Change_KIND_DELETE
 )
 
 // Change is one planned change. Table, Key, Old and New are as in the API's Change.
@@ -160,8 +139,8 @@ type Plan struct {
 	Switch      string // "" for what changes beside the switches
 	Unreachable string // why the switch could not be read; the plan is then against an empty one
 	Changes     []Change
-	Notes       []string   // what an operator should know before
-	Tables      []TableUse // what the switch would hold
+	Notes       []string       // what an operator should know before
+	Tables      []*pb.TableUse // what the switch would hold
 }
 
 // Result is what an apply did to one switch.
@@ -227,13 +206,13 @@ type HostAlarm struct {
 }
 
 // Severity grades an event.
-type Severity uint8
+type Severity = pb.Event_Severity
 
-// The severities, with the numbers of the API's.
+// The severities.
 const (
-	Info Severity = iota + 1
-	Warning
-	Error
+	Info    = pb.Event_SEVERITY_INFO
+	Warning = pb.Event_SEVERITY_WARNING
+	Error   = pb.Event_SEVERITY_ERROR
 )
 
 // Event is something that happened; Kind is a stable word such as "session.ready". Events

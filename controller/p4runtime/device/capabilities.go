@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/view"
@@ -19,8 +20,8 @@ import (
 // discover returns the capabilities of a switch. It tries out what can be tried and compares
 // what features need with what the program has. The rest follows from the configured kind of
 // target, because P4Runtime has no request for it.
-func discover(ctx context.Context, c *session.Client, o Options, unreadable []string) []view.Capability {
-	tried := []view.Capability{version(ctx, c)}
+func discover(ctx context.Context, c *session.Client, o Options, unreadable []string) []*pb.Capability {
+	tried := []*pb.Capability{version(ctx, c)}
 	if id, err := o.Pipeline.RegisterID(ids.RegisterLastDelayName); err == nil {
 		tried = append(tried, try(ctx, c, "register_read", "registers are read by poll packets", p4msg.Of(&p4v1.RegisterEntry{RegisterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
@@ -42,28 +43,28 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 
 // parts returns all capabilities: the features' needs, what was tried out, and, for the rest, what the
 // kind of target has.
-func parts(o Options, tried []view.Capability) []view.Capability {
-	var list []view.Capability
+func parts(o Options, tried []*pb.Capability) []*pb.Capability {
+	var list []*pb.Capability
 	for _, f := range o.Features {
 		for _, p := range f.Capabilities {
 			list = append(list, p.On(o.Pipeline, &o.Switch))
 		}
 	}
 	list = append(list, tried...)
-	return append(list, slices.DeleteFunc(static(o.Switch), func(c view.Capability) bool {
-		return slices.ContainsFunc(tried, func(t view.Capability) bool { return t.Name == c.Name })
+	return append(list, slices.DeleteFunc(static(o.Switch), func(c *pb.Capability) bool {
+		return slices.ContainsFunc(tried, func(t *pb.Capability) bool { return t.Name == c.Name })
 	})...)
 }
 
 // has returns a capability that a switch has by some means.
-func has(name, by, detail string) view.Capability {
-	return view.Capability{Name: name, Supported: true, By: by, Detail: detail}
+func has(name, by, detail string) *pb.Capability {
+	return &pb.Capability{Name: name, Supported: true, By: by, Detail: detail}
 }
 
 // lacks returns a capability that a switch does not have.
-func lacks(name, detail string) view.Capability { return view.Capability{Name: name, Detail: detail} }
+func lacks(name, detail string) *pb.Capability { return &pb.Capability{Name: name, Detail: detail} }
 
-func version(ctx context.Context, c *session.Client) view.Capability {
+func version(ctx context.Context, c *session.Client) *pb.Capability {
 	v, err := c.Version(ctx)
 	if err != nil {
 		return has("p4runtime", view.ByTarget, "version unknown: "+status.Convert(err).Message())
@@ -71,7 +72,7 @@ func version(ctx context.Context, c *session.Client) view.Capability {
 	return has("p4runtime", view.ByTarget, "version "+v)
 }
 
-func try(ctx context.Context, c *session.Client, name, instead string, request *p4v1.Entity) view.Capability {
+func try(ctx context.Context, c *session.Client, name, instead string, request *p4v1.Entity) *pb.Capability {
 	_, err := c.Read(ctx, request)
 	switch st := status.Convert(err); {
 	case err == nil:
@@ -84,7 +85,7 @@ func try(ctx context.Context, c *session.Client, name, instead string, request *
 }
 
 // static returns the capabilities that follow from the kind of target.
-func static(s config.Switch) []view.Capability {
+func static(s config.Switch) []*pb.Capability {
 	queues := has("priority_queues", view.ByTarget, fmt.Sprintf("%d, as configured; P4Runtime cannot tell", s.PriorityQueues))
 	queues.Supported = s.PriorityQueues > 1
 	switch s.Target {
@@ -93,7 +94,7 @@ func static(s config.Switch) []view.Capability {
 		if s.Thrift != "" {
 			rate = has("queue_rate", view.ByTrafficManager, fmt.Sprintf("each queue by itself, in packets taken for %v, by Thrift at %s", s.PacketSize, s.Thrift))
 		}
-		return []view.Capability{
+		return []*pb.Capability{
 			queues,
 			lacks("fast_failover", "simple_switch_grpc ends with SIGFPE at a packet to a group whose watched ports are all down, or seem so; the controller changes groups when probes stay away"),
 			rate,
@@ -101,7 +102,7 @@ func static(s config.Switch) []view.Capability {
 			lacks("obey_pfc", "simple_switch ignores the PAUSE frames it receives; hosts obey theirs"),
 		}
 	case config.Embedded:
-		return []view.Capability{
+		return []*pb.Capability{
 			queues,
 			has("fast_failover", view.ByTarget, "next hops whose port is down are left out by the switch itself, by watch ports"),
 			lacks("queue_rate", "set by the flags of headgate switch, not through P4Runtime"),
@@ -115,7 +116,7 @@ func static(s config.Switch) []view.Capability {
 		obey = has("obey_pfc", view.ByTrafficManager, "for lossless classes, under a buffer policy")
 		reach = has("traffic_manager", view.ByTarget, "by BF Runtime at "+s.BFRuntime)
 	}
-	return []view.Capability{
+	return []*pb.Capability{
 		queues,
 		lacks("fast_failover", "Stratum refuses watch ports; the controller changes groups when probes stay away"),
 		lacks("queue_rate", "set in the switch's own configuration, not through P4Runtime"),

@@ -17,6 +17,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
@@ -116,7 +117,7 @@ type Device struct {
 	inLine         bool   // the switch had its desired state after the last attempt
 	heard          bool   // the switch has sent a packet in this epoch
 	status         view.Switch
-	portState      view.Capability
+	portState      *pb.Capability
 	attached       *attachment
 	stats          Stats
 }
@@ -197,7 +198,7 @@ func (d *Device) Status() view.Switch {
 	s := d.status
 	s.Dropped = d.stats.DroppedMessages
 	s.Program = d.opts.Pipeline.Cookie()
-	if d.portState.Name != "" {
+	if d.portState != nil {
 		s.Capabilities = append(slices.Clip(s.Capabilities), d.portState)
 	}
 	if c, err := d.session.Client(); err == nil {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
@@ -391,7 +392,7 @@ func (d *Device) event(severity view.Severity, kind, text string) {
 	d.opts.Events(view.Event{Time: time.Now(), Severity: severity, Subject: d.opts.Switch.Name, Kind: kind, Message: text})
 }
 
-func (d *Device) noteCapabilities(epoch uint64, list []view.Capability) {
+func (d *Device) noteCapabilities(epoch uint64, list []*pb.Capability) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.epoch == epoch {

@@ -6,7 +6,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/controller/view"
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/units"
 )
 
@@ -77,11 +77,11 @@ func (u Usage) of(kind usage, id uint32) int64 {
 }
 
 // Uses returns the tables and action profiles of which something is taken, with their sizes.
-func (p *Pipeline) Uses(u Usage) []view.TableUse {
-	var list []view.TableUse
+func (p *Pipeline) Uses(u Usage) []*pb.TableUse {
+	var list []*pb.TableUse
 	add := func(name string, n, size int64) {
 		if n > 0 {
-			list = append(list, view.TableUse{Name: name, Entries: n, Size: size})
+			list = append(list, &pb.TableUse{Name: name, Entries: uint64(n), Size: uint64(max(size, 0))})
 		}
 	}
 	for _, t := range p.info.GetTables() {

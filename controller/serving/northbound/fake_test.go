@@ -76,7 +76,7 @@ func (b *backend) Fabric() view.Fabric {
 func (b *backend) Switches() []view.Switch {
 	return []view.Switch{{
 		Name: "s1", DeviceID: 1, State: view.Degraded, Err: "bad bytes \xff", Since: clock, Entries: 9, Reconciles: 2,
-		Capabilities: []view.Capability{{Name: "registers", Detail: "UNIMPLEMENTED"}},
+		Capabilities: []*pb.Capability{{Name: "registers", Detail: "UNIMPLEMENTED"}},
 		Ports:        []view.Port{{Number: 1, Peer: "h1", State: view.PortUp}, {Number: 2, Peer: "h2", State: view.PortDown}, {Number: 3, Peer: "h3"}},
 	}}
 }

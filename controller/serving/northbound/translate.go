@@ -29,7 +29,7 @@ func FabricToProto(f view.Fabric) *pb.GetFabricResponse {
 	}
 	for _, l := range f.Links {
 		out.Links = append(out.Links, &pb.Link{
-			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: view.Nanoseconds(l.Delay), State: pb.PortStatus_State(l.State), Reason: clean(l.Reason),
+			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: view.Nanoseconds(l.Delay), State: l.State, Reason: clean(l.Reason),
 		})
 	}
 	return out
@@ -42,24 +42,17 @@ func endpointToProto(e view.Endpoint) *pb.Endpoint {
 // SwitchToProto returns a switch as the API has it.
 func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 	out := &pb.SwitchStatus{
-		Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address), State: pb.SwitchStatus_State(s.State), Error: clean(s.Err),
+		Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address), State: s.State, Error: clean(s.Err),
 		Since: view.Stamp(s.Since), Entries: uint64(max(s.Entries, 0)), Reconciles: s.Reconciles,
-		Features: s.Status, Status: tablesToProto(s.Status), ElectionId: clean(s.ElectionID), Program: s.Program, Tables: tableUses(s.Tables),
+		Features: s.Status, Status: tablesToProto(s.Status), ElectionId: clean(s.ElectionID), Program: s.Program, Tables: s.Tables,
 	}
 	for _, c := range s.Capabilities {
 		out.Capabilities = append(out.Capabilities, &pb.Capability{Name: clean(c.Name), Supported: c.Supported, By: clean(c.By), Detail: clean(c.Detail)})
 	}
 	for _, p := range s.Ports {
-		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), State: pb.PortStatus_State(p.State), Reason: clean(p.Reason)})
+		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), State: p.State, Reason: clean(p.Reason)})
 	}
 	return out
-}
-
-func tableUses(tables []view.TableUse) (list []*pb.TableUse) {
-	for _, t := range tables {
-		list = append(list, &pb.TableUse{Name: clean(t.Name), Entries: uint64(max(t.Entries, 0)), Size: uint64(max(t.Size, 0))})
-	}
-	return list
 }
 
 // tablesToProto returns what features show as tables for people.
@@ -121,13 +114,13 @@ func PlansToProto(plans []view.Plan, notes []string) *pb.PlanConfigResponse {
 }
 
 func planToProto(p view.Plan) *pb.SwitchPlan {
-	out := &pb.SwitchPlan{Name: clean(p.Switch), Unreachable: clean(p.Unreachable), Tables: tableUses(p.Tables)}
+	out := &pb.SwitchPlan{Name: clean(p.Switch), Unreachable: clean(p.Unreachable), Tables: p.Tables}
 	for _, n := range p.Notes {
 		out.Notes = append(out.Notes, clean(n))
 	}
 	for _, c := range p.Changes {
 		out.Changes = append(out.Changes, &pb.Change{
-			Kind: pb.Change_Kind(c.Kind), Text: clean(c.String()), Table: clean(c.Table), Key: clean(c.Key), Old: clean(c.Old), New: clean(c.New),
+			Kind: c.Kind, Text: clean(c.String()), Table: clean(c.Table), Key: clean(c.Key), Old: clean(c.Old), New: clean(c.New),
 		})
 	}
 	return out
@@ -136,7 +129,7 @@ func planToProto(p view.Plan) *pb.SwitchPlan {
 // EventToProto returns an event as the API has it.
 func EventToProto(e view.Event) *pb.Event {
 	out := &pb.Event{
-		Time: view.Stamp(e.Time), Severity: pb.Event_Severity(e.Severity), Subject: clean(e.Subject), Kind: clean(e.Kind), Message: clean(e.Message),
+		Time: view.Stamp(e.Time), Severity: e.Severity, Subject: clean(e.Subject), Kind: clean(e.Kind), Message: clean(e.Message),
 		Port: e.Port, Since: view.Stamp(e.Since),
 	}
 	if e.Class != nil {
