@@ -32,11 +32,6 @@ type flowState struct {
 	row     int  // index in the last reading
 }
 
-type row struct {
-	Flow
-	state *flowState
-}
-
 // learned is what a loop knows of the switch's flow table. The loop owns it.
 type learned struct {
 	most     int
@@ -49,8 +44,8 @@ type learned struct {
 	remove   []Flow
 	removing map[Flow]bool // the flows in remove
 	fresh    []Flow        // written since the last reading
-	before   []row         // the previous reading, in its order, which hardly changes
-	rows     []row         // scratch
+	before   []*flowState  // the previous reading, in its order, which hardly changes
+	rows     []*flowState  // scratch
 	churn    int           // flows evicted in period churned
 	churned  uint64
 }
@@ -218,20 +213,20 @@ func (t *learned) read(counts []Counters, tick, reading uint64) {
 			s.base = s.now // the switch was restarted, or the entry was written anew
 		}
 		s.row = len(t.rows)
-		t.rows = append(t.rows, row{c.Flow, s})
+		t.rows = append(t.rows, s)
 	}
 	for _, congested := range [...]bool{false, true} {
-		for _, r := range t.rows {
-			if r.state.sent > 0 && r.state.hit == congested {
-				r.state.use()
+		for _, s := range t.rows {
+			if s.sent > 0 && s.hit == congested {
+				s.use()
 			}
 		}
 	}
 	t.before, t.rows = t.rows, t.before
 	// Flows whose entries should be in the table but are not may be learned again.
-	for _, r := range t.rows {
-		if !r.state.gone && r.state.seen != reading {
-			t.drop(r.Flow, r.state)
+	for _, s := range t.rows {
+		if !s.gone && s.seen != reading {
+			t.drop(s.flow, s)
 		}
 	}
 	for _, f := range t.fresh {
@@ -245,9 +240,9 @@ func (t *learned) read(counts []Counters, tick, reading uint64) {
 // sent adds up the last reading's differences by pairs of addresses, of those that sent, in a map that it clears first.
 func (t *learned) sent(by map[FlowKey]uint64) map[FlowKey]uint64 {
 	clear(by)
-	for _, r := range t.before {
-		if r.state.sent > 0 {
-			by[r.FlowKey] += r.state.sent
+	for _, s := range t.before {
+		if s.sent > 0 {
+			by[s.flow.FlowKey] += s.sent
 		}
 	}
 	return by
@@ -256,9 +251,9 @@ func (t *learned) sent(by map[FlowKey]uint64) map[FlowKey]uint64 {
 // find returns the state of a flow, nil when it is not in the table.
 func (t *learned) find(f Flow, at *int) *flowState {
 	if *at < len(t.before) {
-		if r := &t.before[*at]; r.Flow == f && !r.state.gone {
+		if s := t.before[*at]; s.flow == f && !s.gone {
 			*at++
-			return r.state
+			return s
 		}
 	}
 	s := t.flows[f]

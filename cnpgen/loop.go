@@ -228,14 +228,14 @@ func (l *Loop) begin(now units.Time) error {
 	if l.counted != nil {
 		l.counted(l.table.sent(l.sent))
 	}
-	for _, r := range l.table.before {
-		p := l.by[r.Port]
+	for _, s := range l.table.before {
+		p := l.by[s.flow.Port]
 		if p.counted || p.done || p.began != now {
 			continue // of another group
 		}
-		s, f := r.state, r.state.last
+		f := s.last
 		s.listed = s.now
-		f.Key, f.Bytes, f.Congested = r.FlowKey, s.now.bytes-s.base.bytes, s.now.congested-s.base.congested
+		f.Key, f.Bytes, f.Congested = s.flow.FlowKey, s.now.bytes-s.base.bytes, s.now.congested-s.base.congested
 		p.flows, p.states = append(p.flows, f), append(p.states, s)
 	}
 	for _, p := range l.ticking {

@@ -1,7 +1,6 @@
 package lldp
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -14,9 +13,9 @@ import (
 func TestProbe(t *testing.T) {
 	p := probe{fabric: "leaf-spine", node: "leaf1", port: 3, ttl: 3 * time.Second}
 	frame := p.encode(topology.MAC{2, 0, 0, 1, 0, 3})
-	got, err := decode(frame)
-	if err != nil || got != p {
-		t.Errorf("decode = %+v, %v, want %+v", got, err, p)
+	got, ok := decode(frame)
+	if !ok || got != p {
+		t.Errorf("decode = %+v, %v, want %+v", got, ok, p)
 	}
 	if len(frame) < 60 {
 		t.Errorf("the frame has %d bytes", len(frame))
@@ -44,19 +43,18 @@ func TestDecodeErrors(t *testing.T) {
 	tests := []struct {
 		name  string
 		frame []byte
-		want  string
 	}{
-		{"empty", nil, "not an LLDP frame"},
-		{"another EtherType", append(append([]byte{}, good[:12]...), 8, 0), "not an LLDP frame"},
-		{"no TLV", good[:14], "without an end TLV"},
-		{"cut inside a TLV", good[:17], "TLV 1 has 2 bytes, 1 are left"},
-		{"no port", append(append([]byte{}, good[:18]...), 0, 0), "is missing"},
-		{"port is a word", append(append([]byte{}, good[:18]...), 4, 2, 7, 'x', 0, 0), "not a number"},
+		{"empty", nil},
+		{"another EtherType", append(append([]byte{}, good[:12]...), 8, 0)},
+		{"no TLV", good[:14]},
+		{"cut inside a TLV", good[:17]},
+		{"no port", append(append([]byte{}, good[:18]...), 0, 0)},
+		{"port is a word", append(append([]byte{}, good[:18]...), 4, 2, 7, 'x', 0, 0)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := decode(tt.frame); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error = %v, want %s", err, tt.want)
+			if p, ok := decode(tt.frame); ok {
+				t.Errorf("it is taken for %+v", p)
 			}
 		})
 	}
@@ -66,16 +64,16 @@ func FuzzDecode(f *testing.F) {
 	f.Add(probe{fabric: "leaf-spine", node: "leaf1", port: 3, ttl: 3 * time.Second}.encode(topology.MAC{2}))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		p, err := decode(frame)
-		if err != nil {
+		p, ok := decode(frame)
+		if !ok {
 			return
 		}
 		if len(p.node) > 500 || len(p.fabric) > 500 || p.ttl == 0 {
 			return // more than a TLV of ours holds
 		}
-		again, err := decode(p.encode(topology.MAC{2}))
-		if err != nil || again != p {
-			t.Fatalf("%+v became %+v, %v", p, again, err)
+		again, ok := decode(p.encode(topology.MAC{2}))
+		if !ok || again != p {
+			t.Fatalf("%+v became %+v, %v", p, again, ok)
 		}
 	})
 }

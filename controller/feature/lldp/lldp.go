@@ -6,8 +6,10 @@ package lldp
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -110,8 +112,8 @@ func (l *loop) Receive(_ time.Time, m feature.Message) {
 	if m.Packet == nil || m.Packet.Fields["reason"] != feature.ProbeReason {
 		return
 	}
-	got, err := decode(m.Packet.Payload)
-	if err != nil || got.fabric != l.fabric {
+	got, ok := decode(m.Packet.Payload)
+	if !ok || got.fabric != l.fabric {
 		return // LLDP of something that is not ours
 	}
 	port := uint32(m.Packet.Fields["ingress_port"])
@@ -170,4 +172,89 @@ func (c Config) args() []pipeline.Arg {
 
 func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{Rate: m.Int("rate", 100, 0, 1_000_000), Burst: m.Int("burst", 100, 1, 1000)}
+}
+
+// etherType of LLDP (IEEE 802.1AB clause 7).
+const etherType = 0x88cc
+
+// nearestBridge is the address that bridges never forward (IEEE 802.1AB clause 7.1).
+var nearestBridge = topology.MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e}
+
+// Types of TLVs (IEEE 802.1AB clause 8), each a type of 7 bits, a length of 9 and a value.
+const (
+	tlvEnd        = 0
+	tlvChassis    = 1 // subtype 7, locally assigned: the switch's name
+	tlvPort       = 2 // subtype 7, locally assigned: the port's number
+	tlvTTL        = 3 // seconds, 16 bits
+	tlvSystemName = 5 // the fabric's name
+)
+
+const local = 7
+
+// minFrame is Ethernet's shortest frame without its check sequence.
+const minFrame = 60
+
+// probe is the content of a probe: its sender and the sender's port.
+type probe struct {
+	fabric string // up to 63 bytes, see config
+	node   string // up to 63 bytes
+	port   uint32
+	ttl    time.Duration
+}
+
+func (p probe) encode(src topology.MAC) []byte {
+	b := make([]byte, 0, 160)
+	b = append(b, nearestBridge[:]...)
+	b = append(b, src[:]...)
+	b = binary.BigEndian.AppendUint16(b, etherType)
+	b = appendTLV(b, tlvChassis, append([]byte{local}, p.node...))
+	b = appendTLV(b, tlvPort, strconv.AppendUint([]byte{local}, uint64(p.port), 10))
+	ttl := min(max((p.ttl+time.Second-1)/time.Second, 1), 65535)
+	b = appendTLV(b, tlvTTL, binary.BigEndian.AppendUint16(nil, uint16(ttl)))
+	b = appendTLV(b, tlvSystemName, []byte(p.fabric))
+	b = appendTLV(b, tlvEnd, nil)
+	for len(b) < minFrame {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func appendTLV(b []byte, kind int, value []byte) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(kind<<9|len(value)))
+	return append(b, value...)
+}
+
+// decode reads a frame. It is strict about what probes consist of, skips other TLVs, and returns false for what is no
+// whole probe.
+func decode(frame []byte) (p probe, ok bool) {
+	if len(frame) < 14 || binary.BigEndian.Uint16(frame[12:]) != etherType {
+		return p, false
+	}
+	for b := frame[14:]; len(b) >= 2; {
+		head := binary.BigEndian.Uint16(b)
+		kind, n := head>>9, int(head&0x1ff)
+		if b = b[2:]; len(b) < n {
+			return p, false
+		}
+		value := b[:n]
+		b = b[n:]
+		own := n > 1 && value[0] == local
+		switch {
+		case kind == tlvEnd:
+			return p, p.node != "" && p.port != 0
+		case kind == tlvChassis && own:
+			p.node = string(value[1:])
+		case kind == tlvPort && own:
+			port, err := strconv.ParseUint(string(value[1:]), 10, 32)
+			if err != nil {
+				return p, false
+			}
+			p.port = uint32(port)
+		case kind == tlvTTL && n >= 2:
+			p.ttl = time.Duration(binary.BigEndian.Uint16(value)) * time.Second
+		case kind == tlvSystemName:
+			p.fabric = string(value)
+		}
+	}
+	return p, false
 }

@@ -53,10 +53,14 @@ func (o *overP4Runtime) CNP(f cnpgen.Flow, qp uint32) error {
 	return feature.Send(o.pipe, o.sw, o.cnp.Append(nil, f.FlowKey, qp), 0, ids.HighestQueue, ids.PacketOutPipeline)
 }
 
-// Counters implements cnpgen.Switch: all tables in one request.
-func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
+func (o *overP4Runtime) read(requests []*p4v1.Entity) ([]*p4v1.Entity, error) {
 	ctx, cancel := context.WithTimeout(o.ctx, readTimeout)
 	defer cancel()
+	return o.sw.Read(ctx, requests...)
+}
+
+// Counters implements cnpgen.Switch: all tables in one request.
+func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
 	ask := func(table uint32) *p4v1.Entity {
 		return p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}})
 	}
@@ -64,7 +68,7 @@ func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, erro
 	for _, of := range o.families {
 		requests = append(requests, ask(of.Flow), ask(of.Congested))
 	}
-	list, err := o.sw.Read(ctx, requests...)
+	list, err := o.read(requests)
 	if err != nil {
 		return dst, err
 	}
@@ -130,13 +134,11 @@ func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) 
 
 // QueuePairs implements cnpgen.QueuePairTable.
 func (o *overP4Runtime) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, error) {
-	ctx, cancel := context.WithTimeout(o.ctx, readTimeout)
-	defer cancel()
 	var requests []*p4v1.Entity
 	for _, of := range o.families {
 		requests = append(requests, p4msg.Of(&p4v1.TableEntry{TableId: of.QueuePair}))
 	}
-	list, err := o.sw.Read(ctx, requests...)
+	list, err := o.read(requests)
 	if err != nil {
 		return dst, fmt.Errorf("queue pairs: %w", err)
 	}
