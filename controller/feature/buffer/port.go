@@ -196,52 +196,33 @@ func (p *port) restart() {
 }
 
 // State is the state of a switch's buffer: its policy, the last poll of each port, and the alarms that
-// are on.
+// are on. All but Policy, which is as in the configuration, is empty when that is "off".
 type State struct {
-	// Policy is as in the configuration; the rest is empty when it is "off".
-	Policy string
-	// Time of the last poll that came back; zero when none has.
-	Time time.Time
-	// Size is the size of each pool under the policy. Used and Peak are each pool's bytes at the last poll
-	// and at its fullest since the switch started.
-	Size, Used, Peak pollreport.Pools
-	// Threshold is T(t) at the last poll, in bytes.
-	Threshold uint64
-	Ports     []PortState
-	Alarms    []Alarm
+	Policy           string
+	Time             time.Time        // of the last poll that came back; zero when none has
+	Size, Used, Peak pollreport.Pools // of each pool: under the policy, at the last poll, and at its fullest since the switch started
+	Threshold        uint64           // T(t) at the last poll, in bytes
+	Ports            []PortState
+	Alarms           []Alarm
 }
 
-// PortState is one ingress port. Counts run from the start of the switch.
+// PortState is one ingress port. Counts run from the start of the switch, Turns, PausedTime and MostLate from when
+// the controller follows the port. Package api has more (BufferPort, BufferClass).
 type PortState struct {
-	Number uint32
-	Peer   string
-	// Lossless has a bit for each class under PFC.
-	Lossless uint8
-	// Victim says that SPFC lets the port have the whole shared pool.
-	Victim bool
-	// Turns counts how often the port became a victim's or normal again, as seen by polls,
-	// since the controller follows it.
-	Turns uint64
-	// Paused are the classes that the peer was told to stop, bit n for class n. PortPaused
-	// says that DSH stopped the port as a whole.
-	Paused     uint8
-	PortPaused bool
-	// PausedTime is how long each class was paused, as seen by polls, since the controller
-	// follows it.
-	PausedTime [8]time.Duration
-	// Pauses and Resumes are PFC frames, Refreshes those that repeat a PAUSE.
-	Pauses, Resumes, Refreshes uint64
-	// Late is how long after half of a PAUSE's time the controller repeated it last; MostLate
-	// is the most since the controller follows the port. A PAUSE has expired when it is
-	// repeated later than by the other half.
-	Late, MostLate time.Duration
-	// Private, Shared and Headroom are bytes of each class. Insured bytes are in Shared too.
-	Private, Shared, Headroom [8]uint32
-	Insured                   uint32
-	// Departed are bytes of lossless classes that came in here and have left the switch.
-	Departed uint64
-	// LosslessDrops are packets of each class under PFC that were dropped: an error.
-	LosslessDrops [8]uint64
+	Number                     uint32
+	Peer                       string
+	Lossless                   uint8 // a bit for each class under PFC
+	Victim                     bool  // SPFC lets the port have the whole shared pool
+	Turns                      uint64
+	Paused                     uint8 // the classes that the peer was told to stop, a bit for each
+	PortPaused                 bool  // by DSH, as a whole
+	PausedTime                 [8]time.Duration
+	Pauses, Resumes, Refreshes uint64        // PFC frames; Refreshes repeat a PAUSE
+	Late, MostLate             time.Duration // after half of a PAUSE's time, when it was repeated
+	Private, Shared, Headroom  [8]uint32     // bytes of each class
+	Insured                    uint32        // of Shared
+	Departed                   uint64        // bytes of lossless classes that have left the switch
+	LosslessDrops              [8]uint64     // packets: an error
 
 	out egress
 }
@@ -259,13 +240,11 @@ var alarmKinds = []string{StormAlarm, StuckAlarm, LateAlarm, DropAlarm}
 // Alarm is something wrong with PFC that lasts. An event with the same Kind tells its
 // begin, and one with "_over" behind it its end.
 type Alarm struct {
-	Kind string
-	Port uint32
-	// Class under PFC; −1 where it is about the port.
-	Class int
-	Since time.Time
-	Text  string
-
+	Kind   string
+	Port   uint32
+	Class  int // under PFC; −1 where it is about the port
+	Since  time.Time
+	Text   string
 	pauser string // the host whose PAUSEs it is, "" where it is none's
 }
 
