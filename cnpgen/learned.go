@@ -14,8 +14,7 @@ const writeMost = 256
 // count is a flow's bytes and congested packets.
 type count struct{ bytes, congested uint64 }
 
-// flowState is a flow that is in the switch's table or will be written to it. The differences of
-// its counters are taken here and nowhere else.
+// flowState is a flow that is in the switch's table or will be written to it. It takes the differences of its counters.
 type flowState struct {
 	flow    Flow
 	share   [2]place  // among the flows of its port and of its source
@@ -142,9 +141,8 @@ func (t *learned) learn(f Flow, tick uint64, st *LoopStats) {
 // flows would evict the long ones before these are seen to be congested.
 const churnShare = 8
 
-// evict removes the flow of a list that has sent nothing for longest, and among those that send one without
-// congested packets. It leaves flows that have not been in the table for a whole period. It returns false when it
-// removes none. Its cost does not grow with the table.
+// evict removes the flow of a list that has sent nothing for longest, one without congested packets first, but none that is
+// younger than a period. It returns false when it removes none. Its cost does not grow with the table.
 func (t *learned) evict(of *list.List, tick uint64, st *LoopStats) bool {
 	if t.churned != tick {
 		t.churned, t.churn = tick, 0
@@ -181,9 +179,8 @@ func (t *learned) planRemoval(f Flow) {
 	}
 }
 
-// read compares the switch's flow table with the flows that it should contain. A flow that an
-// earlier loop wrote is kept if there is room. It is removed if one of its entries is missing or if
-// its port is not watched any more.
+// read compares the switch's flow table with the flows that it should contain. It keeps a flow of an earlier loop if there is
+// room, and removes one that lacks an entry or whose port is not watched.
 func (t *learned) read(counts []Counters, tick, reading uint64) {
 	t.rows = t.rows[:0]
 	at := 0 // where the next flow is expected in the previous reading
@@ -360,9 +357,8 @@ const mostNotified = 16
 // unknownQP is the queue pair of a notification to a source of which none is known.
 var unknownQP = []uint32{0}
 
-// queuePairs are the sources' queue pairs that a loop knows. PACC counts by pairs of addresses, so a
-// notification is for all queue pairs from one address to the other. It is one frame for each,
-// because a NIC slows down only the queue pair that a frame names.
+// queuePairs are the sources' queue pairs that a loop knows. A notification is one frame for each queue pair from one address to
+// the other, because a NIC slows down only the one that a frame names.
 type queuePairs struct {
 	table QueuePairTable // nil: none can be learned
 	most  int
@@ -415,8 +411,7 @@ func (q *queuePairs) forget(p QueuePair) {
 }
 
 // write makes some of the planned changes, at most writeMost additions and as many removals. At
-// first it adopts the queue pairs that an earlier loop wrote, because the switch does not report
-// them.
+// first it adopts the queue pairs of an earlier loop, which the switch does not report.
 func (q *queuePairs) write() error {
 	if q.table == nil {
 		return nil
@@ -446,9 +441,8 @@ func (q *queuePairs) write() error {
 	return err
 }
 
-// notified returns the queue pairs that a notification to a source is for, 0 when none is known. If
-// there are more than mostNotified, it returns that many, and the next ones in the next call. The
-// list is valid until the next call.
+// notified returns the queue pairs that a notification to a source is for, 0 when none is known: at most mostNotified, and the
+// next ones in the next call, until which the list is valid.
 func (q *queuePairs) notified(k FlowKey) []uint32 {
 	list := q.of[k]
 	switch {

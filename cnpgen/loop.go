@@ -202,8 +202,7 @@ func (l *Loop) Run(now units.Time) error {
 	return errors.Join(err, l.send(now))
 }
 
-// begin starts a tick of the ports in ticking. It sends the polls first, so that they travel while it
-// reads the counters.
+// begin starts a tick of the ports in ticking. The polls travel while it reads the counters.
 func (l *Loop) begin(now units.Time) error {
 	var errs error
 	for _, p := range l.ticking {
@@ -271,9 +270,8 @@ func (l *Loop) Polled(now, asked units.Time, number uint32, queue units.Bytes) {
 	l.compute(p)
 }
 
-// compute ticks the Port of one port when both the counters and the queue length of the tick are
-// there, and sets the base of its flows' counters. If the poll is not answered, the next tick counts
-// the traffic of this one too.
+// compute ticks the Port of one port when both counters and queue length are there, and sets the base of its flows' counters. If
+// the poll is not answered, the next tick counts the traffic of this one too.
 func (l *Loop) compute(p *port) {
 	if !p.counted || !p.polled || p.done {
 		return

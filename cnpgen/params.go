@@ -144,8 +144,7 @@ type Settings struct {
 	Ageing   time.Duration // how long an entry outlives its flow's last packet, above 0
 }
 
-// settingsJSON is the encoding: numbers in picoseconds, bytes and nanoseconds, so that it does not
-// depend on how the types print.
+// settingsJSON is the encoding, in picoseconds, bytes and nanoseconds: it does not depend on how the types print.
 type settingsJSON struct {
 	IntervalPS   int64   `json:"interval_ps"`
 	Beta1        float64 `json:"beta1"`

@@ -269,9 +269,8 @@ func newPacer(p Params) Pacer {
 	}, func(f *paced, at int) { f.pos = at })}
 }
 
-// add schedules a period's grants from now on. Each flow's first CNP is due as soon as the gap
-// allows. A flow without a new grant loses its remaining CNPs. Memory is bounded by the number of
-// flows in the grants of two periods.
+// add schedules a period's grants from now on, each flow's first CNP as soon as the gap allows. A flow without a new grant loses
+// its remaining CNPs. Memory is bounded by the number of flows in the grants of two periods.
 func (p *Pacer) add(now units.Time, grants []Grant) {
 	p.period++
 	for _, g := range grants {

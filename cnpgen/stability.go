@@ -83,8 +83,7 @@ func (p Params) analyse(rate units.Rate, r Reaction) Stability {
 	return Stability{Params: p, Rate: rate, Margin: p.PhaseMargin(rate, r), Radius: p.SpectralRadius(rate, r), Flows: r.Flows}
 }
 
-// fewestFlows computes FewestFlows by bisection, because the gain falls with the number of flows.
-// It checks the upper end first, because without gain the loop does not settle either.
+// fewestFlows computes FewestFlows by bisection: the gain falls with the number of flows, and without gain nothing settles.
 func (p Params) fewestFlows(rate units.Rate, r Reaction) int {
 	settles := func(n int) bool {
 		r.Flows = n
@@ -158,8 +157,7 @@ func (p Params) PhaseMargin(rate units.Rate, r Reaction) Margin {
 	return m
 }
 
-// crossover solves k·√(1 + (x/z)²) = x³ for x above 0, which has one solution: the left
-// side over x³ falls.
+// crossover solves k·√(1 + (x/z)²) = x³ for x above 0: one solution, since the left side over x³ falls.
 func crossover(k, z float64) float64 {
 	low, high := math.Log(1e-12), math.Log(1e12)
 	for range 64 {

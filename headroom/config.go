@@ -185,8 +185,7 @@ func (c *Config) fullPhi(p *Port) units.Bytes {
 	return phi
 }
 
-// layout splits the buffer of a Config with defaults and sane fields. Shared is not
-// positive when the other pools exceed the buffer.
+// layout splits the buffer of a Config with defaults. Shared is not positive when the other pools exceed the buffer.
 func (c *Config) layout() Layout {
 	n := units.Bytes(len(c.Ports))
 	lossless := units.Bytes(c.queues())
@@ -370,8 +369,7 @@ func (c *Config) checkLossless() error {
 	return nil
 }
 
-// checkThresholds makes sure that with an empty pool every queue and port may send a packet
-// and resume.
+// checkThresholds makes sure that with an empty pool every queue and port may send a packet and resume.
 func (c *Config) checkThresholds() error {
 	l := c.layout()
 	top, text := c.Threshold, ""

@@ -114,8 +114,7 @@ func (g *Gradients) gradient(dq units.Bytes, dt units.Time) int64 {
 	return x
 }
 
-// shared is DSH's dynamic headroom: τ of Algorithms 3 and 4. It owns its estimators and
-// windows.
+// shared is DSH's dynamic headroom: τ of Algorithms 3 and 4. It owns its estimators and windows.
 type shared struct {
 	window units.Time
 	links  []*Gradients

@@ -230,8 +230,7 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 	return m.signals(now)
 }
 
-// takeOthers takes the bytes of a departing packet that are a queue's headroom, and those beyond its
-// shared ones that are private, and returns the rest, which is shared.
+// takeOthers takes off what of a departing packet is headroom, and what beyond its shared bytes is private; it returns the shared rest.
 func (m *MMU) takeOthers(q *queue, n units.Bytes) (shared units.Bytes) {
 	h := min(n, q.headroom)
 	s := min(n-h, q.shared)

@@ -42,8 +42,7 @@ func newRules(c *Config) (rules, error) {
 	return r, nil
 }
 
-// threshold returns T, the shared bytes that a queue may hold, when free bytes of the
-// shared pool are left.
+// threshold returns T, the shared bytes that a queue may hold when so many of the shared pool are free.
 func (r *rules) threshold(free units.Bytes) units.Bytes {
 	if r.fixed > 0 {
 		return r.fixed
@@ -67,8 +66,7 @@ const (
 	placeInsurance
 )
 
-// place chooses the pool of an arriving packet by Algorithm 1 and reports whether its port
-// may use the whole shared pool.
+// place chooses the pool of a packet by Algorithm 1 and reports whether its port may use the whole shared pool.
 func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n units.Bytes) (at placement, victimUnlimited bool) {
 	lossless := m.lossless>>class&1 != 0
 	victimUnlimited = lossless && m.victimUnlimited(now, port)
@@ -112,12 +110,10 @@ func (m *MMU) placeCounted(q *queue, p *port, n units.Bytes, victim bool) placem
 	return placeNone
 }
 
-// fits reports whether there is memory for n more bytes in the shared pool and headroom together. For headroom
-// there always is while no victim's port fills that of others.
+// fits reports whether shared pool and headroom together have n more bytes, as headroom has but for what victims' ports fill.
 func (m *MMU) fits(n units.Bytes) bool { return m.size-m.free+m.totals.Headroom+n <= m.reach }
 
-// below reports whether n more shared bytes keep a queue, or with DSH its port, below the
-// threshold.
+// below reports whether n more shared bytes keep a queue, or with DSH its port, below the threshold.
 func (m *MMU) below(p *port, q *queue, lossless bool, n, t units.Bytes) bool {
 	if m.insured && lossless && !m.perQueueThreshold {
 		return p.shared+n < m.nq*t
@@ -161,14 +157,11 @@ func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, vi
 	}
 }
 
-// mayPause reports whether something that holds n bytes may be paused: with LocalResume,
-// only a departure resumes it.
+// mayPause reports whether something that holds n bytes may be paused: with LocalResume only a departure resumes it.
 func (m *MMU) mayPause(n units.Bytes) bool { return n > 0 || !m.local }
 
-// updateWaiting gives a queue and its port their places among those that wait for memory: paused,
-// and with nothing in headroom that has to leave first. Places are looked at again when
-// their turn comes (see resumeFirst), so it is enough that none is too late: what has grown since,
-// or has bytes in headroom again, keeps its old place.
+// updateWaiting gives a queue and its port their places among those that are paused with nothing in headroom that has to leave first.
+// resumeFirst looks at places again, so it is enough that none is too late: what has grown since, or has bytes in headroom, keeps its own.
 func (m *MMU) updateWaiting(port int, class uint8) {
 	i := port*Classes + int(class)
 	if q := &m.queues[i]; q.off && q.headroom == 0 {
@@ -179,8 +172,7 @@ func (m *MMU) updateWaiting(port int, class uint8) {
 	}
 }
 
-// resumeWaiting resumes all queues and ports that the present threshold allows to. Paused ports are
-// never victims, so one threshold holds for all.
+// resumeWaiting resumes what the threshold allows, one for all: paused ports are never victims.
 func (m *MMU) resumeWaiting() {
 	if len(m.pausedQueues.order)+len(m.pausedPorts.order) > 0 {
 		m.resumeFirst()
@@ -222,8 +214,7 @@ func (m *MMU) resumeFirst() {
 	}
 }
 
-// resumeLocal resumes the queue and port that a packet has left, if the threshold allows it
-// or nothing is left whose departure could.
+// resumeLocal resumes the queue and port that a packet has left by the threshold, or if nothing is left.
 func (m *MMU) resumeLocal(port int, class uint8) {
 	q, p := &m.queues[port*Classes+int(class)], &m.ports[port]
 	if !q.off && !p.off {

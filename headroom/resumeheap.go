@@ -2,17 +2,14 @@ package headroom
 
 import "github.com/headgate/headgate/units"
 
-// resumeHeap is a heap of paused queues or ports by what they hold, least first. A key may be
-// less than what its queue holds by now: most grow and shrink many times before their turn
-// comes, and moving them each time would cost more than all else. Its owner is an MMU. It
-// never grows beyond the size it was made with.
+// resumeHeap is a heap of paused queues or ports by what they hold, least first. A key may be less than what its queue holds by now: to move
+// it each time would cost more than all else. Its owner is an MMU. It never grows beyond its first size.
 type resumeHeap struct {
 	order []resumeEntry
 	place []int32 // per id: place in order + 1, or 0
 }
 
-// resumeEntry is a paused queue or port. The key is beside its id, since a comparison that has
-// to look it up elsewhere costs as much as all the rest of a step.
+// resumeEntry is a paused queue or port, its key beside its id: to look it up would cost as much as the rest of a step.
 type resumeEntry struct {
 	key units.Bytes
 	id  int32

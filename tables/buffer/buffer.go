@@ -106,16 +106,14 @@ func Build(c Config) (*Entries, error) {
 	return e, nil
 }
 
-// refresh returns when a port repeats its PAUSE, in ticks: when half
-// of its time is over.
+// refresh returns when a port repeats its PAUSE, in ticks: when half of its time is over.
 func (c *Config) refresh(i int) uint64 {
 	return ticks(max(1, c.MMU.Ports[i].Rate.PauseTime(c.Quanta)/2))
 }
 
 func ticks(t units.Time) uint64 { return uint64(min((t+Tick-1)/Tick, ids.Unlimited)) }
 
-// response returns, in ticks, how long after a PAUSE the peer of a port has stopped: the time of the
-// bytes that its headroom is for.
+// response returns, in ticks, how long after a PAUSE a port's peer has stopped: the time of its headroom.
 func (c *Config) response(i int) uint64 {
 	l := c.MMU.Link(i)
 	l.Cell = 0 // the wire has none
@@ -202,8 +200,7 @@ func (c *Config) check() error {
 // maxBuffer keeps every sum of two amounts within the 32 bits of the pipeline's registers.
 const maxBuffer = 1<<31 - 1
 
-// fraction is how many fractional bits a logarithm has in the pipeline, whatever the
-// precision of its tables.
+// fraction is how many fractional bits a logarithm has in the pipeline.
 const fraction = log2.MaxFrac
 
 // keyBits is the width of the keys of all tables of Algorithm 3.

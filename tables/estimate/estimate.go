@@ -34,12 +34,10 @@ const Unit = 12
 
 const gradientUnit = Unit - 2
 
-// saturation bounds |g| in multiples of the fastest port's line rate, as in package
-// headroom.
+// saturation bounds |g| in multiples of the fastest port's line rate, as in package headroom.
 const saturation = 16
 
-// maxGradient keeps S, up to 4.3 times |g|, and V, up to 36 times, and their sum within the
-// chip's 32 bits with a sign.
+// maxGradient keeps S, up to 4.3 times |g|, V, up to 36 times, and their sum within the chip's signed 32 bits.
 const maxGradient = 1 << 25
 
 // Sizes of the tables in the compiled program (tna/chip.p4), and of their fields.

@@ -108,8 +108,7 @@ func (p *Plan) texts() map[string]string {
 	return list
 }
 
-// replace sets the plan; nil is none. Every channel is computed anew, and whoever waits on
-// Changed is notified. The caller holds mu.
+// replace sets the plan, nil for none, and notifies whoever waits on Changed. The caller holds mu.
 func (r *Registry) replace(p *Plan) {
 	same := r.plan == nil && p == nil || r.plan != nil && p != nil && *r.plan == *p
 	r.plan = p
@@ -118,8 +117,7 @@ func (r *Registry) replace(p *Plan) {
 	}
 }
 
-// check says why a plan cannot be taken. Whether it is one at all was checked when the
-// configuration was read. The caller holds mu.
+// check says why a plan, which was checked when the configuration was read, cannot be taken. The caller holds mu.
 func (r *Registry) check(p *Plan) error {
 	most := 0
 	if p != nil {

@@ -101,8 +101,7 @@ func (r *Registry) restore(peer string, before []Budget) {
 	}
 }
 
-// configured stages a configuration's budgets. On a fault, which is a yamlnode.Fault, it returns
-// the entry of that one.
+// configured stages a configuration's budgets. On a fault, a yamlnode.Fault, it returns the entry of that one.
 func (r *Registry) configured(cfg *config.Config) (*stage, []audit.Entry, error) {
 	s := r.ledger.stage()
 	var entries []audit.Entry

@@ -188,8 +188,7 @@ func (r *Registry) Refuse(e audit.Entry, reason error) {
 	r.refusals++
 }
 
-// finish commits a stage, or its refusal, to the keeper, then shows it to readers and
-// watchers. The caller holds write.
+// finish commits a stage, or its refusal, to the keeper, then shows it to all. The caller holds write.
 func (r *Registry) finish(s *stage, entries []audit.Entry, refusal error) error {
 	r.audit.Stamp(entries, refusal)
 	if refusal != nil {

@@ -95,8 +95,7 @@ func drains(state *State, old Config, h headroom.Config, layout headroom.Layout,
 	return text
 }
 
-// feedback is the DSCP of CNPs and ACKs: NICs send CNPs with it, and it is the default of soze.ack_dscp and
-// pacc.cnp_dscp.
+// feedback is the DSCP of CNPs and ACKs: NICs', and the default of soze.ack_dscp and pacc.cnp_dscp.
 const feedback = 48
 
 // Warnings returns what of a switch's lossless classes is allowed and does not do what it seems to: headroom
@@ -216,8 +215,7 @@ func reached(q qos.Config, queue uint8) bool {
 	return queue == 0 && len(q.Classes) < 64 || slices.ContainsFunc(q.Classes, func(k qos.Class) bool { return k.Queue == queue })
 }
 
-// starvedFeedback says where CNPs and ACKs wait behind the lossless data that they are about: queues are served by
-// strict priority.
+// starvedFeedback says where CNPs and ACKs wait behind the lossless data that they are about, by strict priority.
 func starvedFeedback(c *config.Config, s *config.Switch) []string {
 	q := qos.Of(c)
 	own := q.ClassOf(feedback)

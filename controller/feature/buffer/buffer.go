@@ -34,8 +34,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// feat is the feature. mu guards the memories; each memory is owned by
-// the loop of its switch.
+// feat is the feature. mu guards the memories; each is owned by the loop of its switch.
 type feat struct {
 	callbacks feature.Callbacks
 	latest    feature.LastValue[*State]
@@ -100,9 +99,8 @@ func (f *feat) feature() *feature.Feature {
 	}
 }
 
-// memory is the state of a switch that outlives its loops, which end with every session and
-// configuration. It has a lock, because a switch that changes its address may have two loops for a
-// moment.
+// memory is the state of a switch that outlives its loops, which end with every session and configuration. It has a lock, because a
+// switch that changes its address may have two loops for a moment.
 type memory struct {
 	sync.Mutex
 	totals map[uint32]totals // by port
@@ -220,8 +218,7 @@ func (l *loop) threshold(used uint32) uint64 {
 	return uint64(l.mmu.Alpha.Of(units.Bytes(l.size.Shared) - units.Bytes(used)))
 }
 
-// base is the common part of the loops of a program and of a chip: ports and their last counters. Its
-// loop owns its ports.
+// base is the common part of the loops of a program and of a chip, which own its ports.
 type base struct {
 	callbacks feature.Callbacks
 	latest    *feature.LastValue[*State]

@@ -104,10 +104,8 @@ func (b *bufferFaults) checkBuffer(i int) {
 	}
 }
 
-// checkCable holds what the switch at the end at sends over a link against what the other end
-// takes: frames no larger than the headroom there is made for, and classes that are lossless at both
-// ends or at none. A DSCP has one class in the whole fabric, so no route changes it otherwise. What
-// hosts send is not in the file.
+// checkCable holds what the switch at the end at sends over a link against what the other end takes: frames for which its headroom is
+// made, and classes that are lossless at both ends or at none. No route changes the class of a DSCP otherwise.
 func (b *bufferFaults) checkCable(l config.Link, at, other config.Endpoint) {
 	i := slices.IndexFunc(b.c.Switches, func(s config.Switch) bool { return s.Name == at.Node })
 	j := slices.IndexFunc(b.c.Switches, func(s config.Switch) bool { return s.Name == other.Node })
@@ -158,8 +156,7 @@ func (b *bufferFaults) checkTimes(i int) bool {
 	return ok
 }
 
-// checkClasses makes sure that lossless classes have packets, and that no egress queue
-// drops them while the buffer still takes them.
+// checkClasses makes sure that lossless classes have packets, and that no egress queue drops what the buffer takes.
 func (b *bufferFaults) checkClasses(i int) {
 	s := &b.c.Switches[i]
 	for class := range uint8(headroom.Classes) {
@@ -180,8 +177,7 @@ func (b *bufferFaults) checkClasses(i int) {
 	}
 }
 
-// checkLimit finds limits of egress queues below the buffer for the queue of a lossless
-// class.
+// checkLimit finds limits of egress queues below the buffer for the queue of a lossless class.
 func (b *bufferFaults) checkLimit(i int, k qos.Class) {
 	s := &b.c.Switches[i]
 	want := fmt.Sprintf("at least the buffer's %v: queue %d holds class %d, which is lossless, and a full queue drops", Of(s).Size, k.Queue, k.Class)
@@ -205,8 +201,7 @@ var (
 	firstOf = regexp.MustCompile(`Φ of port 0 `)
 )
 
-// translate turns a fault that package headroom found into one of the file: its key, and
-// port numbers for indices.
+// translate turns a fault of package headroom into one of the file: its key, and port numbers for indices.
 func translate(err error, s *config.Switch, ports []uint32) (key, is, want string) {
 	named := func(text string) string {
 		text = indexed.ReplaceAllStringFunc(text, func(m string) string {
@@ -245,8 +240,7 @@ func translate(err error, s *config.Switch, ports []uint32) (key, is, want strin
 	return key, is, named(want)
 }
 
-// validate is feature.Feature.Validate: routes of lossless classes must have no cyclic buffer
-// dependency, unless the file allows it.
+// validate is feature.Feature.Validate: routes of lossless classes have no cyclic buffer dependency, unless the file allows it.
 func validate(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
 	fabric := config.Of[Config](c, "buffer")
 	for _, set := range losslessSets(c) {

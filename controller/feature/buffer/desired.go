@@ -21,8 +21,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// desired is feature.Feature.Desired: how PFC frames leave the switch, the policy, and what the
-// policy needs.
+// desired is feature.Feature.Desired: how PFC frames leave the switch, the policy, and what that needs.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
 	by, err := means(env)
@@ -74,8 +73,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-// priority returns the class of service of PFC frames: they must not wait behind data. PI,
-// and so BMv2, takes none but 0.
+// priority returns the class of service of PFC frames, which must not wait behind data. PI, and so BMv2, takes none but 0.
 func priority(s *config.Switch) uint32 {
 	if s.Target == config.Embedded {
 		return uint32(s.PriorityQueues - 1)
@@ -96,8 +94,7 @@ func Entity(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
 	return e.Call(t.Name, t.Params).Entity()
 }
 
-// reportCapability is DSH's estimate of egress queues where nothing in the switch acts on it: polls
-// bring it up (pollreport.Estimate).
+// reportCapability is DSH's estimate of egress queues where nothing acts on it but polls (pollreport.Estimate).
 var reportCapability = feature.Capability{
 	Name: "buffer.dsh_report",
 	Objects: pipeline.Objects{
@@ -107,9 +104,8 @@ var reportCapability = feature.Capability{
 	Instead: "polls report no estimate of what headroom an egress queue calls for",
 }
 
-// estimates returns the entries with which a chip estimates what its egress queues need under
-// DSH, and none where the program has no such tables: the traffic manager has its thresholds
-// without them.
+// estimates returns the entries with which a chip estimates what its egress queues need under DSH, and none where the program has
+// no such tables, without which the traffic manager has its thresholds, too.
 func estimates(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
 	if !Of(s).Shares() || !reportCapability.In(env.Pipeline) {
@@ -177,9 +173,8 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 	return nil
 }
 
-// ownQueues refuses queues of classes under PFC. The embedded switch is told of the map, and takes one in which
-// each queue is of one class and not that of PFC frames. No other target is told, and each has its queues obey
-// PFC for the class of their number, so that a class in another queue would never be paused.
+// ownQueues refuses queues of classes under PFC. The embedded switch takes a map in which each queue is of one class and not that of
+// PFC frames. The queues of others obey PFC for the class of their number: a class in another queue is never paused.
 func ownQueues(env *feature.Env) error {
 	s := env.Switch
 	classes := queuesOf(env.Config, s)

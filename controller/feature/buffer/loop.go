@@ -22,8 +22,7 @@ import (
 	"github.com/headgate/headgate/p4src/pollreport"
 )
 
-// loop looks after one switch's buffer where the program keeps the policy. It owns what it
-// last published.
+// loop looks after one switch's buffer where the program keeps the policy.
 type loop struct {
 	base
 	pipe *pipeline.Pipeline
@@ -79,9 +78,8 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 	}
 }
 
-// returns handles a packet of a link's probes. The first one after a silence shows that the link works
-// again. The port's peer then gets the state of all classes at once, because a peer that was reset has
-// forgotten its PAUSE, and another one may have missed a RESUME.
+// returns handles a packet of a link's probes. After a silence the port's peer gets the state of all classes at once: it may have been
+// reset and forgotten its PAUSE, or have missed a RESUME.
 func (l *loop) returns(now time.Time, in *pipeline.PacketIn) {
 	if len(in.Payload) < 14 || binary.BigEndian.Uint16(in.Payload[12:]) != etherTypeLLDP || l.silence <= 0 {
 		return
@@ -197,9 +195,8 @@ func addCounter(read map[uint32]totals, c *p4v1.CounterEntry) {
 	read[uint32(number)] = t
 }
 
-// drainTime returns in which time every queue of a switch is empty, with a factor of two for rates
-// that are not kept; never before a pause counts as stuck. It is 0 where PAUSE frames can hold a
-// queue for ever, which simple_switch ignores.
+// drainTime returns in which time every queue of a switch is empty, twice what the rates take, and not before a pause counts as stuck.
+// It is 0 where PAUSE frames, which simple_switch ignores, can hold a queue for ever.
 func drainTime(env *feature.Env) time.Duration {
 	s, b := env.Switch, Of(env.Switch)
 	if s.Target != config.BMv2 {
@@ -212,9 +209,8 @@ func drainTime(env *feature.Env) time.Duration {
 	return longest
 }
 
-// reclaim empties the accounts of ports that wait for packets that the switch no longer has.
-// simple_switch drops what its own queues cannot hold, without the pipeline's knowledge: the bytes
-// stay accounted, and the peer would stay paused for ever.
+// reclaim empties the accounts of ports that wait for packets that the switch no longer has: simple_switch drops what its own queues
+// cannot hold without the pipeline's knowledge, and the peer would stay paused for ever.
 func (l *loop) reclaim(now time.Time) error {
 	var errs error
 	for _, p := range l.ports {
@@ -261,8 +257,7 @@ type chipLoop struct {
 	victims []uint32  // as the traffic manager was told
 }
 
-// backOff is how many times as long as a failed reading took there is none: other loops of
-// the switch wait for it.
+// backOff is how many times as long as a failed reading took there is none, since other loops wait for it.
 const backOff = 5
 
 func (l *chipLoop) tick(ctx context.Context, now time.Time) error {

@@ -169,10 +169,9 @@ const PauserAlarm = "host.pauses"
 // heldShare is the part of its rate below which a port that has something to send is held up by its peer.
 const heldShare = 0.5
 
-// cause follows a pause that a port of the loop's switch sends to where it began: from the ingress port to the egress port with
-// the longest queue of the class, to that one's peer where it pauses the class itself, and so on. It returns what
-// it found for people, "" for nothing, and the host whose PAUSEs it is, "" where it is none's. Of pauses of every class it
-// follows the first that leads anywhere.
+// cause follows a pause that a port of the loop's switch sends to where it began: from the ingress port to the egress port with the
+// longest queue of the class, to that one's peer where it pauses the class itself, and so on. It returns what it found for people and the
+// host whose PAUSEs it is, both "" for none. Of pauses of every class it follows the first that leads anywhere.
 func (l *loop) cause(p *port, class int) (text, host string) {
 	if class == everyClass {
 		for c := range headroom.Classes {

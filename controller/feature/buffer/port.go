@@ -25,8 +25,7 @@ type totals struct {
 	mac                        trafficmanager.PauseCounters // of a chip's MAC; zero elsewhere
 }
 
-// below reports whether any counter is below what it was: they never are on a switch that
-// still runs.
+// below reports whether any counter is below what it was, as it never is on a switch that still runs.
 func (t totals) below(last totals) bool {
 	for i, n := range t.drops {
 		if n < last.drops[i] {
@@ -123,9 +122,8 @@ func (p *port) observe(now time.Time, r *pollreport.Report) {
 // pauseAge returns how long ago the port's PAUSE was sent last, as far as reports tell.
 func (p *port) pauseAge(now time.Time) time.Duration { return p.age + now.Sub(p.polled) }
 
-// heard reads the pause counters of a chip's MAC since the last reading and notes which classes were
-// paused at any time between. The counters of PFC frames show pauses shorter than a microsecond too,
-// but not their class.
+// heard notes which classes a chip's MAC has paused since the last reading. The counters of PFC frames show pauses shorter than a
+// microsecond too, but not their class.
 func (p *port) heard(now, last totals) {
 	p.Paused, p.PortPaused = 0, now.mac.PortFrames > last.mac.PortFrames
 	for c, d := range now.mac.Time {
@@ -139,8 +137,7 @@ func (p *port) heard(now, last totals) {
 	}
 }
 
-// count takes the port's counters at a time together with the last ones, of this loop or another. It
-// returns the time between the two, 0 for no last ones.
+// count takes the port's counters and the last ones, of this loop or another, and returns the time between, 0 for no last ones.
 func (p *port) count(at time.Time, now, last totals) (elapsed time.Duration) {
 	p.Departed, p.Pauses, p.Resumes, p.Refreshes, p.LosslessDrops = now.departed, now.pauses, now.resumes, now.refreshes, now.drops
 	p.storm = append(p.storm, frames{at, now.pauses})

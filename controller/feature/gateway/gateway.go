@@ -18,8 +18,7 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// mac is the MAC address of the gateway at every leaf, so that a host may move to another leaf without learning a
-// new one. It equals packet.Gateway, which host agents send to.
+// mac is that of the gateway at every leaf, so that a host may move; it equals packet.Gateway, which host agents send to.
 var mac = topology.MAC{0x02, 0, 0, 0, 0, 0xfe}
 
 // New returns the feature.

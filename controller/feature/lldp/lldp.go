@@ -48,8 +48,7 @@ var limitCapability = feature.Capability{
 	Instead: "punt.rate is not kept: a host can send the controller as many frames as its link carries",
 }
 
-// desired is feature.Feature.Desired. LLDP frames go to the controller and no further, whether or not
-// this controller probes. Their number is limited for each port.
+// desired is feature.Feature.Desired: LLDP frames go to the controller alone, whether it probes or not, a bounded number of them.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
@@ -159,8 +158,7 @@ type Config struct {
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "punt") }
 
-// args returns the limit as the pipeline has it, in its ticks of a microsecond: the time
-// between two frames, and by how much the next one may come before it is due.
+// args returns the limit in the pipeline's µs: the time between two frames, and how early the next one may come.
 func (c Config) args() []pipeline.Arg {
 	var interval, tolerance uint64
 	if c.Rate > 0 {

@@ -64,12 +64,10 @@ type Config struct {
 	Force bool
 }
 
-// minControllerPeriod is the shortest period of a loop over P4Runtime: reading the counters
-// of a switch takes milliseconds.
+// minControllerPeriod is the shortest period over P4Runtime: reading a switch's counters takes milliseconds.
 const minControllerPeriod = 5 * units.Millisecond
 
-// minSwitchPeriod is the shortest period of a loop in the switch's process: below it the
-// operating system's timers, not the loop, set the pace.
+// minSwitchPeriod is the shortest period in the switch: below it the operating system's timers set the pace.
 const minSwitchPeriod = 80 * units.Microsecond
 
 // Of returns the section of a configuration.
@@ -113,8 +111,7 @@ func (p Config) Params(c *config.Config, rate units.Rate) (line, own cnpgen.Para
 	return line, line.Stretch(float64(c.Scale))
 }
 
-// check is config.Section.Check: it holds the section against the fabric's rates, queues
-// and targets.
+// check is config.Section.Check: it holds the section against the fabric's rates, queues and targets.
 func check(c *config.Config, d *yamlnode.Doc) {
 	p := Of(c)
 	if !p.Enabled {
@@ -150,8 +147,7 @@ func check(c *config.Config, d *yamlnode.Doc) {
 	p.checkRates(c, d)
 }
 
-// checkRates looks at each rate of a switch's port once, and again where queues have other
-// room.
+// checkRates looks at each rate of a switch's port once for each room that queues have.
 func (p Config) checkRates(c *config.Config, d *yamlnode.Doc) {
 	type kind struct {
 		rate  units.Rate

@@ -162,8 +162,7 @@ func (r *reader) tick(ctx context.Context, now time.Time) (err error) {
 	return err
 }
 
-// sweeper removes learned entries from a switch that has no loop any more. Learned entries are in no
-// desired state, so nothing else removes them.
+// sweeper removes learned entries, which no desired state has, from a switch that has no loop any more.
 type sweeper struct {
 	sw     feature.Switch
 	tables []uint32

@@ -80,9 +80,8 @@ func New(callbacks feature.Callbacks) *feature.Feature {
 	}
 }
 
-// desired is feature.Feature.Desired: an entry for each watched queue, and the learning of
-// flows and queue pairs. Where the loop is the switch's own, the entries carry its parameters,
-// and the switch learns for itself.
+// desired is feature.Feature.Desired: an entry for each watched queue, and the learning of flows and queue pairs. A switch with a loop
+// of its own gets its parameters in the entries, and learns for itself.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	cfg := Of(env.Config)
 	var c feature.EntityList

@@ -45,8 +45,7 @@ func New(callbacks feature.Callbacks) *feature.Feature {
 	}
 }
 
-// probes is feature.Feature.Probes. The embedded switch has the watchdog, which no program declares,
-// where it obeys PFC.
+// probes is feature.Feature.Probes: the embedded switch has the watchdog where it obeys PFC.
 func probes(s *config.Switch) []feature.Probe {
 	if s.Target != config.Embedded {
 		return nil
@@ -54,8 +53,7 @@ func probes(s *config.Switch) []feature.Probe {
 	return []feature.Probe{{Name: "obey_pfc", Instead: "start it with --pfc", Request: pipeline.Extern(pfcwd.StormsID)}}
 }
 
-// advise is feature.Feature.Advise: it holds the times against one PAUSE of 65535 quanta at the slowest
-// port, which need not be a storm.
+// advise is feature.Feature.Advise: it holds the times against one PAUSE of 65535 quanta at the slowest port.
 func advise(env *feature.Env, _ *config.Switch) (notes []string) {
 	w := Of(env.Switch)
 	var slowest *config.Link
@@ -84,8 +82,7 @@ func advise(env *feature.Env, _ *config.Switch) (notes []string) {
 	return notes
 }
 
-// desired is feature.Feature.Desired. Without a detection time the switch has what its flags
-// say.
+// desired is feature.Feature.Desired. Without a detection time the switch has what its flags say.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	c := Of(env.Switch)
 	if c.DetectionTime == 0 {
@@ -157,8 +154,7 @@ func (l *loop) tick(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// see compares storms with the last ones and reports begins and ends. Counters that run backwards are
-// those of a restarted switch.
+// see reports begins and ends of storms since the last call. Counters that run backwards are a restarted switch's.
 func (l *loop) see(now time.Time, storms []pfcwd.Storm) {
 	for _, e := range l.update(now, storms) {
 		l.callbacks.Event(e)

@@ -13,8 +13,7 @@ import (
 	"github.com/headgate/headgate/internal/pfcwd"
 )
 
-// state is the state of a switch with a watchdog. It outlives the loops, which end with every session;
-// the feature's mu guards it.
+// state is a switch with a watchdog. It outlives the loops, which end with every session; the feature's mu guards it.
 type state struct {
 	settings pfcwd.Settings
 	graph    *topology.Graph
@@ -58,9 +57,8 @@ func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	}
 }
 
-// root returns where a storm began that a switch is in: a host, or SWITCH:PORT for a switch that sends PAUSEs and
-// is in no storm of the class itself. It follows the storms of the class from switch to switch, at each the first one
-// that began. It is "" for storms that lead in a circle. f.mu is held.
+// root returns where a storm began that a switch is in, by the storm of the class that began first at each switch on the way: a host, or
+// SWITCH:PORT for a switch that sends PAUSEs and is in no storm; "" for storms that lead in a circle. f.mu is held.
 func (f *feat) root(g *topology.Graph, sw string, at class) string {
 	for passed := map[string]bool{}; ; {
 		passed[sw] = true

@@ -96,8 +96,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-// classes includes entries that equal the default, because an entry costs nothing and shows the
-// operator what was written.
+// classes includes entries that equal the default, which show the operator what was written.
 func classes(c *feature.EntityList, p *pipeline.Pipeline, list []Class) {
 	c.Add(p.Default(ids.TableDSCPToClassName).Action(ids.ActionSetClassName, feature.Arg("class", 0), feature.Arg("queue", 0)).Entity())
 	for _, k := range list {
@@ -137,8 +136,7 @@ func refuseLimits(env *feature.Env) error {
 	return nil
 }
 
-// shape is feature.Feature.Shape. Where the program holds the limits, the traffic manager
-// must not drop before it does.
+// shape is feature.Feature.Shape. The traffic manager must not drop before a program that holds the limits does.
 func shape(env *feature.Env, c *trafficmanager.Config) error {
 	s := env.Switch
 	c.Weights = Of(env.Config).weights()
@@ -164,8 +162,7 @@ func shapedBy(_ *feature.Env, field string) string {
 	return ""
 }
 
-// curves returns the curves of a switch's queues. The table ecn_red has one for a queue at all ports, and
-// depths up to red.MaxDepth.
+// curves returns the curves of a switch's queues. The table ecn_red has one for all ports, and depths up to red.MaxDepth.
 func curves(env *feature.Env, q Config, c *feature.EntityList) (list []ECN) {
 	first, at := "", []config.Endpoint(nil)
 	for _, l := range env.Config.Links {
@@ -195,8 +192,7 @@ func curves(env *feature.Env, q Config, c *feature.EntityList) (list []ECN) {
 	return list
 }
 
-// marks turns a RED curve into ranges of depth. They do not overlap, so their priority,
-// which the table demands, is always 1.
+// marks turns a RED curve into ranges of depth, which do not overlap, so any priority will do.
 func marks(c *feature.EntityList, p *pipeline.Pipeline, e ECN) {
 	entries, err := red.Entries(red.Config{Kmin: e.KMin, Kmax: e.KMax, Pmax: e.PMax}, red.DefaultSteps)
 	if err != nil {

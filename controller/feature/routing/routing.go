@@ -72,8 +72,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-// route is feature.Feature.Route: an entry for each prefix and, towards another leaf, the group that
-// these lead to.
+// route is feature.Feature.Route: an entry for each prefix and, towards other leaves, their group.
 func route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	for i, prefix := range r.Prefixes {

@@ -55,8 +55,7 @@ func New(feature.Callbacks) *feature.Feature {
 	}
 }
 
-// desired is feature.Feature.Desired. The longer prefix wins: the host's address is permitted,
-// all others are refused.
+// desired is feature.Feature.Desired. The longer prefix wins: the host's addresses are permitted, others refused.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	cfg := Of(env.Config)
 	if !cfg.EdgePorts {

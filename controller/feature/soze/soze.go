@@ -30,8 +30,7 @@ var scaleCapability = feature.Capability{
 // delayFilter is the program's filter that maxQD's stamps go through, one cell per port.
 const delayFilter = "egress.maxqd.delay_filter"
 
-// sampleCapability is the low-pass filter in front of it, on chips that have one. Its output is
-// undefined before its time constant is set.
+// sampleCapability is the chip's low-pass filter in front of it, whose output is undefined until it has a time constant.
 var sampleCapability = feature.Capability{
 	Name: "soze.sample", Objects: pipeline.Objects{Filters: []string{delayFilter}}, SetUp: true,
 	TrafficManager: "sets the time constant of the filter",

@@ -127,8 +127,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// links reads which ports take part in PFC, which classes are lossless, and the links. One port may have no PFC
-// where another has it: those are left out of the policy.
+// links reads which ports take part in PFC, which the policy is for, which classes are lossless, and the links.
 func (r *importer) links() {
 	r.rows()
 	all, without := map[string]bool{}, map[string][]string{}
@@ -284,8 +283,7 @@ func (r *importer) row(port, field, table string) string {
 	return name(value)
 }
 
-// classes reads the maps: a class is the priority group of a DSCP's traffic class, its queue that of
-// the traffic class. All ports have the same.
+// classes reads the maps, which are alike at all ports: a class is the priority group, its queue that, of a traffic class.
 func (r *importer) classes() {
 	type names struct{ dscp, group, queue, pause string }
 	seen := map[names]bool{}
