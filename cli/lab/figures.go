@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/cli/command"
-
 	"github.com/headgate/headgate/sim/experiment"
 )
 

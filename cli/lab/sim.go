@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/cli/command"
-
 	"github.com/headgate/headgate/hosts/law/registry"
 	"github.com/headgate/headgate/internal/jsonfile"
 	"github.com/headgate/headgate/internal/keydoc"

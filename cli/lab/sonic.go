@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/cli/command"
-
 	"github.com/headgate/headgate/controller/feature/buffer/sonic"
 	"github.com/headgate/headgate/internal/jsonfile"
 )

@@ -9,10 +9,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/headgate/headgate/cli/command"
 	"github.com/spf13/pflag"
 
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"

@@ -12,9 +12,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/cli/command"
-
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/cli/operator/doctor"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"

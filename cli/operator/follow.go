@@ -1,8 +1,6 @@
 package operator
 
 import (
-	"github.com/headgate/headgate/cli/command"
-
 	"bytes"
 	"context"
 	"errors"
@@ -17,6 +15,8 @@ import (
 	"github.com/charmbracelet/x/term"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/cli/command"
 )
 
 // redraw is the time between two drawings of a live table.

@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/cli/command"
-
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/units"
 )
 

@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/cli/command"
-
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/controller/state/store"
 )
 

@@ -10,11 +10,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/headgate/headgate/cli/command"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/units"
 )
 

@@ -107,13 +107,18 @@ type live struct {
 	control *network.Control
 }
 
-// playFlows starts a fabric and flows without an end from hosts to others. Only the hosts in reporting report.
-func playFlows(t *testing.T, cfg *config.Config, reporting []string, flows map[string]string) *live {
+// playFlows starts a fabric and flows without an end from hosts to others. Only the hosts in reporting report. A tap sees, and
+// may change, the frames on the wires.
+func playFlows(t *testing.T, cfg *config.Config, reporting []string, flows map[string]string, tap ...func(wire int, frame []byte, now units.Time)) *live {
 	t.Helper()
 	race.SkipRealTime(t)
 	l := &live{T: t}
 	var err error
-	if l.f, err = network.Build(cfg, network.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+	o := network.Options{Log: slog.New(slog.DiscardHandler)}
+	if len(tap) > 0 {
+		o.Tap = tap[0]
+	}
+	if l.f, err = network.Build(cfg, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.f.Close)
