@@ -23,6 +23,18 @@ const (
 	packedFile    = "build/" + jsonFile + ".gz" // what the binary embeds
 )
 
+// idsHead begins the constants, with the name and the version of the program.
+const idsHead = `// Package ids holds what switch and controller agree on: the P4Runtime ids and names of
+// the program's objects, and the sizes and constants of its sources.
+package ids
+
+// PipelineName and PipelineVersion identify the program in its P4Info.
+const (
+	PipelineName = %q
+	PipelineVersion = %q
+)
+`
+
 // generate returns, by name, every file that follows from sources and builds: what needs no
 // compiler. builds has one build of each target.
 func generate(dir string, builds []build) (map[string][]byte, error) {
@@ -42,14 +54,14 @@ func generate(dir string, builds []build) (map[string][]byte, error) {
 	if files[constantsFile], err = constantsSource(dir); err != nil {
 		return nil, err
 	}
-	if files[idsFile], err = idsSource(infos["bmv2"]); err != nil {
+	if files[idsFile], err = idsSource(fmt.Sprintf(idsHead, infos["bmv2"].GetPkgInfo().GetName(), infos["bmv2"].GetPkgInfo().GetVersion()), infos["bmv2"]); err != nil {
 		return nil, fmt.Errorf("%s: %w", idsFile, err)
 	}
 	var onChips []*p4configv1.P4Info
 	for _, c := range chips() {
 		onChips = append(onChips, infos[c.name])
 	}
-	if files[tofinoIDsFile], err = tofinoIDsSource(onlyIn(onChips, infos["bmv2"])); err != nil {
+	if files[tofinoIDsFile], err = idsSource("package ids\n\n// What follows is only in the program for Tofino.\n", onlyIn(onChips, infos["bmv2"])); err != nil {
 		return nil, fmt.Errorf("%s: %w", tofinoIDsFile, err)
 	}
 	if files[docsFile], err = docsSource(dir, builds); err != nil {
