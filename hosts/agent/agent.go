@@ -27,6 +27,13 @@ var (
 	ErrFull    = errors.New("no port or queue pair is free")
 )
 
+const (
+	ttl = 64 // of all frames
+	// firstPort is the source port of the first flow that names none. Source ports choose the path where there
+	// are several.
+	firstPort = 49152
+)
+
 // Agent is one host. It is not safe for concurrent use: one owner calls it, with times
 // that never decrease.
 type Agent struct {
@@ -69,7 +76,7 @@ func New(cfg Config, send func(frame []byte)) (*Agent, error) {
 	}
 	return &Agent{
 		cfg: cfg, send: send, classes: cfg.classes(), ackClass: cfg.classes()[cfg.AckDSCP],
-		flows: map[FlowKey]*flow{}, byQP: map[uint32]*flow{}, nextQP: cfg.FirstQP, port: cfg.FirstPort,
+		flows: map[FlowKey]*flow{}, byQP: map[uint32]*flow{}, nextQP: cfg.FirstQP, port: firstPort,
 		peers: newPeers(), byDst: map[netip.Addr][]*flow{}, paths: map[netip.Addr]units.Time{}, ready: newReady(), timers: newTimers(),
 		buf:     make([]byte, 0, int(cfg.MSS)+packet.ACKLen+packet.IPv6Extra+3),
 		payload: make([]byte, cfg.MSS),
@@ -120,7 +127,7 @@ func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
 		readyAt: heap.Outside, timerAt: heap.Outside, class: a.classes[spec.DSCP],
 		frame: packet.Frame{
 			DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: key.Src, Dst: key.Dst,
-			DSCP: spec.DSCP, ECN: packet.ECT0, TTL: a.cfg.TTL, FlowLabel: a.flowLabel(key.SrcPort), SrcPort: key.SrcPort, DstPort: key.DstPort, ShimPort: a.cfg.ShimPort,
+			DSCP: spec.DSCP, ECN: packet.ECT0, TTL: ttl, FlowLabel: a.flowLabel(key.SrcPort), SrcPort: key.SrcPort, DstPort: key.DstPort, ShimPort: a.cfg.ShimPort,
 			BTH: packet.BTH{PKey: packet.DefaultPKey, AckReq: true},
 		},
 	}
@@ -356,7 +363,7 @@ func (a *Agent) choosePort(key *FlowKey) bool {
 		key.SrcPort = a.port
 		a.port++
 		if a.port < 1024 {
-			a.port = 49152
+			a.port = firstPort
 		}
 		if a.flows[*key] == nil {
 			return true

@@ -33,7 +33,6 @@ type Config struct {
 	MSS      units.Bytes // payload of a full packet, 1000 B by default
 	DataDSCP uint8       // class 0 by default
 	AckDSCP  uint8       // CS6, 48, by default: acknowledgements at the highest priority
-	TTL      uint8       // 64 by default
 
 	// Classes has the class, 0 to 7, of DSCPs for priority-based flow control; of those that
 	// it does not name the class is DSCP/8, the class selector.
@@ -44,9 +43,6 @@ type Config struct {
 	// FirstQP numbers the flows, 1 by default. An agent that may be restarted while
 	// others remember its flows starts somewhere else each time.
 	FirstQP uint32
-	// FirstPort is the source port of the first flow that names none, 49152 by default;
-	// source ports choose the path where there are several.
-	FirstPort uint16
 
 	// CNPGap makes this host DCQCN's notification point: a flow's packet that arrives marked
 	// is answered with a congestion notification, one per CNPGap in which one was marked. 0, the
@@ -73,10 +69,8 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	c.MSS = cmp.Or(c.MSS, 1000)
 	c.AckDSCP = cmp.Or(c.AckDSCP, 48)
-	c.TTL = cmp.Or(c.TTL, 64)
 	c.ShimPort = cmp.Or(c.ShimPort, maxqd.Port)
 	c.FirstQP = cmp.Or(c.FirstQP, 1)
-	c.FirstPort = cmp.Or(c.FirstPort, 49152)
 	c.InitialRTO = cmp.Or(c.InitialRTO, units.Second)
 	c.MinRTO = cmp.Or(c.MinRTO, 250*units.Millisecond)
 	c.MaxRTO = cmp.Or(c.MaxRTO, 4*units.Second)

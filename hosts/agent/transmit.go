@@ -104,7 +104,7 @@ func (a *Agent) sendAnswer() {
 	f := &a.in // not in use while sending
 	*f = packet.Frame{
 		DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: a.cfg.IP, Dst: w.dst,
-		DSCP: a.cfg.AckDSCP, ECN: packet.NotECT, TTL: a.cfg.TTL, FlowLabel: a.flowLabel(w.srcPort), SrcPort: w.srcPort, DstPort: w.dstPort, ShimPort: a.cfg.ShimPort,
+		DSCP: a.cfg.AckDSCP, ECN: packet.NotECT, TTL: ttl, FlowLabel: a.flowLabel(w.srcPort), SrcPort: w.srcPort, DstPort: w.dstPort, ShimPort: a.cfg.ShimPort,
 		Shim: maxqd.Shim{Echo: true, MaxQD: w.qd},
 		BTH:  packet.BTH{Opcode: packet.Acknowledge, PKey: packet.DefaultPKey, DestQP: w.qp, PSN: w.psn, BECN: w.ce},
 		AETH: packet.AETH{Syndrome: packet.ACK, MSN: w.msn},

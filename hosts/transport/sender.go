@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/headgate/headgate/hosts/law"
@@ -30,10 +31,10 @@ type SenderConfig struct {
 	// MaxLate is how late Send may be called without the flow losing rate; 0, the default,
 	// is one packet's time. Only drivers on a real clock need more.
 	MaxLate units.Time
-	// MaxInflight bounds the packets in flight whatever the law says, 65 536 by default,
-	// at most 2^22.
-	MaxInflight int
 }
+
+// maxInflight bounds the packets in flight whatever the law says.
+const maxInflight = 1 << 16
 
 // SenderStats counts what a sender did.
 type SenderStats struct {
@@ -103,10 +104,9 @@ type Sender struct {
 
 // NewSender returns a sender whose flow starts at time now.
 func NewSender(cfg SenderConfig, now units.Time) (*Sender, error) {
-	setDefault(&cfg.InitialRTO, units.Second)
-	setDefault(&cfg.MinRTO, units.Millisecond)
-	setDefault(&cfg.MaxRTO, 4*units.Second)
-	setDefault(&cfg.MaxInflight, 1<<16)
+	cfg.InitialRTO = cmp.Or(cfg.InitialRTO, units.Second)
+	cfg.MinRTO = cmp.Or(cfg.MinRTO, units.Millisecond)
+	cfg.MaxRTO = cmp.Or(cfg.MaxRTO, 4*units.Second)
 	switch {
 	case cfg.Law == nil:
 		return nil, fmt.Errorf("law: a sender needs one")
@@ -118,8 +118,6 @@ func NewSender(cfg SenderConfig, now units.Time) (*Sender, error) {
 		return nil, fmt.Errorf("retransmission timeout %v within %v to %v: want positive times in order", cfg.InitialRTO, cfg.MinRTO, cfg.MaxRTO)
 	case cfg.MaxLate < 0:
 		return nil, fmt.Errorf("lateness %v: want 0 or more", cfg.MaxLate)
-	case cfg.MaxInflight < 1 || cfg.MaxInflight > psnHalf/2:
-		return nil, fmt.Errorf("packets in flight %d: want 1 to %d", cfg.MaxInflight, psnHalf/2)
 	}
 	s := &Sender{cfg: cfg, total: ^uint64(0), pace: pacer{from: now}, deadline: units.MaxTime}
 	if cfg.Size > 0 {
@@ -131,16 +129,10 @@ func NewSender(cfg SenderConfig, now units.Time) (*Sender, error) {
 	return s, nil
 }
 
-func setDefault[T int | units.Time](v *T, to T) {
-	if *v == 0 {
-		*v = to
-	}
-}
-
 // Ready returns when the next packet may leave: a time not after now when it may already,
 // units.MaxTime when only an acknowledgement or timer can change that.
 func (s *Sender) Ready(now units.Time) units.Time {
-	if s.next >= s.total || s.next-s.una >= uint64(s.cfg.MaxInflight) {
+	if s.next >= s.total || s.next-s.una >= maxInflight {
 		return units.MaxTime
 	}
 	a := s.allowance()

@@ -59,13 +59,11 @@ func TestUnwrap(t *testing.T) {
 func TestSenderConfigIsChecked(t *testing.T) {
 	ok := transport.SenderConfig{Law: newFixed(1, 1), MSS: 1000}
 	for name, bad := range map[string]func(*transport.SenderConfig){
-		"no law":      func(c *transport.SenderConfig) { c.Law = nil },
-		"no MSS":      func(c *transport.SenderConfig) { c.MSS = 0 },
-		"big MSS":     func(c *transport.SenderConfig) { c.MSS = 70000 },
-		"size":        func(c *transport.SenderConfig) { c.Size = -1 },
-		"RTO order":   func(c *transport.SenderConfig) { c.MinRTO, c.MaxRTO = 2, 1 },
-		"inflight":    func(c *transport.SenderConfig) { c.MaxInflight = 1 << 23 },
-		"inflight -1": func(c *transport.SenderConfig) { c.MaxInflight = -1 },
+		"no law":    func(c *transport.SenderConfig) { c.Law = nil },
+		"no MSS":    func(c *transport.SenderConfig) { c.MSS = 0 },
+		"big MSS":   func(c *transport.SenderConfig) { c.MSS = 70000 },
+		"size":      func(c *transport.SenderConfig) { c.Size = -1 },
+		"RTO order": func(c *transport.SenderConfig) { c.MinRTO, c.MaxRTO = 2, 1 },
 	} {
 		cfg := ok
 		bad(&cfg)

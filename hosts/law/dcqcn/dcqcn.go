@@ -218,9 +218,6 @@ func (l *Law) Alpha(now units.Time) float64 {
 	return l.alpha * math.Pow(1-l.par.Gain, float64((now-l.alphaFrom)/l.par.AlphaTimer))
 }
 
-// Target returns R_T, the rate that the flow returns to first.
-func (l *Law) Target() units.Rate { return units.Rate(l.target) }
-
 // Params are the parameters of the reaction point; Visit says what each is. Times are those of
 // the paper (Table 14), increases scale from its 40 Gb/s to LineRate.
 type Params struct {

@@ -116,9 +116,6 @@ func (l *Law) Allowance() law.Allowance {
 	return law.Allowance{Rate: l.par.LineRate, Window: units.Bytes(l.cwnd)}
 }
 
-// Alpha returns the estimate of the share of marked data, 0 to 1.
-func (l *Law) Alpha() float64 { return l.alpha }
-
 // Params are the parameters of the law; Visit says what each is.
 type Params struct {
 	LineRate                           units.Rate

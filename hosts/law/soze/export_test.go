@@ -11,3 +11,6 @@ func (l *Law) Rate() units.Rate { return units.Rate(l.weight * math.Exp(l.lnX)) 
 
 // Share returns the rate per weight that a queueing delay stands for.
 func (t *Target) Share(d units.Time) float64 { return math.Exp(t.lnShare(float64(d))) }
+
+// Weight returns the flow's weight.
+func (l *Law) Weight() float64 { return l.weight }

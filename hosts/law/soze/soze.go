@@ -146,9 +146,6 @@ func (l *Law) SetWeight(w float64) error {
 	return nil
 }
 
-// Weight returns the flow's weight.
-func (l *Law) Weight() float64 { return l.weight }
-
 // limited reports whether the flow leaves most of its allowance unused, because it has nothing to send
 // or another flow of its host uses the NIC. What it sees then does not show whether it may have more.
 func (l *Law) limited(a *law.Ack) bool {
