@@ -87,29 +87,15 @@ func Parse(payload []byte) (r Report, rest []byte, err error) {
 	if len(payload) < size {
 		return Report{}, nil, fmt.Errorf("%w: %d bytes, want at least %d", ErrShort, len(payload), size)
 	}
-	be := binary.BigEndian
-	r.Port = uint32(be.Uint16(payload) & 0x1ff)
-	r.LastDelay = be.Uint16(payload[2:])
-	r.Time = uint48(payload[4:])
-	r.DepartedBytes = uint48(payload[10:])
-	r.DepartedPackets = uint48(payload[16:])
-	r.AdmissionDrops = be.Uint32(payload[22:])
-	for i := range r.QueueBytes {
-		r.QueueBytes[i] = be.Uint32(payload[26+4*i:])
-	}
-	switch {
-	case r.Estimate != nil:
-		r.Estimate.parse(payload[portSize:])
-	case !r.PortOnly:
-		r.Buffer.parse(payload[portSize:])
-	}
+	var head uint16
+	r.fields(&codec{b: payload}, &head)
+	r.Port = uint32(head & 0x1ff)
 	return r, payload[size:], nil
 }
 
 // Append encodes a report behind b, as the pipeline does; higher bits than a field has are
 // cut off.
 func (r Report) Append(b []byte) []byte {
-	be := binary.BigEndian
 	layout := uint16(withBuffer)
 	switch {
 	case r.Estimate != nil:
@@ -117,27 +103,51 @@ func (r Report) Append(b []byte) []byte {
 	case r.PortOnly:
 		layout = portOnly
 	}
-	b = be.AppendUint16(b, layout<<9|uint16(r.Port&0x1ff))
-	b = be.AppendUint16(b, r.LastDelay)
-	for _, v := range []uint64{r.Time, r.DepartedBytes, r.DepartedPackets} {
-		b = be.AppendUint16(b, uint16(v>>32))
-		b = be.AppendUint32(b, uint32(v))
-	}
-	b = be.AppendUint32(b, r.AdmissionDrops)
-	for _, v := range r.QueueBytes {
-		b = be.AppendUint32(b, v)
-	}
-	switch {
-	case r.Estimate != nil:
-		return r.Estimate.append(b)
-	case r.PortOnly:
-		return b
-	}
-	return r.Buffer.append(b)
+	c, head := codec{b, true}, layout<<9|uint16(r.Port&0x1ff)
+	r.fields(&c, &head)
+	return c.b
 }
 
-func uint48(b []byte) uint64 {
-	return uint64(binary.BigEndian.Uint16(b))<<32 | uint64(binary.BigEndian.Uint32(b[2:]))
+// fields reads or writes the report; head is the layout and the port.
+func (r *Report) fields(c *codec, head *uint16) {
+	field(c, 2, head)
+	field(c, 2, &r.LastDelay)
+	field(c, 6, &r.Time)
+	field(c, 6, &r.DepartedBytes)
+	field(c, 6, &r.DepartedPackets)
+	field(c, 4, &r.AdmissionDrops)
+	c.words(r.QueueBytes[:])
+	switch {
+	case r.Estimate != nil:
+		r.Estimate.fields(c)
+	case !r.PortOnly:
+		r.Buffer.fields(c)
+	}
+}
+
+// codec reads fields from the front of b, or appends them.
+type codec struct {
+	b      []byte
+	writes bool
+}
+
+// field reads or appends a field of size bytes.
+func field[T uint8 | uint16 | uint32 | uint64 | int32](c *codec, size int, v *T) {
+	var word [8]byte
+	if c.writes {
+		binary.BigEndian.PutUint64(word[:], uint64(*v))
+		c.b = append(c.b, word[8-size:]...)
+		return
+	}
+	copy(word[8-size:], c.b[:size])
+	*v, c.b = T(binary.BigEndian.Uint64(word[:])), c.b[size:]
+}
+
+// words reads or appends fields of 32 bits.
+func (c *codec) words(list []uint32) {
+	for i := range list {
+		field(c, 4, &list[i])
+	}
 }
 
 // bufferSize is the length of the header buffer_report_t of p4src/shared/headers.p4.
@@ -171,46 +181,28 @@ func (b *Buffer) Paused() uint8 {
 	return b.PausedQueues
 }
 
-// words lists the fields of 32 bits, in order.
-func (b *Buffer) words(visit func(*uint32)) {
-	visit(&b.PortShared)
-	visit(&b.Insured)
-	for _, list := range []*[ids.QueuesPerPort]uint32{&b.Private, &b.Shared, &b.Headroom} {
-		for i := range list {
-			visit(&list[i])
-		}
-	}
-	for _, p := range []*Pools{&b.Used, &b.Peak} {
-		visit(&p.Private)
-		visit(&p.Shared)
-		visit(&p.Headroom)
-		visit(&p.Insurance)
-	}
-}
-
-// parse decodes bufferSize bytes.
-func (b *Buffer) parse(p []byte) {
-	b.Victim, b.PortPaused, b.PausedQueues, b.LastPause = p[0]&2 != 0, p[0]&1 != 0, p[1], uint48(p[2:])
-	p = p[8:]
-	b.words(func(v *uint32) {
-		*v = binary.BigEndian.Uint32(p)
-		p = p[4:]
-	})
-}
-
-func (b *Buffer) append(p []byte) []byte {
-	var state byte
+func (b *Buffer) fields(c *codec) {
+	var state uint8
 	if b.PortPaused {
 		state = 1
 	}
 	if b.Victim {
 		state |= 2
 	}
-	p = append(p, state, b.PausedQueues)
-	p = binary.BigEndian.AppendUint16(p, uint16(b.LastPause>>32))
-	p = binary.BigEndian.AppendUint32(p, uint32(b.LastPause))
-	b.words(func(v *uint32) { p = binary.BigEndian.AppendUint32(p, *v) })
-	return p
+	field(c, 1, &state)
+	b.PortPaused, b.Victim = state&1 != 0, state&2 != 0
+	field(c, 1, &b.PausedQueues)
+	field(c, 6, &b.LastPause)
+	field(c, 4, &b.PortShared)
+	field(c, 4, &b.Insured)
+	for _, list := range []*[ids.QueuesPerPort]uint32{&b.Private, &b.Shared, &b.Headroom} {
+		c.words(list[:])
+	}
+	for _, p := range []*Pools{&b.Used, &b.Peak} {
+		for _, v := range []*uint32{&p.Private, &p.Shared, &p.Headroom, &p.Insurance} {
+			field(c, 4, v)
+		}
+	}
 }
 
 // estimateSize is the length of the header estimate_report_t of p4src/shared/headers.p4.
@@ -240,17 +232,12 @@ type Estimate struct {
 	Headroom uint32 // φ̂ in bytes, 0 … Φ: by how much the queue is estimated to grow until a PAUSE takes effect
 }
 
-// parse decodes estimateSize bytes.
-func (e *Estimate) parse(p []byte) {
-	be := binary.BigEndian
-	e.Queue, e.Profile = p[0]%ids.QueuesPerPort, p[1]
-	e.Average, e.Gradient, e.Headroom = int32(be.Uint32(p[2:])), int32(be.Uint32(p[6:])), be.Uint32(p[10:])
-}
-
-func (e *Estimate) append(p []byte) []byte {
-	be := binary.BigEndian
-	p = append(p, e.Queue%ids.QueuesPerPort, e.Profile)
-	p = be.AppendUint32(p, uint32(e.Average))
-	p = be.AppendUint32(p, uint32(e.Gradient))
-	return be.AppendUint32(p, e.Headroom)
+func (e *Estimate) fields(c *codec) {
+	e.Queue %= ids.QueuesPerPort
+	field(c, 1, &e.Queue)
+	e.Queue %= ids.QueuesPerPort
+	field(c, 1, &e.Profile)
+	field(c, 4, &e.Average)
+	field(c, 4, &e.Gradient)
+	field(c, 4, &e.Headroom)
 }
