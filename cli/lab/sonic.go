@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/cli/command"
+	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/buffer/sonic"
 	"github.com/headgate/headgate/internal/jsonfile"
 )
@@ -89,7 +90,7 @@ func (f *sonicExport) run(c *cobra.Command) error {
 }
 
 func newSonicImportCommand() *cobra.Command {
-	var name string
+	var name, vendor string
 	var approximate bool
 	c := &cobra.Command{
 		Use:   "import -f config_db.json",
@@ -104,7 +105,17 @@ the reason. Tables of other purposes are not looked at.`,
 			if err != nil {
 				return err
 			}
-			found, err := sonic.Import(file, []byte(text), approximate)
+			var profiles []buffer.HeadroomProfile
+			if vendor != "" {
+				ini, err := os.ReadFile(vendor)
+				if err != nil {
+					return err
+				}
+				if profiles, err = buffer.ParseProfiles(vendor, string(ini)); err != nil {
+					return err
+				}
+			}
+			found, err := sonic.Import(file, []byte(text), approximate, profiles...)
 			if err != nil {
 				return err
 			}
@@ -120,6 +131,7 @@ the reason. Tables of other purposes are not looked at.`,
 	}
 	c.Flags().StringVarP(&name, "file", "f", "", "CONFIG_DB `file` of the SONiC switch, - for standard input")
 	c.Flags().BoolVar(&approximate, "approximate", false, "import the nearest value where Headgate lacks one")
+	c.Flags().StringVar(&vendor, "profiles", "", "the vendor's pg_profile_lookup.ini, a `file` with rows for buffer.headroom_profiles")
 	command.Require(c, "file")
 	return c
 }

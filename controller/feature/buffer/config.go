@@ -2,7 +2,9 @@ package buffer
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
@@ -112,6 +114,28 @@ type HeadroomProfile struct {
 	Delay units.Time
 	// Headroom is Φ, as the key of the same name above this list, 1 B … 2 GB; xoff in SONiC. Required.
 	Headroom units.Bytes
+}
+
+// ParseProfiles reads SONiC's pg_profile_lookup.ini: rows of speed in Mb/s, cable in metres, and in bytes size, xon and xoff, which is
+// the headroom. The error, a *yamlnode.Error, names each row that is none.
+func ParseProfiles(file, text string) (list []HeadroomProfile, err error) {
+	var faults []yamlnode.Fault
+	line := 0
+	for row := range strings.Lines(text) {
+		line++
+		if row = strings.TrimSpace(row); row == "" || row[0] == '#' {
+			continue
+		}
+		var speed, metres, size, xon, xoff int64
+		n, _ := fmt.Sscanf(row, "%d %dm %d %d %d", &speed, &metres, &size, &xon, &xoff)
+		p := HeadroomProfile{units.Rate(speed) * units.Mbps, units.Time(metres) * 5 * units.Nanosecond, units.Bytes(xoff)}
+		if n < 5 || speed < 1 || p.Rate > config.MaxRate || p.Delay < 0 || p.Delay > units.Second || xoff < 1 || p.Headroom > maxBuffer {
+			faults = append(faults, yamlnode.Fault{Line: line, Text: fmt.Sprintf("is %.60q, want speed in Mb/s, cable such as 5m, size, xon, and xoff from 1 to %d", row, int64(maxBuffer))})
+			continue
+		}
+		list = append(list, p)
+	}
+	return list, yamlnode.NewError(file, faults, len(faults))
 }
 
 // Profile returns the headroom of the profile for a link at line rate, 0 where there is none.

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +35,10 @@ func TestShippedProfiles(t *testing.T) {
 			return err
 		}
 		seen[sha256.Sum256(text)] = true
-		list := shipped(t, path, string(text))
+		list, err := ParseProfiles(path, string(text))
+		if err != nil {
+			return err
+		}
 		longest := map[units.Rate]units.Bytes{} // the xoff that a speed has whatever the cable, 0 where it differs
 		for _, p := range list {
 			if x, ok := longest[p.Rate]; ok && x != p.Headroom {
@@ -87,31 +90,16 @@ func TestShippedProfiles(t *testing.T) {
 	}
 }
 
-// shipped reads the columns speed, cable and xoff.
-func shipped(t *testing.T, path, text string) (list []HeadroomProfile) {
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) == 0 || strings.HasPrefix(f[0], "#") {
-			continue
-		}
-		var v [5]int64
-		for i, at := range []int{0, 2, 3, 4} {
-			if at >= len(f) {
-				t.Errorf("%s: %q has %d columns, want speed, cable, size, xon and xoff", path, line, len(f))
-				return list
-			}
-			var err error
-			if v[i], err = strconv.ParseInt(f[at], 10, 64); err != nil {
-				t.Errorf("%s: %q: %v", path, line, err)
-				return list
-			}
-		}
-		metres, err := strconv.ParseInt(strings.TrimSuffix(f[1], "m"), 10, 64)
-		if err != nil {
-			t.Errorf("%s: %q: cable %v", path, line, err)
-			return list
-		}
-		list = append(list, HeadroomProfile{units.Rate(v[0]) * units.Mbps, units.Time(metres) * 5 * units.Nanosecond, units.Bytes(v[3])})
+// TestParseProfiles: rows of pg_profile_lookup.ini become profiles, and what is no row is named by its line.
+func TestParseProfiles(t *testing.T) {
+	got, err := ParseProfiles("p.ini", "# PG lossless profiles.\n# speed cable size xon xoff threshold xon_offset\n\n  100000     5m    18432  18432   55296   0   2496\n400000\t40m 18432 18432 1024000 0\n")
+	want := []HeadroomProfile{{100 * units.Gbps, 25 * units.Nanosecond, 55296}, {400 * units.Gbps, 200 * units.Nanosecond, 1024000}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
-	return list
+	for _, row := range []string{"100000 5m 1 2", "100000 5 1 2 3", "100000 5m 1 2 0", "fast 5m 1 2 3", "0 5m 1 2 3", "100000 -5m 1 2 3", "100000 5m 1 2 3000000000"} {
+		if _, err := ParseProfiles("p.ini", "#\n"+row+"\n"); err == nil || !strings.Contains(err.Error(), "p.ini:2: is \""+row+"\", want speed in Mb/s") {
+			t.Errorf("%q: %v", row, err)
+		}
+	}
 }

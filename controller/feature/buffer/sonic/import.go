@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
@@ -46,8 +47,9 @@ type importer struct {
 // Import returns the sections of a fabric file that say what the tables of a CONFIG_DB do: when which
 // queue is paused or refuses a packet, at the ingress. What no such sections say is an error, a *yamlnode.Error that
 // names table, key and field; with approximate the nearest is taken, where there is one. What else
-// the tables have is in Imported.Left. Tables of other purposes are not looked at.
-func Import(file string, text []byte, approximate bool) (*Imported, error) {
+// the tables have is in Imported.Left. Tables of other purposes are not looked at. The vendor's profiles (buffer.ParseProfiles)
+// are put into the section buffer.
+func Import(file string, text []byte, approximate bool, profiles ...buffer.HeadroomProfile) (*Imported, error) {
 	r := newImporter(text, approximate)
 	for _, step := range []func(){r.links, r.classes, r.buffer, r.queues, r.marks, r.watch} {
 		if !r.broken {
@@ -57,7 +59,7 @@ func Import(file string, text []byte, approximate bool) (*Imported, error) {
 	if err := yamlnode.NewError(file, merged(r.faults), maxFaults); err != nil {
 		return nil, err
 	}
-	return &Imported{sections(r.h, r.class, r.ecn, r.dog), r.warnings, r.left()}, nil
+	return &Imported{sections(r.h, profiles, r.class, r.ecn, r.dog), r.warnings, r.left()}, nil
 }
 
 func newImporter(text []byte, approximate bool) *importer {
@@ -418,7 +420,7 @@ func (r *importer) watch() {
 }
 
 // sections returns a policy as sections of a fabric file.
-func sections(h headroom.Config, class [dscps]qos.Class, ecn []qos.ECN, d pfcwatchdog.Config) []byte {
+func sections(h headroom.Config, profiles []buffer.HeadroomProfile, class [dscps]qos.Class, ecn []qos.ECN, d pfcwatchdog.Config) []byte {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "buffer:\n  policy: %s\n  size: %dB\n  lossless: [%s]\n  mtu: %dB\n", h.Policy, h.Buffer, strings.ReplaceAll(list(h.Lossless), ",", ", "), h.MTU)
 	fmt.Fprintf(&w, "  private: %dB\n  lossy_private: %dB\n  resume_gap: %dB\n", h.Private, h.LossyPrivate, h.ResumeGap)
@@ -432,6 +434,12 @@ func sections(h headroom.Config, class [dscps]qos.Class, ecn []qos.ECN, d pfcwat
 		fmt.Fprintf(&w, "  threshold: %dB\n", h.Threshold)
 	} else {
 		fmt.Fprintf(&w, "  alpha: %v\n", h.Alpha)
+	}
+	for i, p := range profiles {
+		if i == 0 {
+			w.WriteString("  headroom_profiles:\n")
+		}
+		fmt.Fprintf(&w, "    - {rate: %v, delay: %v, headroom: %dB}\n", p.Rate, p.Delay, p.Headroom)
 	}
 	var classes strings.Builder
 	for _, k := range class {

@@ -125,6 +125,27 @@ func again(t *testing.T, c *config.Config, db DB) {
 	}
 }
 
+// TestVendorsProfiles: imported with the vendor's profiles, a switch's headroom is held against them.
+func TestVendorsProfiles(t *testing.T) {
+	c := must(t, fabric(two, goldens["sih"]))
+	db, _, err := Export(c, &c.Switches[0], Options{Lanes: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles, err := buffer.ParseProfiles("p.ini", "100000 300m 18432 18432 555555\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := Import("db.json", encode(t, db), false, profiles...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := must(t, fabric(two, string(found.Sections)))
+	if got := buffer.LowHeadroom(back, &back.Switches[0]); len(got) == 0 || !strings.Contains(got[len(got)-1], "555555 B") {
+		t.Errorf("%q, after\n%s", got, found.Sections)
+	}
+}
+
 // Any policy that can be exported says the same after import.
 func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 6))
