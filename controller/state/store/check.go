@@ -196,16 +196,16 @@ func (e *LossError) Error() string {
 
 // Loss returns what Options.AcceptLoss accepted; nil for nothing.
 func (s *Store) Loss() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	return s.lost
 }
 
 // AuditLog returns the line of the audit log that was the last when the last change was made. The zero Head is
 // that of a store that has no file, or knows of none.
 func (s *Store) AuditLog() audit.Head {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	if f, ok := s.journal.(*file); ok {
 		return f.log
 	}
@@ -216,8 +216,8 @@ func (s *Store) AuditLog() audit.Head {
 // changes of the log, or has others, gives a *LossError unless the loss is accepted. From then on file
 // and log record each other's last entry.
 func (s *Store) Beside(log *audit.File) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	f, ok := s.journal.(*file)
 	if !ok {
 		return nil
@@ -230,16 +230,20 @@ func (s *Store) Beside(log *audit.File) error {
 		}
 		// The number of the next change is none that the log knows.
 		f.end.Seq = max(f.end.Seq, said.State.Seq)
-		if s.failed = f.rewrite(s.state); s.failed != nil && !IsDiskFull(s.failed) {
-			return s.failed
+		err2 := f.rewrite(s.state)
+		if err2 != nil && !IsDiskFull(err2) {
+			return err2
 		}
+		s.mu.Lock()
+		s.failed = err2
+		s.mu.Unlock()
 		s.lost = cmp.Or(s.lost, error(err))
 	}
 	f.hashes = nil // nobody asks again
 	s.log = log
 	log.Follow(func() audit.Head {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.writing.Lock()
+		defer s.writing.Unlock()
 		return f.end
 	})
 	return nil

@@ -69,18 +69,21 @@ func (f *Follower) read(ctx context.Context) error {
 	if f.now == nil || epoch != f.seen.epoch {
 		return f.again(ctx, epoch, r.Header.Revision)
 	}
-	f.now.mu.Lock()
-	defer f.now.mu.Unlock()
 	page := (*clientv3.GetResponse)(r.Responses[1].GetResponseRange())
 	for {
-		for _, kv := range page.Kvs {
-			change, err := parse(bytes.TrimSuffix(kv.Value, []byte("\n")))
-			if err != nil {
+		changes := make([]record, len(page.Kvs))
+		for i, kv := range page.Kvs {
+			var err error
+			if changes[i], err = parse(bytes.TrimSuffix(kv.Value, []byte("\n"))); err != nil {
 				return &DamagedError{Name: inEtcd, Err: fmt.Errorf("%s: %w", kv.Key, err)}
 			}
-			f.now.state.apply(change)
+		}
+		f.now.mu.Lock() // not while etcd is asked: others read the state meanwhile
+		for _, r := range changes {
+			f.now.state.apply(r)
 			f.seen.lines++
 		}
+		f.now.mu.Unlock()
 		if !page.More {
 			return nil
 		}

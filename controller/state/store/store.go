@@ -35,15 +35,18 @@ type Options struct {
 
 // Store is safe for concurrent use.
 type Store struct {
-	mu      sync.Mutex // guards what follows
-	state   *contents
-	journal journal
-	failed  error       // of the last write
-	tried   time.Time   // when that was
-	log     *audit.File // that is beside the file; nil for none
 	options Options
-	lost    error  // see Loss
 	lead    uint64 // the number of the cluster's lead; 0 without one
+
+	writing sync.Mutex // guards what follows, and is held until a change is durable
+	journal journal
+	log     *audit.File // that is beside the file; nil for none
+	lost    error       // see Loss
+
+	mu     sync.Mutex // guards what follows, which changes while writing is held too
+	state  *contents
+	failed error     // of the last write
+	tried  time.Time // when that was
 }
 
 // journal is where changes are durable. Its methods are not called at the same time.
@@ -89,8 +92,8 @@ func Open(path string, o Options) (*Store, error) {
 
 // Close releases the journal.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	return s.journal.close()
 }
 
@@ -111,8 +114,8 @@ func (s *Store) RaiseTerm(above uint64) (uint64, error) {
 	if above >= maxTerm {
 		return 0, fmt.Errorf("term %d is not one of Headgate's: want less than 2^62", above)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	if s.state.term+s.lead <= above {
 		if err := s.write(record{Term: above - s.lead + 1}); err != nil {
 			return 0, err
@@ -123,8 +126,8 @@ func (s *Store) RaiseTerm(above uint64) (uint64, error) {
 
 // Backup returns a state file that holds what the store does, as text.
 func (s *Store) Backup() ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	state := *s.state
 	state.term += s.lead
 	var end audit.Head
@@ -139,12 +142,18 @@ const retry = time.Second
 
 // Err returns why the last write failed, nil when it did not. It tries again with a change of nothing.
 func (s *Store) Err() error {
+	failed, tried := s.lastWrite()
+	if _, ok := s.journal.(*file); ok && failed != nil && time.Since(tried) > retry {
+		_ = s.change(record{})
+		failed, _ = s.lastWrite()
+	}
+	return failed
+}
+
+func (s *Store) lastWrite() (failed error, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.journal.(*file); ok && s.failed != nil && time.Since(s.tried) > retry {
-		_ = s.write(record{})
-	}
-	return s.failed
+	return s.failed, s.tried
 }
 
 // Done returns what was done for a request, by its key.
@@ -163,22 +172,29 @@ func (s *Store) change(r record) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	return s.write(r)
 }
 
-// write is change for a change that was checked. The caller holds mu.
+// write is change for a change that was checked. The caller holds writing, and not mu: a disk, or etcd, may take seconds.
 func (s *Store) write(r record) error {
 	if s.log != nil {
 		r.AuditLog = s.log.End()
 	}
-	s.tried = time.Now()
-	if s.failed = s.journal.append(r, s.state); s.failed != nil {
-		return s.failed
+	err := s.journal.append(r, s.state)
+	s.mu.Lock()
+	if s.tried, s.failed = time.Now(), err; err == nil {
+		s.state.apply(r)
 	}
-	s.state.apply(r)
-	s.failed = s.journal.tidy(s.state) // when it fails, the change is durable all the same
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = s.journal.tidy(s.state) // when it fails, the change is durable all the same
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
 	return nil
 }
 

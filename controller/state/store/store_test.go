@@ -348,3 +348,47 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%d of %d are kept: %v", len(got), mostConfigs, got)
 	}
 }
+
+// slowJournal is a journal whose disk, or etcd, does not answer before it is told to.
+type slowJournal struct {
+	noJournal
+	asked, answer chan struct{}
+}
+
+func (j slowJournal) append(record, *contents) error {
+	close(j.asked)
+	<-j.answer
+	return nil
+}
+
+// TestReadsWhileWriting: nobody who reads the state waits for a change that the disk, or etcd, has not taken yet.
+func TestReadsWhileWriting(t *testing.T) {
+	j := slowJournal{asked: make(chan struct{}), answer: make(chan struct{})}
+	s := &Store{state: newContents(0), journal: j}
+	written := make(chan error, 1)
+	go func() { written <- s.SaveConfig(history.Entry{Generation: 1}, nil) }()
+	<-j.asked
+	read := make(chan int)
+	go func() {
+		s.Term()
+		s.Done("k")
+		s.DownLinks()
+		s.Priorities()
+		s.LoadWeights()
+		s.ListAudit("", 1)
+		s.Err()
+		read <- len(s.History())
+	}()
+	select {
+	case n := <-read:
+		if n != 0 {
+			t.Errorf("%d configurations are read before the first is durable", n)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("reads wait for a change")
+	}
+	close(j.answer)
+	if err := <-written; err != nil || len(s.History()) != 1 {
+		t.Errorf("after the change: %v, %v", s.History(), err)
+	}
+}
