@@ -3,23 +3,15 @@
 package keydoc
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// Key is one key of a file.
-type Key struct {
-	Path        string `json:"key"` // such as links[].rate, or policy.grants[].who
-	Allowed     string `json:"allowed"`
-	Default     string `json:"default"`        // Required, Computed, Told, None, or the value
-	When        string `json:"when,omitempty"` // what other keys must be for this one to be allowed
-	Description string `json:"description,omitempty"`
-	Holds       bool   `json:"-"` // other keys
-
-	Schema   yamlnode.Schema `json:"-"` // of its value
-	required bool            // in each mapping that can hold it
-}
+// Key is one key of a file, such as links[].rate, or policy.grants[].who. Its Default is Required, Computed, Told, None, or
+// the value.
+type Key = yamlnode.Key
 
 // What stands for a default that is no value.
 const (
@@ -30,15 +22,17 @@ const (
 )
 
 // Of describes the keys that a function reads. describe returns what a key does, "" where nobody says it.
-func Of(read []yamlnode.Key, describe func(yamlnode.Key) string) (list []Key) {
-	for _, k := range read {
-		text := describe(k)
-		list = append(list, Key{Path: k.Path, Allowed: k.Allowed, Default: defaultOf(k, text), When: k.When, Description: text, Holds: k.Holds, Schema: k.Schema, required: k.Required})
+func Of(read []Key, describe func(Key) string) []Key {
+	list := slices.Clone(read)
+	for i := range list {
+		k := &list[i]
+		k.Description = describe(*k)
+		k.Default = defaultOf(*k, k.Description)
 	}
 	return list
 }
 
-func defaultOf(k yamlnode.Key, text string) string {
+func defaultOf(k Key, text string) string {
 	switch {
 	case k.Required || k.Needed:
 		return Required
@@ -69,13 +63,13 @@ func Find(keys []Key, path string) (found Key, below []Key, ok bool) {
 
 // Schema returns a JSON schema of the file with these keys.
 func Schema(keys []Key) yamlnode.Schema {
-	var own []yamlnode.Key
-	for _, k := range keys {
-		k.Schema.Description = k.Description
+	own := slices.Clone(keys)
+	for i := range own {
+		k := &own[i]
+		k.Schema.Description, k.Required = k.Description, k.Required && k.Default == Required
 		if !k.Holds {
 			k.Schema.Description += " Allowed: " + k.Allowed + ". Default: " + k.Default + "."
 		}
-		own = append(own, yamlnode.Key{Path: k.Path, Required: k.required && k.Default == Required, Schema: k.Schema})
 	}
 	s := yamlnode.Object()
 	s.Version = "https://json-schema.org/draft/2020-12/schema"
@@ -84,7 +78,7 @@ func Schema(keys []Key) yamlnode.Schema {
 }
 
 // Line returns a key's line of a page of keys.
-func (k Key) Line() string {
+func Line(k Key) string {
 	line := "- **" + k.Path + "**: " + k.Allowed
 	if k.Default == Required {
 		line += "; required"

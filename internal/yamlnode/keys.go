@@ -16,15 +16,16 @@ import (
 
 // Key is a key that a reading function asks for.
 type Key struct {
-	Path     string // such as links[].rate
-	Allowed  string // what it may be
-	Default  string // empty where there is none, or a Computed one
-	Required bool   // in the mapping that has it
-	Computed bool   // the default follows from other keys
-	Needed   bool   // required wherever it is asked for
-	When     string // what other keys must be for this one to be asked for; empty for anything
-	Holds    bool   // other keys, as a mapping or a list of them
-	Schema   Schema // of its value
+	Path        string `json:"key"` // such as links[].rate
+	Allowed     string `json:"allowed"`
+	Default     string `json:"default"`        // empty where there is none, or a Computed one; see package keydoc
+	When        string `json:"when,omitempty"` // what other keys must be for this one to be asked for; empty for anything
+	Description string `json:"description,omitempty"`
+	Required    bool   `json:"-"` // in the mapping that has it
+	Computed    bool   `json:"-"` // the default follows from other keys
+	Needed      bool   `json:"-"` // required wherever it is asked for
+	Holds       bool   `json:"-"` // other keys, as a mapping or a list of them
+	Schema      Schema `json:"-"` // of its value
 }
 
 // described collects the keys of a reading function. Nil outside Keys.

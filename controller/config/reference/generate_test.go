@@ -211,7 +211,7 @@ func draw(keys []keydoc.Key) string {
 			}
 			continue
 		}
-		b.WriteString(k.Line())
+		b.WriteString(keydoc.Line(k))
 	}
 	return b.String()
 }

@@ -134,7 +134,7 @@ func New(o Options) *Server {
 	if o.Leads == nil {
 		o.Leads = func() error { return nil }
 	}
-	led, once := lead{o.Leads, o.Pending}, &requests{state: o.State, open: map[string]chan struct{}{}}
+	led, once := lead{o.Leads, o.Pending}, &requests{state: o.State}
 	s := &Server{health: health.NewServer(), log: o.Log}
 	calls := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
 		o.Log.Log(ctx, slog.Level(level), msg, fields...)

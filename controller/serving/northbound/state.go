@@ -94,10 +94,8 @@ const maxRequestID = 64
 
 // requests lets each change with an id be made once. It is safe for concurrent use.
 type requests struct {
-	state State // nil: nothing is kept
-
-	mu   sync.Mutex
-	open map[string]chan struct{} // the calls that are under way, by the keys of their requests
+	state State    // nil: nothing is kept
+	open  sync.Map // the ends, of type chan struct{}, of the calls that are under way, by the keys of their requests
 }
 
 // unary is a grpc.UnaryServerInterceptor, behind the authorizer's.
@@ -174,23 +172,17 @@ func digestOf(method string, in proto.Message) (string, error) {
 
 // turn waits until no other call is under way with a key, and returns what ends this one.
 func (s *requests) turn(ctx context.Context, key string) (end func(), err error) {
+	own := make(chan struct{})
 	for {
-		s.mu.Lock()
-		other, busy := s.open[key]
+		other, busy := s.open.LoadOrStore(key, own)
 		if !busy {
-			own := make(chan struct{})
-			s.open[key] = own
-			s.mu.Unlock()
 			return func() {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				delete(s.open, key)
+				s.open.Delete(key)
 				close(own)
 			}, nil
 		}
-		s.mu.Unlock()
 		select {
-		case <-other:
+		case <-other.(chan struct{}):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 )
 
@@ -164,8 +162,7 @@ func Of(err error) error {
 // A read waits for those that are under way when it begins, as another member may have answered with them
 // already. Nil and the zero Pending have none. It is safe for concurrent use.
 type Pending struct {
-	mu   sync.Mutex
-	open map[chan struct{}]struct{}
+	open sync.Map // a chan struct{} for each, which is closed at its end
 }
 
 // Begin notes that a change is being made until the returned function is called.
@@ -174,16 +171,9 @@ func (p *Pending) Begin() (end func()) {
 		return func() {}
 	}
 	c := make(chan struct{})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.open == nil {
-		p.open = map[chan struct{}]struct{}{}
-	}
-	p.open[c] = struct{}{}
+	p.open.Store(c, nil)
 	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.open, c)
+		p.open.Delete(c)
 		close(c)
 	}
 }
@@ -193,12 +183,13 @@ func (p *Pending) Wait(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	p.mu.Lock()
-	open := slices.Collect(maps.Keys(p.open))
-	p.mu.Unlock()
+	var open []any // those that begin later are no matter
+	for c := range p.open.Range {
+		open = append(open, c)
+	}
 	for _, c := range open {
 		select {
-		case <-c:
+		case <-c.(chan struct{}):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
