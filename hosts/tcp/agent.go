@@ -32,6 +32,7 @@ type Agent struct {
 	kernel  connections
 	classes []Class
 	flows   map[agent.FlowKey]*flow
+	now     units.Time // of the last look
 }
 
 // flow is a connection that the kernel knows.
@@ -48,7 +49,7 @@ func (a *Agent) look(now units.Time) error {
 		return fmt.Errorf("the kernel's connections: %w", err)
 	}
 	before := a.flows
-	a.flows = make(map[agent.FlowKey]*flow, len(list))
+	a.now, a.flows = now, make(map[agent.FlowKey]*flow, len(list))
 	for _, k := range list {
 		key := agent.FlowKey{Src: k.Key.Src.Addr(), Dst: k.Key.Dst.Addr(), SrcPort: k.Key.Src.Port(), DstPort: k.Key.Dst.Port()}
 		f := before[key]
@@ -64,22 +65,17 @@ func (a *Agent) look(now units.Time) error {
 	return nil
 }
 
-// class returns the class that a connection got when it began.
-func (a *Agent) class(f *flow) Class {
-	if int(f.Class) < len(a.classes) {
-		return a.classes[f.Class]
-	}
-	return Class{}
-}
-
-// report returns the connections that are sending.
-func (a *Agent) report(now units.Time) []agent.FlowReport {
+// Report returns the connections that are sending.
+func (a *Agent) Report() []agent.FlowReport {
 	list := make([]agent.FlowReport, 0, len(a.flows))
 	for key, f := range a.flows {
-		if f.Acked < reportFrom || now-f.changed > quiet {
+		if f.Acked < reportFrom || a.now-f.changed > quiet {
 			continue
 		}
-		c := a.class(f)
+		var c Class // that it got when it began
+		if int(f.Class) < len(a.classes) {
+			c = a.classes[f.Class]
+		}
 		r := agent.FlowReport{Key: key, App: c.App, Weight: f.order.Weight, Allowed: f.Rate, Priority: c.Priority, Crowded: f.Crowded}
 		r.Started = units.FromDuration(f.Started)
 		r.Acked, r.SRTT, r.LeastRTT, r.MaxQD, r.Retransmits = f.Acked, f.RTT, f.LeastRTT, f.MaxQD, uint64(f.Retransmits)
@@ -106,31 +102,27 @@ func (a *Agent) change(key agent.FlowKey, change func(o *kernel.Order)) error {
 	return nil
 }
 
-// view is an Agent at time now, the form that remote.Agent needs.
-type view struct {
-	*Agent
-	now units.Time
-}
-
-func (v view) Report() []agent.FlowReport { return v.report(v.now) }
-
 // Stats returns zeros. None of the flows completes, because nobody knows the size of what an
 // application sends.
-func (v view) Stats() agent.Stats { return agent.Stats{} }
+func (a *Agent) Stats() agent.Stats { return agent.Stats{} }
 
-func (v view) SetWeight(_ units.Time, key agent.FlowKey, w float64) error {
+// SetWeight implements remote.Agent.
+func (a *Agent) SetWeight(_ units.Time, key agent.FlowKey, w float64) error {
 	if err := soze.CheckWeight(w); err != nil {
 		return err
 	}
-	return v.change(key, func(o *kernel.Order) { o.Weight = w })
+	return a.change(key, func(o *kernel.Order) { o.Weight = w })
 }
 
-func (v view) Hold(_ units.Time, key agent.FlowKey, held bool) error {
-	return v.change(key, func(o *kernel.Order) { o.Held = held })
+// Hold implements remote.Agent.
+func (a *Agent) Hold(_ units.Time, key agent.FlowKey, held bool) error {
+	return a.change(key, func(o *kernel.Order) { o.Held = held })
 }
 
-func (v view) SetChannel(_ units.Time, key agent.FlowKey, c channel.Channel) error {
-	return v.change(key, func(o *kernel.Order) { o.Channel, o.Held = c, false })
+// SetChannel implements remote.Agent.
+func (a *Agent) SetChannel(_ units.Time, key agent.FlowKey, c channel.Channel) error {
+	return a.change(key, func(o *kernel.Order) { o.Channel, o.Held = c, false })
 }
 
-func (v view) DropChannel(_ units.Time, key agent.FlowKey) error { return v.Hold(v.now, key, true) }
+// DropChannel implements remote.Agent.
+func (a *Agent) DropChannel(now units.Time, key agent.FlowKey) error { return a.Hold(now, key, true) }

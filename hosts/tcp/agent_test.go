@@ -52,7 +52,7 @@ func TestAgentReportsWhatSends(t *testing.T) {
 		if err := a.look(step.at); err != nil {
 			t.Fatal(err)
 		}
-		list := view{&a, step.at}.Report()
+		list := a.Report()
 		if len(list) != step.flows {
 			t.Fatalf("at %v with %v acknowledged: %d flows, want %d", step.at, step.acked, len(list), step.flows)
 		}
@@ -70,7 +70,7 @@ func TestAgentObeys(t *testing.T) {
 	if err := a.look(0); err != nil {
 		t.Fatal(err)
 	}
-	v := view{Agent: &a}
+	v := &a
 	for _, err := range []error{v.SetWeight(0, flow, 4), v.Hold(0, flow, true)} {
 		if err != nil {
 			t.Error(err)

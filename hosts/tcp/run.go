@@ -148,7 +148,7 @@ func (g *governor) do(ctx context.Context, fn func(remote.Agent, units.Time)) er
 	if err := g.agent.look(now); err != nil {
 		return err
 	}
-	fn(view{&g.agent, now}, now)
+	fn(&g.agent, now)
 	return ctx.Err()
 }
 
