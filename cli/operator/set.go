@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -155,16 +156,9 @@ func getPriorities(ctx context.Context, e *env) error {
 		_, _ = fmt.Fprintf(w, "base %v, fluctuation %v%s, noise %v\n\n", nanoseconds(p.GetBaseNs()), nanoseconds(p.GetFluctuationNs()), flows, nanoseconds(p.GetNoiseNs()))
 		row(w, "PRIORITY", "TARGET", "LIMIT", "APPLICATION")
 		for _, c := range r.GetChannels() {
-			row(w, c.GetPriority(), nanoseconds(c.GetTargetNs()), nanoseconds(c.GetLimitNs()), owner(c))
+			row(w, c.GetPriority(), nanoseconds(c.GetTargetNs()), nanoseconds(c.GetLimitNs()), cmp.Or(c.GetApplication(), "any"))
 		}
 	})
-}
-
-func owner(c *pb.Channel) string {
-	if c.GetApplication() == "" {
-		return "any"
-	}
-	return c.GetApplication()
 }
 
 // priority parses a virtual priority. The controller checks whether it exists.

@@ -146,17 +146,13 @@ type PFCStats struct {
 	Classes [packet.PFCClasses]packet.Pauses // of each class
 }
 
-// defaultClass is the class of a DSCP that the configuration does not name: the class
-// selector that it belongs to (RFC 2474 §4.2.2.1), so that AF3x and CS3 are class 3 and CS6
-// is class 6.
-func defaultClass(dscp uint8) uint8 { return dscp >> 3 }
-
-// classes returns the class of every DSCP.
+// classes returns the class of every DSCP. That of one that the configuration does not name is the class selector that it
+// belongs to (RFC 2474 §4.2.2.1), so that AF3x and CS3 are class 3 and CS6 is class 6.
 func (c *Config) classes() (all [64]uint8) {
 	for dscp := range all {
 		class, ok := c.Classes[uint8(dscp)]
 		if !ok {
-			class = defaultClass(uint8(dscp))
+			class = uint8(dscp >> 3)
 		}
 		all[dscp] = class
 	}

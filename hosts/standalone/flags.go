@@ -10,7 +10,6 @@ import (
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/soze"
-	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
 
@@ -35,11 +34,14 @@ func (f TextFlag) String() string {
 	return f.Print()
 }
 
-func (o *Options) printIP() string {
-	if !o.IP.IsValid() {
-		return ""
+// given returns what prints a value, "" for its zero value.
+func given[T comparable](v *T) func() string {
+	return func() string {
+		if *v == *new(T) {
+			return ""
+		}
+		return fmt.Sprint(*v)
 	}
-	return o.IP.String()
 }
 
 // setAddr returns what reads an address of IPv4 or IPv6.
@@ -52,13 +54,6 @@ func setAddr(v *netip.Addr) func(string) error {
 		*v = a
 		return nil
 	}
-}
-
-func (o *Options) printGateway() string {
-	if o.Gateway == (packet.MAC{}) {
-		return ""
-	}
-	return o.Gateway.String()
 }
 
 func (o *Options) setGateway(s string) error {

@@ -79,8 +79,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.flags = fs
 	fs.StringVar(&o.Interface, "interface", o.Interface, "network interface, such as h1-eth0")
 	fs.StringVar(&o.Name, "name", o.Name, "name of the host in the fabric's configuration (default: the interface's name)")
-	fs.Var(TextFlag{"address", o.printIP, setAddr(&o.IP)}, "ip", "IPv4 or IPv6 address; flows are of the same version (default: the interface's first IPv4 address)")
-	fs.Var(TextFlag{"MAC", o.printGateway, o.setGateway}, "gateway-mac", "MAC address of the next hop (default: the default route's from the kernel's neighbour table, 02:00:00:00:00:fe without such a route)")
+	fs.Var(TextFlag{"address", given(&o.IP), setAddr(&o.IP)}, "ip", "IPv4 or IPv6 address; flows are of the same version (default: the interface's first IPv4 address)")
+	fs.Var(TextFlag{"MAC", given(&o.Gateway), o.setGateway}, "gateway-mac", "MAC address of the next hop (default: the default route's from the kernel's neighbour table, 02:00:00:00:00:fe without such a route)")
 	fs.Var(units.Flag{Value: &o.Rate}, "rate", "rate of the link")
 	fs.Var(units.Flag{Value: &o.MSS}, "mss", "payload of a full packet")
 	fs.Uint8Var(&o.DataDSCP, "data-dscp", o.DataDSCP, "DSCP of data, 0 to 63")

@@ -171,8 +171,7 @@ func (s *Sender) Send(now units.Time) Segment {
 	}
 	s.count(a.Window, now)
 	i := s.next
-	seg := s.segment(i)
-	seg.Retransmit = i < s.high
+	seg := Segment{Index: i, Offset: uint64(s.bytes(i)), Len: s.length(i), Last: i+1 == s.total, Retransmit: i < s.high}
 	s.ring.put(i, s.una, now, seg.Retransmit)
 	s.next++
 	if seg.Retransmit {
@@ -356,10 +355,6 @@ func (s *Sender) bytes(i uint64) units.Bytes {
 }
 
 func (s *Sender) length(i uint64) units.Bytes { return s.bytes(i+1) - s.bytes(i) }
-
-func (s *Sender) segment(i uint64) Segment {
-	return Segment{Index: i, Offset: uint64(s.bytes(i)), Len: s.length(i), Last: i+1 == s.total}
-}
 
 // prober is what a sender knows of its probes: packets without payload that a law asks for
 // to learn the path's delay while it sends no data (PrioPlus §4.2.1). They have numbers of

@@ -4,6 +4,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -145,7 +146,7 @@ func (a *attachment) attach(ctx context.Context) (worked bool, err error) {
 		}
 		if err != nil {
 			cancel()
-			return worked, firstError(<-ended, err)
+			return worked, cmp.Or(<-ended, err) // the stream's own status in place of the io.EOF of Send
 		}
 	wait:
 		for {
@@ -163,14 +164,6 @@ func (a *attachment) attach(ctx context.Context) (worked bool, err error) {
 			}
 		}
 	}
-}
-
-// firstError returns the stream's own status in place of the io.EOF of Send.
-func firstError(stream, send error) error {
-	if stream != nil {
-		return stream
-	}
-	return send
 }
 
 // obey applies a command: the fabric's parameters, or a channel or weight, now or when the flow

@@ -32,7 +32,11 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	if err := p.check(); err != nil {
+	visit := p.Visit
+	if p.Deadline != 0 {
+		visit = p.VisitD2TCP
+	}
+	if err := param.Check(visit); err != nil {
 		return nil, err
 	}
 	if p.MaxWindow == 0 {
@@ -148,11 +152,4 @@ func (p *Params) VisitD2TCP(s *param.Set, f *law.Flow) {
 	param.Path(s, "size", &p.Size, f.Size, param.Above(0))
 	param.Of(s, "min_urgency", &p.MinUrgency, 0.5, param.AboveTo(0, 1), "least d (D2TCP §3.2.3)")
 	param.Of(s, "max_urgency", &p.MaxUrgency, 2, param.From(1, 100), "largest d (D2TCP §3.2.3)")
-}
-
-func (p *Params) check() error {
-	if p.Deadline != 0 {
-		return param.Check(p.VisitD2TCP)
-	}
-	return param.Check(p.Visit)
 }

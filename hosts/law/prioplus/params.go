@@ -117,13 +117,6 @@ func (p *Params) visitChannel(s *param.Set, f *law.Flow) {
 	}
 }
 
-func (p *Params) check() error {
-	if p.Rand == nil {
-		return fmt.Errorf("rand: want a source of random numbers")
-	}
-	return param.Check(p.Visit)
-}
-
 func (p *Params) checkChannel(target, limit units.Time) error {
 	if least := p.base() + p.Tolerance; target <= least {
 		return &param.Error{Name: "target", Value: target.String(), Text: fmt.Sprintf("want more than the base delay and its tolerance, %v", least)}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
@@ -41,7 +42,10 @@ func New(under DelayLaw, p Params) (*Law, error) {
 	if under == nil {
 		return nil, fmt.Errorf("law underneath: want one")
 	}
-	if err := p.check(); err != nil {
+	if p.Rand == nil {
+		return nil, fmt.Errorf("rand: want a source of random numbers")
+	}
+	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
 	l := &Law{par: p, under: under, base: p.base(), flows: 1, stopped: true}
