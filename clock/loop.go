@@ -4,7 +4,7 @@
 // The switches, links and hosts of a fabric in one process share a Loop. None of them needs a lock, and
 // a run depends only on the order of (time, sequence).
 //
-// Start at Loop.RunUntil. heap.go is the queue of timers.
+// Start at Loop.RunUntil.
 package clock
 
 import (
@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/internal/heap"
 	"github.com/headgate/headgate/units"
 )
 
@@ -29,7 +30,7 @@ var ErrStopped = errors.New("clock: the loop did not run the function")
 type Loop struct {
 	now    units.Time
 	seq    uint64
-	events queue
+	events heap.Heap[event]
 
 	running   atomic.Bool
 	published atomic.Int64 // copy of now for other goroutines
@@ -45,7 +46,7 @@ type Loop struct {
 
 // NewLoop returns a loop at time 0.
 func NewLoop() *Loop {
-	return &Loop{wake: make(chan struct{}, 1)}
+	return &Loop{wake: make(chan struct{}, 1), events: heap.New(event.before, event.place)}
 }
 
 // Now returns the virtual time: that of the event being run. Loop goroutine only.
@@ -62,7 +63,7 @@ func (l *Loop) Lag() (last, worst units.Time) {
 }
 
 // Len returns the number of pending events. Loop goroutine only.
-func (l *Loop) Len() int { return len(l.events) }
+func (l *Loop) Len() int { return l.events.Len() }
 
 // At schedules fn for time t; a t in the past means now, after what is already scheduled
 // for now. Loop goroutine only, or before the loop runs. The returned Timer cancels it.
@@ -82,7 +83,7 @@ func (l *Loop) Schedule(t units.Time, fn func()) {
 
 func (l *Loop) push(t units.Time, fn func(), tm *Timer) {
 	l.seq++
-	l.events.push(event{at: max(t, l.now), seq: l.seq, fn: fn, timer: tm})
+	l.events.Push(event{at: max(t, l.now), seq: l.seq, fn: fn, timer: tm})
 }
 
 // later returns now + d without overflow.
@@ -152,9 +153,17 @@ func (l *Loop) advance(t units.Time) {
 	}
 }
 
+// due returns when the earliest event is, MaxTime for none.
+func (l *Loop) due() units.Time {
+	if l.events.Len() == 0 {
+		return units.MaxTime
+	}
+	return l.events.First().at
+}
+
 // next runs the earliest event.
 func (l *Loop) next() {
-	e := l.events.remove(0)
+	e := l.events.Remove(0)
 	l.advance(e.at)
 	e.fn()
 }
@@ -172,7 +181,7 @@ func (l *Loop) RunUntil(t units.Time) {
 			l.runPosted()
 			continue
 		}
-		if len(l.events) == 0 || l.events[0].at > t {
+		if l.due() > t {
 			break
 		}
 		l.next()
@@ -205,10 +214,10 @@ func (l *Loop) RunReal(ctx context.Context) error {
 			}
 			wall = base + units.FromDuration(time.Since(start))
 		}
-		idle := len(l.events) == 0 || l.events[0].at > wall
+		idle := l.due() > wall
 		if idle { // perhaps only by an old reading of the wall clock
 			wall = base + units.FromDuration(time.Since(start))
-			idle = len(l.events) == 0 || l.events[0].at > wall
+			idle = l.due() > wall
 		}
 		if idle {
 			// Nothing is late: the virtual clock may follow the wall clock.
@@ -219,16 +228,12 @@ func (l *Loop) RunReal(ctx context.Context) error {
 			continue
 		}
 		if !idle {
-			l.observeLag(wall - l.events[0].at)
+			l.observeLag(wall - l.due())
 			l.next()
 			continue
 		}
-		wait := time.Hour
-		if len(l.events) > 0 {
-			// Round up: waking a nanosecond early would only spin once more.
-			wait = min(wait, (l.events[0].at-wall).Duration()+1)
-		}
-		sleep.Reset(wait)
+		// Round up: waking a nanosecond early would only spin once more.
+		sleep.Reset(min(time.Hour, (l.due()-wall).Duration()+1))
 		select {
 		case <-sleep.C:
 		case <-l.wake:
