@@ -19,10 +19,6 @@ import (
 // frameBytes is a full data packet of RoCEv2 on the wire.
 const frameBytes = packet.DataOverhead - maxqd.Len + int64(network.MSS)
 
-// notifyGap is DCQCN's least time between two notifications for one flow (Zhu et al.,
-// SIGCOMM 2015, §3.1), at line rate.
-const notifyGap = 50 * units.Microsecond
-
 // patience is the least retransmission timeout, at line rate. A lossless fabric needs none;
 // what is lost all the same a NAK reports.
 const patience = 5 * units.Millisecond

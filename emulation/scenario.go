@@ -5,7 +5,8 @@
 //
 // # Scenario, variant, phase
 //
-// A Scenario is data. It is played once for each of its variants, which are configurations of
+// A Scenario is data, in scenarios.yaml where it has a fabric of its own. It is played once for each of
+// its variants, which are configurations of
 // its fabric, and has the same phases under each. One recorder takes samples and counts, and one
 // report sets the variants side by side.
 //
@@ -23,10 +24,16 @@
 package emulation
 
 import (
+	"bytes"
+	"cmp"
+	"embed"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/headgate/headgate/examples"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
@@ -40,13 +47,14 @@ type Scenario struct {
 	Title  string
 	Source string // what it is taken from, and what differs
 	// Fabric is the fabric file without the sections that the variants add; nil for one that
-	// plays on the operator's.
-	Fabric   []byte
+	// plays on the operator's. File is its name in scenarios.yaml.
+	Fabric   []byte    `yaml:"-"`
+	File     string    `yaml:"fabric"`
 	Variants []Variant // at least one
 	Phases   []Phase
 	// On returns the phases for the operator's fabric, nil for a scenario with Phases of its own. The
 	// error says what the fabric lacks.
-	On func(*config.Config) ([]Phase, error)
+	On func(*config.Config) ([]Phase, error) `yaml:"-"`
 
 	// Law is the law of the hosts' flows. Limits names hosts whose flows send at most that fraction of
 	// line rate instead.
@@ -68,8 +76,8 @@ type Scenario struct {
 	Target units.Bytes
 
 	// Table compares the measurements of the variants; Judge adds the checks.
-	Table func(io.Writer, *Report)
-	Judge func(*Report)
+	Table func(io.Writer, *Report) `yaml:"-"`
+	Judge func(*Report)            `yaml:"-"`
 }
 
 // Variant is one configuration.
@@ -160,9 +168,42 @@ func (a Action) String() string {
 	return "nothing"
 }
 
+//go:embed scenarios.yaml fabrics
+var files embed.FS
+
+// kinds has what the scenarios of scenarios.yaml compare and check, by name; the others are like "".
+var kinds = map[string]struct {
+	table func(io.Writer, *Report)
+	judge func(*Report)
+}{
+	"":     {policyTable, func(r *Report) { r.noLosslessDrop("") }},
+	"dsh":  {policyTable, judgeDSH},
+	"spfc": {policyTable, judgeSPFC},
+	"pacc": {queueTable, judgePACC},
+}
+
 // All returns the scenarios, the default one first.
 func All() []Scenario {
-	return append([]Scenario{sozeScenario(), dshScenario(), spfcScenario(), paccScenario()}, mixes()...)
+	list := []Scenario{sozeScenario()}
+	text, err := files.ReadFile("scenarios.yaml")
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	var own []Scenario
+	if err := cmp.Or(err, d.Decode(&own)); err != nil {
+		panic(err) // it is built in
+	}
+	for _, s := range own {
+		kind, ok := kinds[s.Name]
+		if !ok {
+			kind = kinds[""]
+		}
+		s.Table, s.Judge, s.Fabric = kind.table, kind.judge, examples.LeafSpine
+		if text, err := files.ReadFile("fabrics/" + s.File); err == nil {
+			s.Fabric = text
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 // predictable returns the names of the scenarios with a burst and a victim of it.
@@ -329,13 +370,4 @@ func (s *Scenario) Times(total units.Time) []units.Time {
 		at = append(at, at[len(at)-1]+length)
 	}
 	return at
-}
-
-// hosts returns n names, prefix followed by first, first + 1, ….
-func hosts(prefix string, first, n int) []string {
-	names := make([]string, 0, n)
-	for i := range n {
-		names = append(names, fmt.Sprintf("%s%d", prefix, first+i))
-	}
-	return names
 }

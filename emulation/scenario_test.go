@@ -123,7 +123,7 @@ func TestActionsReadAs(t *testing.T) {
 	for want, a := range map[string]Action{
 		"F0 joins: h0 → r0":                   {Start: &Flow{Name: "F0", From: []string{"h0"}, To: "r0"}},
 		"A joins: h1 → h8, weight 2":          {Start: &Flow{Name: "A", From: []string{"h1"}, To: "h8", Weight: 2}},
-		"b: 2 hosts send 8 × 64 KB each to r": {Start: &Flow{Name: "b", From: hosts("h", 1, 2), To: "r", Size: 64 * units.KB, Rounds: 8}},
+		"b: 2 hosts send 8 × 64 KB each to r": {Start: &Flow{Name: "b", From: []string{"h1", "h2"}, To: "r", Size: 64 * units.KB, Rounds: 8}},
 		"A leaves":                            {Stop: "A"},
 		"A's weight becomes 0.5":              {Weight: &Weight{"A", 0.5}},
 		"l1–s1 is taken out of the routes":    {Link: &LinkChange{"l1", "s1", false}},
