@@ -46,8 +46,8 @@ func (s *Sim) Check() error {
 		if found[i]+p.pendingPFC != p.live {
 			return fmt.Errorf("partition %d: %d packets are in the fabric and %d PFC frames take effect, but %d are alive", i, found[i], p.pendingPFC, p.live)
 		}
-		if tele[i] != p.tele.live {
-			return fmt.Errorf("partition %d: %d packets carry telemetry, but %d records are alive", i, tele[i], p.tele.live)
+		if tele[i] != p.tele.live() {
+			return fmt.Errorf("partition %d: %d packets carry telemetry, but %d records are alive", i, tele[i], p.tele.live())
 		}
 	}
 	for i := range s.nodes {

@@ -6,7 +6,7 @@
 //	Sim ── actions (samples, link failures, changes) run between windows
 //	 │
 //	 ├─ partition 0 ── eventQueue ──► dispatch ──► host.go   senders and receivers
-//	 │                  ▲  timing wheel   │        switch.go  buffer, marking, forwarding
+//	 │                  ▲  heap           │        switch.go  buffer, marking, forwarding
 //	 │                  ▲  FIFOs          │        port.go    queues, scheduling, links
 //	 │                  │                 ▼        pfc.go     PAUSE and RESUME
 //	 │                  └── next arrivals, ends of sending, timers

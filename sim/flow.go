@@ -245,7 +245,7 @@ func (s *Sim) require(n Needs) {
 	s.needs.Delay = s.needs.Delay || n.Delay
 	if n != (Needs{}) {
 		for _, p := range s.partitions {
-			p.extras.wide = true
+			p.wide = true
 		}
 	}
 }

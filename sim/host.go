@@ -13,23 +13,26 @@ type nic struct {
 
 func (s *Sim) nicPort(host int32) int32 { return s.nodes[host].first }
 
-// list appends a flow to its host's list of ready flows.
+// list puts a flow into its host's list of ready flows, behind those of its precedence.
 func (s *partition) list(i int32) {
 	f := &s.flows[i]
 	f.listed = true
-	if s.ranked {
-		s.addReadyRanked(i)
-		return
-	}
-	f.next = 0
 	q := &s.nics[f.src].ready[f.class]
-	if q.head == 0 {
-		q.head = i
-		s.ports[s.nicPort(f.src)].ready |= 1 << f.class
-	} else {
-		s.flows[q.tail].next = i
+	s.ports[s.nicPort(f.src)].ready |= 1 << f.class
+	next := &q.head
+	switch {
+	case q.head == 0:
+	case s.flows[q.tail].precedence >= f.precedence:
+		next = &s.flows[q.tail].next
+	default:
+		for s.flows[*next].precedence >= f.precedence {
+			next = &s.flows[*next].next
+		}
 	}
-	q.tail = i
+	f.next, *next = *next, i
+	if f.next == 0 {
+		q.tail = i
+	}
 }
 
 // scheduleFlow lists a flow that may send now, and wakes one that may send later.
@@ -101,9 +104,6 @@ func (s *partition) pull(p *port, class uint8) *packet {
 	i := q.head
 	f := &s.flows[i]
 	q.head = f.next
-	if s.ranked {
-		s.readyTails[p.node].left(class, f.precedence, i)
-	}
 	if q.head == 0 {
 		p.ready &^= 1 << class
 	}
@@ -132,12 +132,13 @@ func (s *partition) pull(p *port, class uint8) *packet {
 	if seg.Last {
 		e.set(flagLast)
 	}
-	if s.extras.wide {
+	if s.wide {
 		e.extra = s.extras.get()
 		x := &s.extras.all[e.extra]
-		x.sent = s.now
+		*x = extra{sent: s.now}
 		if f.needs.INT {
 			x.tele = s.tele.get()
+			s.tele.all[x.tele].n = 0
 		}
 	}
 	s.alloc()
@@ -289,7 +290,8 @@ func (s *partition) receiveAck(f *flow, e *packet) {
 			s.feedback.Delay = x.delay + s.feedback.Noise
 		}
 		if x.tele != 0 {
-			s.feedback.INT = s.tele.hops(x.tele)
+			t := &s.tele.all[x.tele]
+			s.feedback.INT = t.hop[:t.n]
 		}
 	}
 	f.tx.OnFeedback(&s.feedback, s.now)

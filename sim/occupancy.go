@@ -23,8 +23,8 @@ type Occupancy struct {
 	rising   bool
 }
 
-// unknown marks a value during times that do not count.
-const unknown = math.MinInt64
+// Unknown is the value of a level at times that do not count.
+const Unknown = math.MinInt64
 
 func newOccupancy(now, from, to units.Time, value int64) *Occupancy {
 	return &Occupancy{from: from, to: to, at: now, value: value, spans: map[int64]int64{}}
@@ -69,7 +69,7 @@ func (o *Occupancy) set(now units.Time, value int64) {
 
 // Until counts the present value up to now. Call it before reading the results.
 func (o *Occupancy) Until(now units.Time) {
-	if d := min(now, o.to) - max(o.at, o.from); d > 0 && o.value != unknown && !o.peaks {
+	if d := min(now, o.to) - max(o.at, o.from); d > 0 && o.value != Unknown && !o.peaks {
 		o.spans[o.value] += int64(d)
 	}
 	o.at = now
@@ -108,9 +108,8 @@ func (o *Occupancy) Quantile(q float64) float64 {
 	return math.NaN()
 }
 
-// Level reads a value of a switch's buffer, such as the bytes of a pool. ok is false at times that do
-// not count.
-type Level func(m *headroom.MMU, now units.Time) (value int64, ok bool)
+// Level reads a value of a switch's buffer, such as the bytes of a pool, or Unknown.
+type Level func(m *headroom.MMU, now units.Time) int64
 
 // gauged is the MMU of a switch whose levels are recorded. Other switches use the MMU itself and pay
 // nothing for gauges.
@@ -151,7 +150,7 @@ func (s *Sim) Gauge(node int, level Level, from, to units.Time, peaks bool) (*Oc
 	if err != nil {
 		return nil, err
 	}
-	o := newOccupancy(s.now, from, to, read(level, g.MMU, s.now))
+	o := newOccupancy(s.now, from, to, level(g.MMU, s.now))
 	o.peaks = peaks
 	g.gauges = append(g.gauges, gauge{level, o})
 	return o, nil
@@ -179,13 +178,6 @@ func (s *Sim) gauged(node int) (*gauged, error) {
 	return g, nil
 }
 
-func read(level Level, m *headroom.MMU, now units.Time) int64 {
-	if v, ok := level(m, now); ok {
-		return v
-	}
-	return unknown
-}
-
 // Arrive implements Buffer.
 func (g *gauged) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal) {
 	ok, signals = g.MMU.Arrive(now, port, class, n)
@@ -210,6 +202,6 @@ func (g *gauged) Depart(now units.Time, port int, class uint8, n units.Bytes) []
 
 func (g *gauged) look(now units.Time) {
 	for _, x := range g.gauges {
-		x.set(now, read(x.level, g.MMU, now))
+		x.set(now, x.level(g.MMU, now))
 	}
 }

@@ -55,7 +55,7 @@ func TestOccupancyIsExact(t *testing.T) {
 func TestPeaks(t *testing.T) {
 	o := newOccupancy(0, 10, 100, 0)
 	o.peaks = true
-	for i, v := range []int64{9, 0, 5, 5, 3, 7, 8, unknown, 2, 1, 4, 3, 1} {
+	for i, v := range []int64{9, 0, 5, 5, 3, 7, 8, Unknown, 2, 1, 4, 3, 1} {
 		o.set(units.Time(5*(i+1)), v)
 	}
 	o.Until(100)

@@ -98,36 +98,33 @@ type extra struct {
 	delay units.Time // how long it took to its receiver
 	maxQD units.Time // largest queueing delay of its hops so far
 	tele  int32      // telemetry record, 0 for none
-	next  int32      // in the free list
 }
 
-// extras owns the extras of all packets of a partition. They contain no pointers, so the garbage
-// collector skips them. A pointer into it is invalid after get. Packets sent before any law needed
-// extras have none.
-type extras struct {
-	all  []extra // the first stands for none
-	free int32
-	wide bool // packets get one
+// pool owns values that packets refer to by their index; index 0 stands for none. The values contain no pointers,
+// so the garbage collector skips them. A pointer into it is invalid after get.
+type pool[T any] struct {
+	all  []T
+	free []int32
 }
 
-// get returns an extra with all fields zero.
-func (p *extras) get() int32 {
-	if i := p.free; i != 0 {
-		p.free = p.all[i].next
-		p.all[i] = extra{}
+func newPool[T any]() pool[T] { return pool[T]{all: make([]T, 1)} }
+
+// get returns the index of a free value, which is as it was when it was put back.
+func (p *pool[T]) get() int32 {
+	if n := len(p.free) - 1; n >= 0 {
+		i := p.free[n]
+		p.free = p.free[:n]
 		return i
 	}
-	if len(p.all) == 0 {
-		p.all = make([]extra, 1, 1<<10)
-	}
-	p.all = append(p.all, extra{})
+	var x T
+	p.all = append(p.all, x)
 	return int32(len(p.all) - 1)
 }
 
-func (p *extras) put(i int32) {
-	p.all[i].next = p.free
-	p.free = i
-}
+func (p *pool[T]) put(i int32) { p.free = append(p.free, i) }
+
+// live returns the number of values in use.
+func (p *pool[T]) live() int { return len(p.all) - 1 - len(p.free) }
 
 // maxHops bounds the hops of in-band telemetry; HPCC has five, a fat-tree's longest path
 // has five switches.
@@ -135,46 +132,14 @@ const maxHops = 8
 
 // teleRecord is the telemetry that the switches on a packet's path wrote.
 type teleRecord struct {
-	hop  [maxHops]law.Hop
-	n    int32
-	next int32
-}
-
-// telePool owns the records of all packets in the fabric. Record 0 stands for none.
-type telePool struct {
-	records []teleRecord
-	free    int32
-	live    int
-}
-
-func newTelePool() telePool { return telePool{records: make([]teleRecord, 1)} }
-
-func (t *telePool) get() int32 {
-	t.live++
-	if i := t.free; i != 0 {
-		t.free = t.records[i].next
-		t.records[i].n = 0
-		return i
-	}
-	t.records = append(t.records, teleRecord{})
-	return int32(len(t.records) - 1)
-}
-
-func (t *telePool) put(i int32) {
-	t.live--
-	t.records[i].next = t.free
-	t.free = i
-}
-
-func (t *telePool) hops(i int32) []law.Hop {
-	r := &t.records[i]
-	return r.hop[:r.n]
+	hop [maxHops]law.Hop
+	n   int32
 }
 
 // record adds the hop of an egress port that starts to send a packet (HPCC, SIGCOMM 2019,
 // §3.1 and Figure 7: what is queued behind the packet, and the bytes sent before it).
 func (s *partition) record(tele int32, p *port, class uint8) {
-	r := &s.tele.records[tele]
+	r := &s.tele.all[tele]
 	if int(r.n) == len(r.hop) {
 		return
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/headgate/headgate/sim/event"
@@ -121,7 +122,7 @@ func (s *partition) deliverRemote(p *port, at units.Time, e *packet) {
 		x := &s.extras.all[e.extra]
 		box.extras = append(box.extras, *x)
 		if x.tele != 0 {
-			box.teles = append(box.teles, s.tele.records[x.tele])
+			box.teles = append(box.teles, s.tele.all[x.tele])
 		}
 	}
 	box.packets = append(box.packets, xferPacket{})
@@ -146,7 +147,7 @@ func (s *partition) drain() {
 				*x, extras = extras[0], extras[1:]
 				if x.tele != 0 {
 					x.tele = s.tele.get()
-					s.tele.records[x.tele], teles = teles[0], teles[1:]
+					s.tele.all[x.tele], teles = teles[0], teles[1:]
 				}
 			}
 			s.alloc()
@@ -199,10 +200,7 @@ func (s *Sim) window(from, limit units.Time) {
 func (s *Sim) earliest() units.Time {
 	at := s.nextStart()
 	for _, p := range s.partitions {
-		if e, ok := p.events.peek(); ok {
-			at = min(at, e.At)
-		}
-		at = min(at, p.sent)
+		at = min(at, p.events.first().At, p.sent)
 	}
 	return at
 }
@@ -249,12 +247,12 @@ func (s *Sim) step(until units.Time) bool {
 	}
 	for {
 		var first *partition
-		at := event.Event{At: units.MaxTime}
+		at := event.Event{At: units.MaxTime, What: event.Never}
 		for _, p := range s.partitions {
 			if p.stopped {
 				return false
 			}
-			if e, ok := p.events.peek(); ok && e.At <= p.until && (first == nil || e.Before(at)) {
+			if e := p.events.first(); e.At <= p.until && e.Before(at) {
 				first, at = p, e
 			}
 		}
@@ -338,20 +336,20 @@ func (w *windows) each(s *Sim, end units.Time) {
 // workerPool runs the partitions of one window after the other, each on its own goroutine. The
 // caller's goroutine runs the first.
 type workerPool struct {
-	do      func(i int) // nil ends the workers
-	round   atomic.Uint32
-	left    atomic.Int32 // workers that have not ended the round
-	caller  barrier
-	workers []*barrier // of partitions 1 and up
+	do    func(i int) // nil ends the workers
+	n     int32       // workers
+	round atomic.Uint32
+	left  atomic.Int32 // workers that have not ended the round
+	mu    sync.Mutex
+	woken *sync.Cond // when round or left has changed
 }
 
 // newWorkerPool returns a pool for n partitions.
 func newWorkerPool(n int) *workerPool {
-	t := &workerPool{caller: newBarrier()}
+	t := &workerPool{n: int32(n - 1)}
+	t.woken = sync.NewCond(&t.mu)
 	for i := 1; i < n; i++ {
-		b := newBarrier()
-		t.workers = append(t.workers, &b)
-		go t.serve(i, &b)
+		go t.serve(i)
 	}
 	return t
 }
@@ -360,64 +358,51 @@ func newWorkerPool(n int) *workerPool {
 func (t *workerPool) run(do func(i int)) {
 	t.start(do)
 	do(0)
-	t.caller.wait(func() bool { return t.left.Load() == 0 })
+	t.wait(func() bool { return t.left.Load() == 0 })
 }
 
 func (t *workerPool) start(do func(i int)) {
 	t.do = do
-	t.left.Store(int32(len(t.workers)))
+	t.left.Store(t.n)
 	t.round.Add(1)
-	for _, b := range t.workers {
-		b.release()
-	}
+	t.wake()
 }
 
 // close ends the goroutines.
 func (t *workerPool) close() { t.start(nil) }
 
-func (t *workerPool) serve(i int, b *barrier) {
+func (t *workerPool) serve(i int) {
 	for round := uint32(1); ; round++ {
-		b.wait(func() bool { return t.round.Load() == round })
+		t.wait(func() bool { return t.round.Load() == round })
 		if t.do == nil {
 			return
 		}
 		t.do(i)
 		if t.left.Add(-1) == 0 {
-			t.caller.release()
+			t.wake()
 		}
 	}
 }
 
-// spins is how often a barrier polls before it sleeps, some 5 µs: the next window mostly begins sooner.
+// spins is how often wait polls before it sleeps, some 5 µs: the next window mostly begins sooner.
 const spins = 2000
 
-// barrier lets a goroutine wait for a condition that others make true.
-type barrier struct {
-	asleep atomic.Bool
-	wake   chan struct{}
-}
-
-func newBarrier() barrier { return barrier{wake: make(chan struct{}, 1)} }
-
-// wait returns once the condition holds. Whoever makes it true calls release afterwards. A release may
-// be late, so wait checks the condition again.
-func (b *barrier) wait(holds func() bool) {
+// wait returns once a condition holds. Whoever makes it true calls wake afterwards.
+func (t *workerPool) wait(holds func() bool) {
 	for range spins {
 		if holds() {
 			return
 		}
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for !holds() {
-		b.asleep.Store(true)
-		if holds() && b.asleep.CompareAndSwap(true, false) {
-			return
-		}
-		<-b.wake // the sender has reset asleep
+		t.woken.Wait()
 	}
 }
 
-func (b *barrier) release() {
-	if b.asleep.Load() && b.asleep.CompareAndSwap(true, false) {
-		b.wake <- struct{}{}
-	}
+func (t *workerPool) wake() {
+	t.mu.Lock() // whoever has seen that the condition does not hold sleeps by now
+	defer t.mu.Unlock()
+	t.woken.Broadcast()
 }

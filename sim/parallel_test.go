@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"runtime"
 	"sync/atomic"
 	"testing"
 )
@@ -23,31 +22,4 @@ func TestWorkerPoolRounds(t *testing.T) {
 			done[i].Add(1)
 		})
 	}
-}
-
-// TestBarrierLateRelease: a goroutine whose condition does not hold waits on after a release.
-func TestBarrierLateRelease(t *testing.T) {
-	s := newBarrier()
-	var ready atomic.Bool
-	woke := make(chan struct{})
-	go func() {
-		s.wait(ready.Load)
-		close(woke)
-	}()
-	for !s.asleep.Load() {
-		runtime.Gosched()
-	}
-	s.release()
-	for !s.asleep.Load() {
-		select {
-		case <-woke:
-			t.Fatal("woke before its condition held")
-		default:
-			runtime.Gosched()
-		}
-	}
-	ready.Store(true)
-	s.release()
-	s.release()
-	<-woke
 }

@@ -37,13 +37,14 @@ type partition struct {
 	now        units.Time
 	until      units.Time // run handles events up to here at present
 	events     eventQueue
-	extras     extras
+	extras     pool[extra]
+	wide       bool // packets get an extra
 	store      store
 	ports      []port // these four are the Sim's
 	nodes      []node
 	routes     []int32
 	flows      []flow
-	tele       telePool
+	tele       pool[teleRecord]
 	pairs      map[uint64][]int32 // with PACC: flows that run, by source and destination
 	stats      Stats
 	groups     []units.Bytes // payload delivered
@@ -64,9 +65,8 @@ type chance struct {
 	ecn, laws, jitter, noise *rand.Rand
 }
 
-// makePartitions makes the partitions of a configuration. Most events are scheduled less than horizon
-// ahead.
-func (s *Sim) makePartitions(c *Config, horizon units.Time) {
+// makePartitions makes the partitions of a configuration.
+func (s *Sim) makePartitions(c *Config) {
 	of, n := s.plan(c)
 	s.partitionOf = of
 	for i := range s.ports {
@@ -81,7 +81,7 @@ func (s *Sim) makePartitions(c *Config, horizon units.Time) {
 	}
 	for i := range n {
 		p := &partition{
-			Sim: s, number: i, events: eventQueue{wheel: event.NewQueue(horizon)}, store: newStore(), tele: newTelePool(),
+			Sim: s, number: i, store: newStore(), extras: newPool[extra](), tele: newPool[teleRecord](),
 			groups: make([]units.Bytes, c.Groups), outboxes: newOutboxes(n),
 		}
 		s.partitions = append(s.partitions, p)

@@ -36,9 +36,6 @@ func (r *precedenceLists) first(class uint8, own *list) *list {
 	return own
 }
 
-// precedenceTails are the last flows of each precedence in a host's lists, 0 for none.
-type precedenceTails [NumClasses][NumPrecedences]int32
-
 // rank makes queues and hosts serve flows by precedence from now on.
 func (s *Sim) rank() {
 	if s.ranked {
@@ -48,46 +45,6 @@ func (s *Sim) rank() {
 	for i := range s.ports {
 		s.ports[i].precedenceLists = &precedenceLists{}
 	}
-	s.readyTails = make([]precedenceTails, len(s.nics))
-	for h := range s.nics {
-		for c := range s.nics[h].ready {
-			if q := &s.nics[h].ready[c]; q.head != 0 {
-				s.readyTails[h][c][0] = q.tail // what waits has precedence 0
-			}
-		}
-	}
-}
-
-// after returns the entry to insert behind for a precedence, 0 for the head, and makes the new entry
-// the last of its precedence.
-func (t *precedenceTails) after(class, precedence uint8, entry int32) (before int32) {
-	for p := precedence; p < NumPrecedences && before == 0; p++ {
-		before = t[class][p]
-	}
-	t[class][precedence] = entry
-	return before
-}
-
-// left records that an entry has left the head of the list.
-func (t *precedenceTails) left(class, precedence uint8, entry int32) {
-	if t[class][precedence] == entry {
-		t[class][precedence] = 0
-	}
-}
-
-// addReadyRanked puts a flow into its host's list behind those of its precedence.
-func (s *partition) addReadyRanked(i int32) {
-	f := &s.flows[i]
-	q := &s.nics[f.src].ready[f.class]
-	next := &q.head
-	if before := s.readyTails[f.src].after(f.class, f.precedence, i); before != 0 {
-		next = &s.flows[before].next
-	}
-	f.next, *next = *next, i
-	if f.next == 0 {
-		q.tail = i
-	}
-	s.ports[s.nicPort(f.src)].ready |= 1 << f.class
 }
 
 // pick returns the class to send next among the eligible ones, of which there is at least

@@ -8,39 +8,35 @@ import (
 )
 
 // eventQueue holds the pending events of a partition. Its owner sees one queue in the order (time, kind,
-// argument). Inside, an event whose delay is one of a few constants waits in a FIFO, and any other in a timing
-// wheel.
+// argument). Inside, an event whose delay is one of a few constants waits in a FIFO, and any other in a heap.
 type eventQueue struct {
-	wheel *event.Queue
+	heap  event.Queue
 	fifos fifoQueues
 }
 
 // schedule adds an event without a packet.
-func (q *eventQueue) schedule(at units.Time, kind uint32, arg int32) { q.wheel.Schedule(at, kind, arg) }
+func (q *eventQueue) schedule(at units.Time, kind uint32, arg int32) { q.heap.Schedule(at, kind, arg) }
+
+// first returns the first event; Never at MaxTime for none.
+func (q *eventQueue) first() event.Event {
+	if e := q.heap.First(); e.Before(q.fifos.next) {
+		return e
+	}
+	return q.fifos.next
+}
 
 // next takes the first event, with its packet if it waited in a FIFO; its kind is Never when none is due until
 // a time. The packet is valid until the next call.
 func (q *eventQueue) next(until units.Time) (event.Event, *packet) {
 	e := q.fifos.next
-	if e.At > until {
-		e = event.Event{At: until, What: event.Never}
-	}
-	switch {
-	case q.wheel.Soon() <= e.At && q.wheel.Before(e.At, e.What):
-		return q.wheel.Take(), nil
-	case e.What == event.Never:
-		return e, nil
+	first := q.heap.First()
+	switch heap := first.Before(e); {
+	case heap && first.At <= until:
+		return q.heap.Take(), nil
+	case heap || e.At > until || e.What == event.Never:
+		return event.Event{At: until, What: event.Never}, nil
 	}
 	return e, q.fifos.pop()
-}
-
-// peek returns the first event, false for none.
-func (q *eventQueue) peek() (event.Event, bool) {
-	e, ok := q.wheel.Peek()
-	if first := q.fifos.next; first.What != event.Never && (!ok || first.Before(e)) {
-		return first, true
-	}
-	return e, ok
 }
 
 // fifoQueues hold events whose delay is constant, so that they are added in the order in which they happen: the

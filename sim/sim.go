@@ -18,8 +18,8 @@ import (
 type Sim struct {
 	now         units.Time
 	partitions  []*partition
-	partitionOf []int32      // per node
-	control     *event.Queue // actions, which may act on all partitions, by their numbers
+	partitionOf []int32     // per node
+	control     event.Queue // actions, which may act on all partitions, by their numbers
 	ports       []port
 	nodes       []node // hosts, then switches
 	nics        []nic  // per host
@@ -45,24 +45,23 @@ type Sim struct {
 	maxQDUnit            maxqd.Unit
 	lossless             uint8 // classes of which no buffer drops a packet
 
-	graph      *topo.Graph
-	layout     *topo.Ports
-	router     *topo.Router
-	driver     Driver
-	specs      []FlowSpec // by start
-	nextSpec   int
-	ranked     bool              // flows have precedences
-	readyTails []precedenceTails // per host, if so
-	halting    bool              // Run returns once no flow runs or waits
-	halted     bool
-	results    []Result // of flow i at i − 1
-	started    []units.Time
-	actions    []func(*Sim) error
-	path       []int32
-	ecmpSeed   uint64
-	chances    []chance // per node
-	noise      Noise
-	windows    windows
+	graph    *topo.Graph
+	layout   *topo.Ports
+	router   *topo.Router
+	driver   Driver
+	specs    []FlowSpec // by start
+	nextSpec int
+	ranked   bool // flows have precedences
+	halting  bool // Run returns once no flow runs or waits
+	halted   bool
+	results  []Result // of flow i at i − 1
+	started  []units.Time
+	actions  []func(*Sim) error
+	path     []int32
+	ecmpSeed uint64
+	chances  []chance // per node
+	noise    Noise
+	windows  windows
 
 	deadlock      *Deadlock
 	deadlockEvery units.Time
@@ -78,7 +77,7 @@ func New(c Config) (*Sim, error) {
 		return nil, err
 	}
 	s := &Sim{
-		flows: make([]flow, 1), graph: c.Graph, control: event.NewQueue(0),
+		flows: make([]flow, 1), graph: c.Graph,
 		mss: c.Payload, header: c.Header, ackSize: c.Ack, mtu: int32(max(c.Payload+c.Header, minFrame)),
 		strict: *c.Strict, ackClass: *c.AckClass, pfc: c.PFC, cnpGap: c.CNPGap, cnpDelay: c.CNPDelay, rto: c.RTO, lossless: 0xFF,
 		driver: c.Driver, limit: c.Limit, ecmpSeed: Stream(c.Seed, "ecmp").Uint64(), noise: c.Noise,
@@ -104,7 +103,6 @@ func (s *Sim) build(c *Config) error {
 	s.pauses = make([]pauseState, len(l.Node))
 	s.nodes = make([]node, g.Nodes())
 	s.nics = make([]nic, g.Hosts)
-	var longest units.Time
 	spreads := make([]units.Time, len(g.Links))
 	rng := Stream(c.Seed, "delays")
 	for i, link := range g.Links {
@@ -120,9 +118,8 @@ func (s *Sim) build(c *Config) error {
 			isHost: g.IsHost(n), down: link.Down, jitter: int32(link.Jitter),
 			local: uint16(i - l.First[n]),
 		}
-		longest = max(longest, link.Delay+link.Jitter+link.Spread+link.Rate.TxTime(units.Bytes(s.mtu)))
 	}
-	s.makePartitions(c, longest)
+	s.makePartitions(c)
 	for n := range s.nodes {
 		s.nodes[n].first = int32(l.First[n])
 		if g.IsHost(n) || c.NewBuffer == nil {
@@ -194,10 +191,7 @@ func (s *Sim) At(t units.Time, fn func(*Sim) error) {
 
 // untilAction returns up to when things happen before the next action, but not after a time.
 func (s *Sim) untilAction(until units.Time) units.Time {
-	if action, ok := s.control.Peek(); ok {
-		return min(until, max(action.At-1, 0))
-	}
-	return until
+	return min(until, max(s.control.First().At-1, 0))
 }
 
 // Now returns the time of the run.

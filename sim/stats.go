@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/headgate/headgate/units"
 )
@@ -30,23 +31,19 @@ type Stats struct {
 
 // Stats returns the counts so far.
 func (s *Sim) Stats() Stats {
-	var sum Stats
-	for _, p := range s.partitions {
+	sum := s.partitions[0].stats
+	for _, p := range s.partitions[1:] {
 		sum.add(&p.stats)
 	}
 	return sum
 }
 
 func (s *Stats) add(o *Stats) {
-	counts := func(s *Stats) []*uint64 {
-		return []*uint64{
-			&s.Events, &s.PacketHops, &s.DataSent, &s.DataDelivered, &s.Probes, &s.Dropped, &s.AnswersDropped, &s.LostOnLinks, &s.Marks,
-			&s.CNPs, &s.Naks, &s.PausesSent, &s.PortPauses, &s.ResumesSent, &s.Refreshes, &s.FlowsStarted, &s.FlowsDone,
+	sum, more := reflect.ValueOf(s).Elem(), reflect.ValueOf(o).Elem()
+	for i := range sum.NumField() {
+		if f := sum.Field(i); f.CanUint() {
+			f.SetUint(f.Uint() + more.Field(i).Uint())
 		}
-	}
-	more := counts(o)
-	for i, n := range counts(s) {
-		*n += *more[i]
 	}
 	for c := range s.Drops {
 		s.Drops[c] += o.Drops[c]
@@ -106,12 +103,11 @@ func (s *Sim) PeakPackets() (n int) {
 type PortStats struct {
 	Node, Peer string
 	TxBytes    uint64
-	Queued     [NumClasses]units.Bytes // now
-	Pauses     [NumClasses]uint32      // PAUSE frames that stopped a class
-	Frames     uint32                  // PAUSE frames that stopped any class that ran
-	PortPauses uint32                  // those of Frames that stopped all classes
-	Paused     [NumClasses]units.Time  // time that a class was stopped
-	Dropped    uint64                  // packets that it sent, by the buffer at the other end of the link
+	Pauses     [NumClasses]uint32     // PAUSE frames that stopped a class
+	Frames     uint32                 // PAUSE frames that stopped any class that ran
+	PortPauses uint32                 // those of Frames that stopped all classes
+	Paused     [NumClasses]units.Time // time that a class was stopped
+	Dropped    uint64                 // packets that it sent, by the buffer at the other end of the link
 }
 
 // Ports returns the number of ports; those of a node are consecutive.
@@ -136,7 +132,6 @@ func (s *Sim) Port(i int) PortStats {
 	}
 	for c := range st.Paused {
 		st.Paused[c] = s.pausedFor(int32(i), c)
-		st.Queued[c] = p.queues[c].bytes
 	}
 	return st
 }

@@ -26,6 +26,11 @@ type track struct {
 	gbps         []float64           // of all flows in all samples
 }
 
+// tracked makes a meter of the fair rates of flows.
+func tracked(unit string, k keys, read func(t *track, me *Measure) reading) *meter {
+	return &meter{unit, keyGroup | keySpan | needEvery | k, func(r *run, me *Measure) (reading, error) { return read(r.track(me), me), nil }}
+}
+
 // track asks for the samples of a measure.
 func (r *run) track(me *Measure) *track {
 	t := &track{start: me.from, every: me.every, group: me.group, payload: r.sim.PayloadPart()}
@@ -105,7 +110,7 @@ func (t *track) within(part float64) float64 {
 }
 
 // each returns for each flow the µs from the start to the end of the first sample from which on it has
-// its fair rate to within a part of it, sorted; none where there is a flow that never has.
+// its fair rate to within a part of it; none where there is a flow that never has.
 func (t *track) each(part float64) (all []float64) {
 	since := map[int]int{} // by result: the first of such samples
 	for i, off := range t.off {
@@ -123,7 +128,6 @@ func (t *track) each(part float64) (all []float64) {
 		}
 		all = append(all, t.times[i]-t.start.Micros())
 	}
-	slices.Sort(all)
 	return all
 }
 
@@ -142,14 +146,11 @@ func jain(rates []float64) float64 {
 	return sum * sum / (float64(len(rates)) * squares)
 }
 
-// errors returns the distances of all flows in all samples, sorted, in percent.
+// errors returns the distances of all flows in all samples, in percent.
 func (t *track) errors() []float64 {
-	var all []float64
-	for _, off := range t.off {
-		for _, x := range off {
-			all = append(all, 100*x)
-		}
+	all := slices.Concat(t.off...)
+	for i := range all {
+		all[i] *= 100
 	}
-	slices.Sort(all)
 	return all
 }

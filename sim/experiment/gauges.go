@@ -212,99 +212,79 @@ func (g *gaugeRef) label() string {
 	return g.name + " (" + g.kind.unit + ")"
 }
 
-// levelOf returns the level of a gauge; local is the number of its ingress port at the switch.
-func (g *gaugeRef) levelOf(local int) sim.Level {
-	used := gaugeKinds["headroom"].level
-	return func(m *headroom.MMU, now time) (int64, bool) {
+// levelOf returns the level of a gauge of a run.
+func (r *run) levelOf(g *gaugeRef) sim.Level {
+	used, local := gaugeKinds["headroom"].level, -1 // of the ingress port at its switch; −1 for whole switches
+	if g.port >= 0 {
+		_, local = r.sim.Far(r.portAt[g.port])
+	}
+	return func(m *headroom.MMU, now time) int64 {
 		if g.while && used(m, now, local, -1) == 0 {
-			return 0, false
+			return sim.Unknown
 		}
-		return g.kind.level(m, now, local, g.class), true
+		return g.kind.level(m, now, local, g.class)
 	}
 }
 
-// follow follows the gauge of a measure, unless it is sampled.
-func (r *run) follow(i int, me *Measure) error {
+// follow reads the gauge of a measure: a level exactly, all else from the samples.
+func (r *run) follow(me *Measure) (reading, error) {
 	g := &r.plan.Gauges[me.gauge]
 	if g.kind.level == nil {
-		return nil
+		return spreadOf(me, func() []float64 { return r.sampled(me) }), nil
 	}
+	var seen []*sim.Occupancy
 	for _, n := range g.nodes {
-		o, err := r.sim.Gauge(n, g.levelOf(r.localOf(g)), me.from, me.to, g.peaks)
+		o, err := r.sim.Gauge(n, r.levelOf(g), me.from, me.to, g.peaks)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		r.seen[i] = append(r.seen[i], o)
+		seen = append(seen, o)
 	}
-	return nil
+	return r.levels(me, seen...), nil
 }
 
-// localOf returns the number of a gauge's ingress port at its switch, −1 for whole switches.
-func (r *run) localOf(g *gaugeRef) int {
-	if g.port < 0 {
-		return -1
+// sampler samples a gauge for the series: of several switches the sum.
+func (r *run) sampler(g *gaugeRef) (func() float64, error) {
+	switch k := g.kind; {
+	case k.growth != nil:
+		last := 0.0
+		return func() float64 {
+			v := k.growth(r.sim, r.portAt[g.port])
+			grown := v - last
+			last = v
+			return grown * k.factor / r.plan.Interval.Seconds()
+		}, nil
+	case k.now != nil:
+		return func() float64 { return k.now(r.sim, g.group) }, nil
 	}
-	_, local := r.sim.Far(r.portAt[g.port])
-	return local
-}
-
-// sampler samples a gauge for the series.
-type sampler struct {
-	ref    *gaugeRef
-	levels []func() float64 // of each switch
-	last   float64
-}
-
-func (r *run) newSampler(g *gaugeRef) (*sampler, error) {
-	s := &sampler{ref: g}
-	if g.kind.level == nil {
-		return s, nil
-	}
-	level := g.levelOf(r.localOf(g))
+	var memories []*headroom.MMU
 	for _, n := range g.nodes {
 		m, err := r.sim.MMU(n)
 		if err != nil {
 			return nil, err
 		}
-		s.levels = append(s.levels, func() float64 {
-			if v, ok := level(m, r.sim.Now()); ok {
-				return float64(v)
+		memories = append(memories, m)
+	}
+	level := r.levelOf(g)
+	return func() float64 {
+		sum := 0.0
+		for _, m := range memories {
+			if v := level(m, r.sim.Now()); v != sim.Unknown {
+				sum += float64(v)
 			}
-			return 0
-		})
-	}
-	return s, nil
+		}
+		return sum / g.kind.scale
+	}, nil
 }
 
-// sample returns the gauge now: of several switches the sum.
-func (s *sampler) sample(r *run) float64 {
-	k := s.ref.kind
-	switch {
-	case k.growth != nil:
-		v := k.growth(r.sim, r.portAt[s.ref.port])
-		grown := v - s.last
-		s.last = v
-		return grown * k.factor / r.plan.Interval.Seconds()
-	case k.now != nil:
-		return k.now(r.sim, s.ref.group)
-	}
-	sum := 0.0
-	for _, level := range s.levels {
-		sum += level()
-	}
-	return sum / k.scale
-}
-
-// sampled returns the samples of a gauge within a measure's time, sorted; of a group's those
+// sampled returns the samples of a gauge within a measure's time; of a group's those
 // when it had a value.
-func (r *run) sampled(me *Measure) []float64 {
-	var out []float64
+func (r *run) sampled(me *Measure) (out []float64) {
 	for i, t := range r.out.Series.Time {
 		v := r.out.Series.Gauge[me.gauge][i]
 		if t > me.from.Micros() && t <= me.to.Micros() && (v > 0 || r.plan.Gauges[me.gauge].kind.now == nil) {
 			out = append(out, v)
 		}
 	}
-	slices.Sort(out)
 	return out
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/sim"
@@ -84,14 +83,14 @@ func (d *flowDecoder) job(m *yamlnode.Map, pat workload.Pattern, stages []worklo
 // makespan returns the µs from the start of a group's first flow to the end of its last, such
 // as a job's completion time; NaN while flows of it,
 // or stages of any job, are left.
-func (r *run) makespan(group int) float64 {
+func (r *run) makespan(me *Measure) float64 {
 	if r.chain.Left() > 0 {
 		return math.NaN()
 	}
 	first, last := time(math.MaxInt64), time(0)
 	results := r.sim.Results()
 	for i := range results {
-		if group >= 0 && results[i].Spec.Group != group {
+		if me.group >= 0 && results[i].Spec.Group != me.group {
 			continue
 		}
 		if results[i].FCT == 0 {
@@ -141,22 +140,19 @@ func (r *run) ended(me *Measure) (out []*job) {
 	return out
 }
 
-// jobTimes returns the completion times in µs, sorted, of jobs that started within a measure's
+// jobTimes returns the completion times in µs of jobs that started within a measure's
 // times.
-func (r *run) jobTimes(me *Measure) []float64 {
-	var out []float64
+func (r *run) jobTimes(me *Measure) (out []float64) {
 	for _, j := range r.ended(me) {
 		if !me.span || me.from <= j.first && j.first < me.to {
 			out = append(out, (j.last - j.first).Micros())
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 
 // jobsEnded returns how many jobs ended within a measure's times.
-func (r *run) jobsEnded(me *Measure) float64 {
-	n := 0.0
+func (r *run) jobsEnded(me *Measure) (n float64) {
 	for _, j := range r.ended(me) {
 		if !me.span || me.from <= j.last && j.last < me.to {
 			n++

@@ -59,21 +59,19 @@ const (
 	needNear  // within
 	needLinks // nothing, but the run looks at its links
 	needOver  // over, a variant
+	keyGrowth // none, but the value is over a time
 )
 
-// meter is how one kind of measure is read. Either growth or value is set.
+// meter is how one kind of measure is read.
 type meter struct {
 	unit string
 	keys keys
-	// growth reads two counters at from and at to; of makes a value of what they have grown by
-	// and the seconds in between.
-	growth func(r *run, me *Measure) [2]float64
-	of     func(grown [2]float64, seconds float64) float64
-	// value reads the measure at the end of the run.
-	value func(r *run, i int, me *Measure) float64
-	// many reads the sorted numbers of which the measure is a statistic.
-	many func(r *run, i int, me *Measure) []float64
+	// start makes a run look where the measure wants it, before the run begins.
+	start func(r *run, me *Measure) (reading, error)
 }
+
+// reading reads a measure at the end of its run: its value and, where that is a statistic, what it is of.
+type reading func() (value float64, quantile func(q float64) float64)
 
 var stats = []string{"mean", "min", "p1", "p5", "p25", "p50", "p75", "p95", "p99", "p999", "max"}
 
@@ -127,7 +125,7 @@ func (p *Plan) decodeMeasure(m *yamlnode.Map) Measure {
 	if has(keySpan | keyStart) {
 		me.from, me.to = m.Time("from", 0, 0, maxTime), m.Time("to", p.Until, 0, maxTime)
 		me.span = m.Has("from") || m.Has("to")
-		if me.to < me.from || me.to > p.Until || me.to == me.from && me.meter.growth != nil && me.span {
+		if me.to < me.from || me.to > p.Until || me.to == me.from && has(keyGrowth) && me.span {
 			m.Fault("to", "is %v, want a time from %v to the end of the run, %v", me.to, me.from, p.Until)
 		}
 	}
@@ -220,88 +218,34 @@ type Value struct {
 
 // prepareMeasures makes the Sim look when a measure wants it.
 func (r *run) prepareMeasures() error {
-	r.grown = make([][2]float64, len(r.plan.Measures))
-	r.tracks = make([]*track, len(r.plan.Measures))
-	r.xoffs = make([][]*xoff, len(r.plan.Measures))
-	r.seen = make([][]*sim.Occupancy, len(r.plan.Measures))
 	if r.plan.perLink || slices.ContainsFunc(r.plan.Measures, func(m Measure) bool { return m.meter.keys&needLinks != 0 }) {
 		r.followLinks()
 	}
 	for i := range r.plan.Measures {
 		me := &r.plan.Measures[i]
-		switch {
-		case me.meter.keys&needQueue != 0:
-			o := r.sim.Observe(r.ports[me.queue], uint8(r.plan.Queues[me.queue].class), me.from, me.to)
-			r.seen[i] = []*sim.Occupancy{o}
-		case me.meter.keys&needGauge != 0:
-			if err := r.follow(i, me); err != nil {
-				return err
-			}
-		case me.meter.keys&needSwitch != 0:
-			if err := r.followXoff(i, me); err != nil {
-				return err
-			}
-		case me.meter.keys&needEvery != 0:
-			r.tracks[i] = r.track(me)
-		case me.meter.growth != nil && (me.span || me.meter.keys&needGroup != 0):
-			r.at(me.from, func() { r.grown[i] = me.meter.growth(r, me) })
-			r.at(me.to, func() { r.grown[i] = minus(me.meter.growth(r, me), r.grown[i]) })
+		read, err := me.meter.start(r, me)
+		if err != nil {
+			return err
 		}
+		r.readings = append(r.readings, read)
 	}
 	return nil
 }
 
-func minus(a, b [2]float64) [2]float64 { return [2]float64{a[0] - b[0], a[1] - b[1]} }
-
-func (r *run) measure() []Value {
-	var out []Value
+func (r *run) measure() (out []Value) {
 	for i := range r.plan.Measures {
 		me := &r.plan.Measures[i]
-		v := Value{Name: me.Name, Unit: me.unit, Paper: me.Paper}
-		switch {
-		case me.meter.growth != nil:
-			grown := r.grown[i]
-			if !me.span && me.meter.keys&needGroup == 0 {
-				grown = me.meter.growth(r, me)
-			}
-			v.Value = me.meter.of(grown, (me.to - me.from).Seconds())
-		case me.over != "":
-			v.Value, v.Times, v.Over = math.NaN(), r.timesOf(me), me.over
-		case me.meter.value != nil:
-			v.Value = me.meter.value(r, i, me)
-		default:
-			at := r.quantilesOf(i, me, &v.Value)
-			if me.cdf && !math.IsNaN(v.Value) {
-				v.Quantiles = percentiles(at)
-			}
+		v := Value{Name: me.Name, Unit: me.unit, Paper: me.Paper, Over: me.over}
+		var at func(q float64) float64
+		if v.Value, at = r.readings[i](); me.cdf && !math.IsNaN(v.Value) {
+			v.Quantiles = percentiles(at)
+		}
+		if me.over != "" {
+			v.Times = r.timesOf(me)
 		}
 		out = append(out, v)
 	}
 	return out
-}
-
-// quantilesOf gives a measure the statistic it asks for and returns its distribution.
-func (r *run) quantilesOf(i int, me *Measure, v *float64) (at func(q float64) float64) {
-	if len(r.seen[i]) > 0 {
-		o := r.seen[i][0]
-		o.Until(r.sim.Now())
-		for _, other := range r.seen[i][1:] {
-			other.Until(r.sim.Now())
-			o.Join(other)
-		}
-		at = func(q float64) float64 { return o.Quantile(q) / me.scale }
-		if *v = at(quantiles[me.stat]); me.stat == "mean" {
-			*v = o.Mean() / me.scale
-		}
-		return at
-	}
-	many := r.sampled
-	if me.meter.many != nil {
-		many = func(me *Measure) []float64 { return me.meter.many(r, i, me) }
-	}
-	all := many(me)
-	*v = statistic(all, me.stat)
-	return func(q float64) float64 { return quantile(all, q) }
 }
 
 // percentiles returns the quantiles at 0, 1, … 100 %.

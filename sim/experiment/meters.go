@@ -16,180 +16,215 @@ const aboutFlows = keyGroup | keyStart | keySizes
 
 // meters are what can be measured, by the word after "what".
 var meters = map[string]*meter{
-	"goodput": {unit: "Gb/s", keys: needGroup | keySpan, of: gbps,
-		growth: func(r *run, me *Measure) [2]float64 { return [2]float64{float64(r.sim.Delivered(me.group))} }},
-	"others": {unit: "Gb/s", keys: needGroup | keySpan, of: gbps,
-		growth: func(r *run, me *Measure) [2]float64 {
-			return [2]float64{r.delivered() - float64(r.sim.Delivered(me.group))}
-		}},
-	"share": {unit: "%", keys: needGroup | keySpan,
-		growth: func(r *run, me *Measure) [2]float64 {
-			return [2]float64{float64(r.sim.Delivered(me.group)), r.delivered()}
-		},
-		of: func(grown [2]float64, _ float64) float64 { return 100 * grown[0] / grown[1] }},
+	"goodput": growth("Gb/s", needGroup|keySpan, gbps, goodputOf),
+	"others":  growth("Gb/s", needGroup|keySpan, gbps, func(r *run, me *Measure) float64 { return delivered(r, me) - goodputOf(r, me) }),
+	"share": {"%", needGroup | keySpan | keyGrowth, func(r *run, me *Measure) (reading, error) {
+		own, all := r.grown(me, goodputOf), r.grown(me, delivered)
+		return one(func() float64 { return 100 * own() / all() }), nil
+	}},
 
-	"fct":      {unit: "µs", keys: aboutFlows | keyStat, many: ofFlows(fctOf)},
-	"lasted":   {unit: "µs", keys: aboutFlows | keyStat, many: lasted},
-	"slowdown": {keys: aboutFlows | keyStat, many: ofFlows(slowdownOf)},
-	"flow_goodput": {unit: "Gb/s", keys: aboutFlows | keyStat, many: ofFlows(func(f *sim.Result) float64 {
+	"fct":      many("µs", aboutFlows|keyStat, ofFlows(fctOf)),
+	"lasted":   many("µs", aboutFlows|keyStat, lasted),
+	"slowdown": many("", aboutFlows|keyStat, ofFlows(slowdownOf)),
+	"flow_goodput": many("Gb/s", aboutFlows|keyStat, ofFlows(func(f *sim.Result) float64 {
 		return float64(f.Spec.Size) * 8 / f.FCT.Seconds() / 1e9
-	})},
-	"gap":  {keys: aboutFlows | needOver},
-	"done": {keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return float64(len(ofFlows(fctOf)(r, 0, me))) }},
-	"cct":  {unit: "µs", keys: aboutFlows | keyStat, many: func(r *run, _ int, me *Measure) []float64 { return r.jobTimes(me) }},
-	"jobs": {keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return r.jobsEnded(me) }},
-	"unfinished": {keys: aboutFlows, value: func(r *run, _ int, me *Measure) (n float64) {
-		r.flows(me, func(f *sim.Result, _ int) {
-			if f.FCT == 0 && f.Spec.Size > 0 {
-				n++
-			}
-		})
-		return n
+	})),
+	"gap":        value("", aboutFlows|needOver, func(*run, *Measure) float64 { return math.NaN() }), // see fillGaps
+	"done":       value("", aboutFlows, func(r *run, me *Measure) float64 { return float64(len(ofFlows(fctOf)(r, me))) }),
+	"cct":        many("µs", aboutFlows|keyStat, (*run).jobTimes),
+	"jobs":       value("", aboutFlows, (*run).jobsEnded),
+	"unfinished": value("", aboutFlows, unfinished),
+	"met":        value("%", aboutFlows, (*run).deadlinesMet),
+	"makespan":   value("µs", keyGroup, (*run).makespan),
+
+	"queue": {"KB", needQueue | keySpan | keyStat, func(r *run, me *Measure) (reading, error) {
+		o := r.sim.Observe(r.ports[me.queue], uint8(r.plan.Queues[me.queue].class), me.from, me.to)
+		return r.levels(me, o), nil
 	}},
-	"met":      {unit: "%", keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return r.deadlinesMet(me) }},
-	"makespan": {unit: "µs", keys: keyGroup, value: func(r *run, _ int, me *Measure) float64 { return r.makespan(me.group) }},
+	"gauge": {"", needGauge | keySpan | keyStat, (*run).follow},
 
-	"queue": {unit: "KB", keys: needQueue | keySpan | keyStat},
-	"gauge": {keys: needGauge | keySpan | keyStat},
-
-	"pauses":     {keys: keyPort | keySpan, growth: pausesOf, of: amount},
-	"pause_rate": {unit: "1/ms", keys: keyPort | keySpan, growth: pausesOf, of: func(grown [2]float64, seconds float64) float64 { return grown[0] / (seconds * 1e3) }},
-	"port_pauses": {keys: keyPort | keySpan, of: amount, growth: func(r *run, me *Measure) [2]float64 {
+	"pauses":     growth("", keyPort|keySpan, amount, pausesOf),
+	"pause_rate": growth("1/ms", keyPort|keySpan, func(grown, seconds float64) float64 { return grown / (seconds * 1e3) }, pausesOf),
+	"port_pauses": growth("", keyPort|keySpan, amount, func(r *run, me *Measure) float64 {
 		if me.port < 0 {
-			return [2]float64{float64(r.sim.Stats().PortPauses)}
+			return float64(r.sim.Stats().PortPauses)
 		}
-		return [2]float64{float64(r.sim.Port(r.portAt[me.port]).PortPauses)}
-	}},
-	"pause_time": {unit: "µs", keys: keyPort | keySpan, of: amount, growth: func(r *run, me *Measure) [2]float64 {
-		return [2]float64{r.pauseTime(me.port, me.class).Micros()}
-	}},
-	"paused": {unit: "%", keys: keyStat, many: func(r *run, _ int, _ *Measure) (parts []float64) {
+		return float64(r.sim.Port(r.portAt[me.port]).PortPauses)
+	}),
+	"pause_time": growth("µs", keyPort|keySpan, amount, func(r *run, me *Measure) float64 { return r.pauseTime(me.port, me.class).Micros() }),
+	"paused": many("%", keyStat, func(r *run, _ *Measure) (parts []float64) {
 		for _, t := range r.stoppedFor() {
 			parts = append(parts, 100*float64(t)/float64(r.sim.Now()))
 		}
-		slices.Sort(parts)
 		return parts
-	}},
-	"stopped": {unit: "µs", value: func(r *run, _ int, _ *Measure) (sum float64) {
+	}),
+	"stopped": value("µs", 0, func(r *run, _ *Measure) (sum float64) {
 		for _, t := range r.stoppedFor() {
 			sum += t.Micros()
 		}
 		return sum
-	}},
-	"throughput": {unit: "Gb/s", keys: needPort | keySpan, of: gbps,
-		growth: func(r *run, me *Measure) [2]float64 {
-			return [2]float64{float64(r.sim.Port(r.portAt[me.port]).TxBytes)}
-		}},
+	}),
+	"throughput": growth("Gb/s", needPort|keySpan, gbps, func(r *run, me *Measure) float64 { return float64(r.sim.Port(r.portAt[me.port]).TxBytes) }),
 
-	"at_pause":       {unit: "KB", keys: needSwitch | keyHosts | keySpan | keyStat, many: pausedAt},
-	"at_pause_ratio": {keys: needSwitch | keyHosts | keySpan, value: pausedRatio},
-	"xoff_arrival":   xoffRates(0),
-	"xoff_departure": xoffRates(1),
+	"at_pause":       xoffs("KB", keyHosts|keyStat, func(x *xoff) []float64 { return x.amounts }),
+	"at_pause_ratio": {"", needSwitch | keyHosts | keySpan, pausedRatio},
+	"xoff_arrival":   xoffs("Gb/s", keyStat, func(x *xoff) []float64 { return x.rates[0] }),
+	"xoff_departure": xoffs("Gb/s", keyStat, func(x *xoff) []float64 { return x.rates[1] }),
 
-	"phase_margin": {unit: "°", keys: needPort, value: phaseMargin},
+	"phase_margin": value("°", needPort, phaseMargin),
 
-	"drops": {keys: keySpan | keyClass, of: amount, growth: dropsOf},
-	"lossless_drops": {value: func(r *run, _ int, _ *Measure) float64 {
+	"drops": growth("", keySpan|keyClass, amount, dropsOf),
+	"lossless_drops": value("", 0, func(r *run, _ *Measure) float64 {
 		return r.overMemories(func(st headroom.Stats) float64 { return float64(st.LosslessDrops) }, func(a, b float64) float64 { return a + b })
-	}},
-	"headroom": {unit: "KB", value: func(r *run, _ int, _ *Measure) float64 {
+	}),
+	"headroom": value("KB", 0, func(r *run, _ *Measure) float64 {
 		return r.overMemories(func(st headroom.Stats) float64 { return float64(st.Peak.Headroom+st.Peak.Insurance) / 1e3 }, math.Max)
-	}},
-	"victim_flows": {keys: keyGroup | needLinks, value: func(r *run, _ int, me *Measure) float64 { return float64(r.victims(me.group)) }},
-	"cnps":         {keys: keyGroup | keySpan, of: amount, growth: cnpsOf},
-	"retransmits":  {keys: keySpan, of: amount, growth: counted(func(s *sim.Stats) uint64 { return s.DataSent - s.DataDelivered })},
+	}),
+	"victim_flows": value("", keyGroup|needLinks, func(r *run, me *Measure) float64 { return float64(r.victims(me.group)) }),
+	"cnps":         growth("", keyGroup|keySpan, amount, cnpsOf),
+	"retransmits": growth("", keySpan, amount, func(r *run, _ *Measure) float64 {
+		st := r.sim.Stats()
+		return float64(st.DataSent - st.DataDelivered)
+	}),
 
-	"deadlocked": {value: func(r *run, _ int, _ *Measure) float64 { // 1 or 0: its mean is the part of runs
-		if r.sim.FirstDeadlock() != nil {
-			return 1
-		}
-		return 0
-	}},
-	"deadlock": {unit: "µs", value: func(r *run, _ int, _ *Measure) float64 {
+	"deadlocked": value("", 0, func(r *run, _ *Measure) float64 { // 1 or 0: its mean is the part of runs
+		return float64(oneIf(r.sim.FirstDeadlock() != nil))
+	}),
+	"deadlock": value("µs", 0, func(r *run, _ *Measure) float64 {
 		if d := r.sim.FirstDeadlock(); d != nil {
 			return d.Since.Micros()
 		}
 		return math.NaN()
-	}},
-	"takeover": {unit: "µs", keys: needGroup | keySpan, value: func(r *run, _ int, me *Measure) float64 {
+	}),
+	"takeover": value("µs", needGroup|keySpan, func(r *run, me *Measure) float64 {
 		return r.out.Series.takeover(me.group, me.from.Micros(), me.to.Micros())
-	}},
-	"recovery": {unit: "µs", keys: needGroup | keySpan, value: func(r *run, _ int, me *Measure) float64 {
+	}),
+	"recovery": value("µs", needGroup|keySpan, func(r *run, me *Measure) float64 {
 		return r.out.Series.recovery(me.group, me.from.Micros(), me.to.Micros())
-	}},
-	"converge": {unit: "µs", keys: keyGroup | keySpan | needEvery | needNear, value: func(r *run, i int, me *Measure) float64 {
-		return r.tracks[i].within(me.near)
-	}},
-	"flow_converge": {unit: "µs", keys: keyGroup | keySpan | needEvery | needNear | keyStat, many: func(r *run, i int, me *Measure) []float64 {
-		return r.tracks[i].each(me.near)
-	}},
-	"flow_rate":  {unit: "Gb/s", keys: keyGroup | keySpan | needEvery | keyStat, many: func(r *run, i int, _ *Measure) []float64 { return r.tracks[i].rates() }},
-	"fairness":   {keys: keyGroup | keySpan | needEvery, value: func(r *run, i int, _ *Measure) float64 { return jain(r.tracks[i].rates()) }},
-	"unfairness": {unit: "%", keys: keyGroup | keySpan | needEvery | keyStat, many: func(r *run, i int, me *Measure) []float64 { return r.tracks[i].errors() }},
+	}),
+	"converge":      tracked("µs", needNear, func(t *track, me *Measure) reading { return one(func() float64 { return t.within(me.near) }) }),
+	"flow_converge": tracked("µs", needNear|keyStat, func(t *track, me *Measure) reading { return spreadOf(me, func() []float64 { return t.each(me.near) }) }),
+	"flow_rate":     tracked("Gb/s", keyStat, func(t *track, me *Measure) reading { return spreadOf(me, t.rates) }),
+	"fairness":      tracked("", 0, func(t *track, _ *Measure) reading { return one(func() float64 { return jain(t.rates()) }) }),
+	"unfairness":    tracked("%", keyStat, func(t *track, me *Measure) reading { return spreadOf(me, t.errors) }),
+}
+
+// value makes a meter of what is read at the end of a run.
+func value(unit string, k keys, of func(*run, *Measure) float64) *meter {
+	return &meter{unit, k, func(r *run, me *Measure) (reading, error) { return one(func() float64 { return of(r, me) }), nil }}
+}
+
+// many makes a meter of a statistic of numbers, which are read at the end of a run.
+func many(unit string, k keys, of func(*run, *Measure) []float64) *meter {
+	return &meter{unit, k, func(r *run, me *Measure) (reading, error) {
+		return spreadOf(me, func() []float64 { return of(r, me) }), nil
+	}}
+}
+
+// growth makes a meter of what a counter grows by; of makes its value of that and of the seconds that it took.
+func growth(unit string, k keys, of func(grown, seconds float64) float64, counter func(*run, *Measure) float64) *meter {
+	return &meter{unit, k | keyGrowth, func(r *run, me *Measure) (reading, error) {
+		grown := r.grown(me, counter)
+		return one(func() float64 { return of(grown(), (me.to - me.from).Seconds()) }), nil
+	}}
+}
+
+// grown returns what reads how much a counter has grown by in the time of a measure, or in the whole run.
+func (r *run) grown(me *Measure, counter func(*run, *Measure) float64) func() float64 {
+	if !me.span && me.meter.keys&needGroup == 0 {
+		return func() float64 { return counter(r, me) }
+	}
+	grown := 0.0
+	r.at(me.from, func() { grown = counter(r, me) })
+	r.at(me.to, func() { grown = counter(r, me) - grown })
+	return func() float64 { return grown }
+}
+
+// one reads a number without a distribution.
+func one(v func() float64) reading {
+	return func() (float64, func(q float64) float64) { return v(), nil }
+}
+
+// spreadOf reads a measure's statistic of numbers.
+func spreadOf(me *Measure, of func() []float64) reading {
+	return func() (float64, func(q float64) float64) {
+		all := of()
+		slices.Sort(all)
+		return statistic(all, me.stat), func(q float64) float64 { return quantile(all, q) }
+	}
+}
+
+// levels reads a measure's statistic of how long the values of levels held.
+func (r *run) levels(me *Measure, of ...*sim.Occupancy) reading {
+	return func() (float64, func(q float64) float64) {
+		o := of[0]
+		for i, other := range of {
+			if other.Until(r.sim.Now()); i > 0 {
+				o.Join(other)
+			}
+		}
+		at := func(q float64) float64 { return o.Quantile(q) / me.scale }
+		if me.stat == "mean" {
+			return o.Mean() / me.scale, at
+		}
+		return at(quantiles[me.stat]), at
+	}
 }
 
 // gbps makes Gb/s of bytes.
-func gbps(grown [2]float64, seconds float64) float64 { return grown[0] * 8 / seconds / 1e9 }
+func gbps(grown, seconds float64) float64 { return grown * 8 / seconds / 1e9 }
 
-func amount(grown [2]float64, _ float64) float64 { return grown[0] }
+func amount(grown, _ float64) float64 { return grown }
 
-func counted(of func(*sim.Stats) uint64) func(*run, *Measure) [2]float64 {
-	return func(r *run, _ *Measure) [2]float64 {
-		st := r.sim.Stats()
-		return [2]float64{float64(of(&st))}
-	}
-}
-
-// dropsOf counts packets that buffers dropped, of a class or all.
-func dropsOf(r *run, me *Measure) [2]float64 {
-	st := r.sim.Stats()
-	if me.class < 0 {
-		return [2]float64{float64(st.Dropped)}
-	}
-	return [2]float64{float64(st.Drops[me.class])}
-}
-
-// cnpsOf counts CNPs that were sent, or those that reached the senders of a group.
-func cnpsOf(r *run, me *Measure) [2]float64 {
-	if me.group < 0 {
-		return [2]float64{float64(r.sim.Stats().CNPs)}
-	}
-	sum := 0.0
-	for _, f := range r.sim.Results() {
-		if f.Spec.Group == me.group {
-			sum += float64(f.CNPs)
-		}
-	}
-	return [2]float64{sum}
-}
+func goodputOf(r *run, me *Measure) float64 { return float64(r.sim.Delivered(me.group)) }
 
 // delivered returns the payload of all groups.
-func (r *run) delivered() float64 {
-	sum := 0.0
+func delivered(r *run, _ *Measure) (sum float64) {
 	for g := range r.plan.Groups {
 		sum += float64(r.sim.Delivered(g))
 	}
 	return sum
 }
 
+// dropsOf counts packets that buffers dropped, of a class or all.
+func dropsOf(r *run, me *Measure) float64 {
+	st := r.sim.Stats()
+	if me.class < 0 {
+		return float64(st.Dropped)
+	}
+	return float64(st.Drops[me.class])
+}
+
+// cnpsOf counts CNPs that were sent, or those that reached the senders of a group.
+func cnpsOf(r *run, me *Measure) (sum float64) {
+	if me.group < 0 {
+		return float64(r.sim.Stats().CNPs)
+	}
+	for _, f := range r.sim.Results() {
+		if f.Spec.Group == me.group {
+			sum += float64(f.CNPs)
+		}
+	}
+	return sum
+}
+
 // pausesOf counts PAUSE frames: those that buffers asked for, or those that stopped a port or
 // a class of it.
-func pausesOf(r *run, me *Measure) [2]float64 {
+func pausesOf(r *run, me *Measure) float64 {
 	switch {
 	case me.port < 0:
-		return [2]float64{float64(r.sim.Stats().PausesSent)}
+		return float64(r.sim.Stats().PausesSent)
 	case me.class < 0:
-		return [2]float64{float64(r.sim.Port(r.portAt[me.port]).Frames)}
+		return float64(r.sim.Port(r.portAt[me.port]).Frames)
 	}
-	return [2]float64{float64(r.sim.Port(r.portAt[me.port]).Pauses[me.class])}
+	return float64(r.sim.Port(r.portAt[me.port]).Pauses[me.class])
 }
 
 // pauseTime returns how long classes of a port were stopped, in sum; −1 stands for all.
-func (r *run) pauseTime(port, class int) time {
+func (r *run) pauseTime(port, class int) (sum time) {
 	if port < 0 {
 		return r.sim.PauseTime()
 	}
-	var sum time
 	for c, t := range r.sim.Port(r.portAt[port]).Paused {
 		if class < 0 || c == class {
 			sum += t
@@ -201,24 +236,21 @@ func (r *run) pauseTime(port, class int) time {
 func fctOf(r *sim.Result) float64      { return r.FCT.Micros() }
 func slowdownOf(r *sim.Result) float64 { return float64(r.FCT) / float64(r.Ideal) }
 
-// ofFlows returns a number of each flow that has ended, sorted, of those that a measure is
-// about.
-func ofFlows(of func(*sim.Result) float64) func(*run, int, *Measure) []float64 {
-	return func(r *run, _ int, me *Measure) []float64 {
-		var out []float64
+// ofFlows returns a number of each flow that has ended, of those that a measure is about.
+func ofFlows(of func(*sim.Result) float64) func(*run, *Measure) []float64 {
+	return func(r *run, me *Measure) (out []float64) {
 		r.flows(me, func(f *sim.Result, _ int) {
 			if f.FCT > 0 {
 				out = append(out, of(f))
 			}
 		})
-		slices.Sort(out)
 		return out
 	}
 }
 
 // lasted returns the FCT of each flow with a size, or how long it has lasted where it has not ended: in a
-// deadlock those that end are the ones that came before it. In order of size.
-func lasted(r *run, _ int, me *Measure) (out []float64) {
+// deadlock those that end are the ones that came before it.
+func lasted(r *run, me *Measure) (out []float64) {
 	r.flows(me, func(f *sim.Result, i int) {
 		if start := r.sim.StartOf(i); f.FCT > 0 {
 			out = append(out, f.FCT.Micros())
@@ -226,8 +258,16 @@ func lasted(r *run, _ int, me *Measure) (out []float64) {
 			out = append(out, (r.sim.Now() - start).Micros())
 		}
 	})
-	slices.Sort(out)
 	return out
+}
+
+func unfinished(r *run, me *Measure) (n float64) {
+	r.flows(me, func(f *sim.Result, _ int) {
+		if f.FCT == 0 && f.Spec.Size > 0 {
+			n++
+		}
+	})
+	return n
 }
 
 // flows calls fn for each flow that a measure is about.
@@ -243,7 +283,9 @@ func (r *run) flows(me *Measure, fn func(f *sim.Result, i int)) {
 
 // times returns a number of each flow of a group that has ended, in order of size.
 func (r *run) times(group int, of func(*sim.Result) float64) []float64 {
-	return ofFlows(of)(r, 0, &Measure{group: group, sizes: everySize})
+	all := ofFlows(of)(r, &Measure{group: group, sizes: everySize})
+	slices.Sort(all)
+	return all
 }
 
 // takeover returns how long after from a group has its goodput for good, in µs: up to the end

@@ -19,13 +19,10 @@ type run struct {
 	last  []units.Bytes // per group, at the last sample
 	ports []int         // of the recorded queues
 
-	portAt   []int // of Plan.ports
-	samplers []*sampler
-	grown    [][2]float64       // per measure of growth
-	seen     [][]*sim.Occupancy // per measure of a queue or a level
-	tracks   []*track           // per measure of fair rates
-	links    *links             // nil when nobody asks for them
-	xoffs    [][]*xoff          // per measure of queues at XOFF
+	portAt   []int            // of Plan.ports
+	samplers []func() float64 // of the gauges
+	readings []reading        // of the measures
+	links    *links           // nil when nobody asks for them
 }
 
 // slices is in how many parts a run is done, so that it can be stopped and watched.
@@ -180,7 +177,7 @@ func (r *run) preparePorts() error {
 	}
 	for i := range r.plan.Gauges {
 		g := &r.plan.Gauges[i]
-		s, err := r.newSampler(g)
+		s, err := r.sampler(g)
 		if err != nil {
 			return err
 		}
@@ -204,8 +201,8 @@ func (r *run) sample(s *sim.Sim) error {
 	for i, port := range r.ports {
 		se.Queue[i] = append(se.Queue[i], float64(s.Queued(port, r.plan.Queues[i].class))/1e3)
 	}
-	for i, g := range r.samplers {
-		se.Gauge[i] = append(se.Gauge[i], g.sample(r))
+	for i, sample := range r.samplers {
+		se.Gauge[i] = append(se.Gauge[i], sample())
 	}
 	if next := s.Now() + r.plan.Interval; next <= r.plan.Until {
 		s.At(next, r.sample)

@@ -185,7 +185,7 @@ func decodePACC(m *yamlnode.Map, c *sim.Config) {
 
 // phaseMargin is that of PACC at a port by the paper's analysis, with NICs' DCQCN at the hosts; NaN
 // where switches send no CNPs.
-func phaseMargin(r *run, _ int, me *Measure) float64 {
+func phaseMargin(r *run, me *Measure) float64 {
 	pacc, ref := r.plan.Config.PACC, r.plan.ports[me.port]
 	link, ok := r.plan.Graph.LinkBetween(ref.from, ref.to)
 	if pacc == nil || !ok {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/headgate/headgate/headroom"
@@ -74,24 +75,18 @@ func (x *xoff) pause(m *headroom.MMU, now time, port int, arrived bool) {
 
 // pausedRatio is what ports held at their PAUSEs, in sum, over what the others held at theirs
 // (SPFC, Figure 14b).
-func pausedRatio(r *run, i int, _ *Measure) float64 {
-	held, others := 0.0, 0.0
-	for _, x := range r.xoffs[i] {
-		for _, h := range x.amounts {
-			held += h
+func pausedRatio(r *run, me *Measure) (reading, error) {
+	of, err := r.followXoff(me)
+	return one(func() float64 {
+		held, others := 0.0, 0.0
+		for _, x := range of {
+			for _, h := range x.amounts {
+				held += h
+			}
+			others += x.others
 		}
-		others += x.others
-	}
-	return held / others
-}
-
-// pausedAt returns what ports held at their PAUSEs, sorted.
-func pausedAt(r *run, i int, _ *Measure) (all []float64) {
-	for _, x := range r.xoffs[i] {
-		all = append(all, x.amounts...)
-	}
-	slices.Sort(all)
-	return all
+		return held / others
+	}), err
 }
 
 func (x *xoff) end(e *episode) {
@@ -102,31 +97,28 @@ func (x *xoff) end(e *episode) {
 	}
 }
 
-// xoffRates makes a meter of one of an xoff's rates.
-func xoffRates(which int) *meter {
-	return &meter{unit: "Gb/s", keys: needSwitch | keySpan | keyStat, many: func(r *run, i int, _ *Measure) (all []float64) {
-		for _, x := range r.xoffs[i] {
-			all = append(all, x.rates[which]...)
-		}
-		slices.Sort(all)
-		return all
+// xoffs makes a meter of numbers of queues at XOFF.
+func xoffs(unit string, k keys, numbers func(*xoff) []float64) *meter {
+	return &meter{unit, needSwitch | keySpan | k, func(r *run, me *Measure) (reading, error) {
+		of, err := r.followXoff(me)
+		return spreadOf(me, func() (all []float64) {
+			for _, x := range of {
+				all = append(all, numbers(x)...)
+			}
+			return all
+		}), err
 	}}
 }
 
 // followXoff follows the switches of a measure.
-func (r *run) followXoff(i int, me *Measure) error {
+func (r *run) followXoff(me *Measure) (out []*xoff, err error) {
 	for _, n := range me.nodes {
 		info := sim.InfoOf(r.plan.Graph, topo.NewPorts(r.plan.Graph), n)
 		x := &xoff{from: me.from, to: me.to, before: make([]uint8, len(info.Peers)), ports: make([]bool, len(info.Peers))}
 		for port, peer := range info.Peers {
 			x.ports[port] = me.hosts == nil || slices.Contains(me.hosts, peer)
 		}
-		if err := r.sim.Follow(n, x); err != nil {
-			return err
-		}
-		r.xoffs[i] = append(r.xoffs[i], x)
+		out, err = append(out, x), cmp.Or(err, r.sim.Follow(n, x))
 	}
-	return nil
+	return out, err
 }
-
-var _ sim.Follower = (*xoff)(nil)
