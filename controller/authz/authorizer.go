@@ -28,7 +28,7 @@ type Options struct {
 	// Loopback is the role of callers without credentials, on a connection without TLS; empty
 	// for none. Whoever sets it listens on loopback alone.
 	Loopback Role
-	// Files is where the policy and what it names are read.
+	// Files reads the policy and the files that it names.
 	Files confine.Dirs
 	// Audit records each call that is refused, and each change of the policy.
 	Audit *audit.Log
@@ -52,7 +52,7 @@ func New(o Options) *Authorizer {
 	return &Authorizer{Options: o, policy: closed(), buckets: map[string]*bucket{}, streams: map[*running]struct{}{}}
 }
 
-// Caller is who makes a call, and what the call is confined to.
+// Caller is the identity that makes a call, with the limits of what it may reach.
 type Caller struct {
 	Identity
 	Address string // of the other end of the connection
@@ -149,7 +149,7 @@ func names(roles []Role) string {
 // refuse returns the status of a refusal.
 func (a *Authorizer) refuse(c Caller, method string, code codes.Code, why string) error {
 	if !Known(method) {
-		method = "unknown" // what strangers call is theirs to choose
+		method = "unknown" // a stranger chooses the name, so it does not go into the log
 	}
 	a.Audit.Record(audit.Entry{What: audit.Denied, Identity: strings.ToValidUTF8(c.Name, "?"), Peer: c.Address, Subject: method}, errors.New(why))
 	refusal := status.New(code, strings.ToValidUTF8(why, "?"))
@@ -215,7 +215,7 @@ func (a *Authorizer) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServ
 	defer a.end(call)
 	err = next(srv, &checkedStream{ServerStream: ss, authz: a, ctx: call.ctx, method: info.FullMethod})
 	if cause := context.Cause(call.ctx); err != nil && cause != nil && status.Code(cause) != codes.Unknown {
-		return cause // the policy has ended it, whatever the handler makes of that
+		return cause // the policy ended the call, so the handler's own error does not matter
 	}
 	return err
 }
@@ -250,7 +250,7 @@ func (s *checkedStream) RecvMsg(m any) error {
 func (a *Authorizer) change(p *policy) (before *policy) {
 	a.mu.Lock()
 	before, a.policy = a.policy, p
-	clear(a.buckets) // limits may be others; what is under way counts on
+	clear(a.buckets) // the new policy may have other limits; calls under way still count
 	var list []*running
 	for r := range a.streams {
 		list = append(list, r)

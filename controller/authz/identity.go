@@ -72,7 +72,7 @@ type transport struct {
 	members credentials.TransportCredentials
 }
 
-// Credentials returns what the API's server takes connections with, and those of the listeners that
+// Credentials returns the transport credentials of the API's server, and those of the listeners that
 // Members returns; TLS is nil for none, which is for loopback.
 func Credentials(c, members *tls.Config) credentials.TransportCredentials {
 	of := func(c *tls.Config) credentials.TransportCredentials {
@@ -207,7 +207,7 @@ func Relay(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// relayed reads what Relay wrote. It returns no caller if there is none.
+// relayed parses the caller that Relay wrote. It returns no caller if there is none.
 func relayed(md metadata.MD) (id Identity, address string, secure bool) {
 	list := md.Get(callerMetadata)
 	var c caller

@@ -19,7 +19,7 @@ import (
 // browsers refuse one that came without TLS or from another host (RFC 6265bis, section 4.1.3.2).
 const (
 	sessionCookie = "__Host-headgate"
-	loginCookie   = "__Host-headgate-login" // what a login with the issuer began with
+	loginCookie   = "__Host-headgate-login" // state, nonce and PKCE verifier of a login at the issuer
 	loginSeconds  = 600                     // in which it must end
 	maxToken      = 3800                    // bytes: browsers keep cookies of 4096 with name and attributes
 )

@@ -84,7 +84,7 @@ var methods = map[string]Method{
 	Metrics:                        {roles: reading},
 }
 
-// Changes reports whether a method changes what the controllers keep.
+// Changes reports whether a method changes the controllers' state.
 func (m Method) Changes() bool { return m.Leader == changes }
 
 // Known reports whether a method is in the table.

@@ -35,7 +35,7 @@ type Policy struct {
 type Grant struct {
 	// Who is an Identity's name or group. A * at its end stands for anything without a slash. Required.
 	Who string
-	// Role is what the identity may do: viewer, operator, application, host or admin. Required.
+	// Role grants rights to the identity: viewer, operator, application, host or admin. Required.
 	Role Role
 	// Applications are those that the role application is for, or whose flows the role host registers
 	// beside those of "default"; "*" is for all, of a host. None by default.
@@ -73,7 +73,7 @@ type policy struct {
 	tokens []token
 	oidc   *provider
 	limits Limits
-	lines  []string // what it says, in order, to compare policies
+	lines  []string // its rules in order, to compare policies
 }
 
 // closed is the policy without a file: the owner alone.
@@ -173,7 +173,7 @@ func parseWho(s string) (string, error) {
 	return s, nil
 }
 
-// match returns what * stands for.
+// match returns the text that * stands for.
 func (g Grant) match(name string) (star string, ok bool) {
 	prefix, wild := strings.CutSuffix(g.Who, "*")
 	if !wild {
@@ -264,7 +264,7 @@ type rights struct {
 	paying       []string // applications of the role host
 }
 
-// allow reports whether a method is in the rights, and to what it is confined.
+// allow reports whether the rights include a method, and returns the limits of the call.
 func (r rights) allow(method string) (c confined, ok bool) {
 	list := methods[method].roles
 	if slices.Contains(list, anyone) {

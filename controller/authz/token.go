@@ -29,7 +29,7 @@ type token struct {
 	sum  [sha256.Size]byte
 }
 
-// leastToken is what cannot be guessed: 120 bits in base64.
+// leastToken is the shortest length that cannot be guessed: 120 bits in base64.
 const leastToken = 20
 
 // readTokens reads a file of lines with a name and a token. Empty lines and those with # at their

@@ -39,7 +39,7 @@ func (m Head) String() string { return fmt.Sprintf("%020d %x\n", m.Seq, m.Hash) 
 // MarshalText writes a head on one line.
 func (m Head) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%d %x", m.Seq, m.Hash), nil }
 
-// UnmarshalText reads what String and MarshalText write.
+// UnmarshalText parses the text of String and MarshalText.
 func (m *Head) UnmarshalText(text []byte) error {
 	var hash string
 	if _, err := fmt.Sscanf(string(text), "%d %s", &m.Seq, &hash); err != nil {
@@ -91,10 +91,10 @@ type File struct {
 	said     Said
 	state    func() Head // nil: no state file is beside it
 
-	written atomic.Pointer[Head] // end, for whoever must not wait for mu
+	written atomic.Pointer[Head] // copy of end, for callers that must not wait for mu
 }
 
-// Said is what a log says about the state file beside it.
+// Said is a log's record of the state file beside it.
 type Said struct {
 	State      Head   // when the last line was written; zero where no line says it
 	Generation uint64 // that was applied last, 0 for none
@@ -119,7 +119,7 @@ func OpenFile(path string, known Head, log *slog.Logger) (*File, error) {
 // Path returns the name of the file that is written.
 func (t *File) Path() string { return t.path }
 
-// Said returns what the log said of the state file when it was opened.
+// Said returns the log's record of the state file, as it was when the log was opened.
 func (t *File) Said() Said { return t.said }
 
 // Follow lets each line say how far a state file is. The function must not wait for the log.
@@ -254,7 +254,7 @@ func (t *File) catchUp(kept []Entry) error {
 	return t.Append(missing...)
 }
 
-// maxLate bounds what waits for a disk to have room again.
+// maxLate bounds the entries that wait for room on a full disk.
 const maxLate = 1 << 16
 
 // Append adds entries, on disk when it returns nil. What cannot be written is written with the
@@ -290,7 +290,7 @@ func (t *File) turn() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	err = t.file.Close() // what was written is on disk
+	err = t.file.Close() // the written lines are on disk
 	t.file, t.first, t.size = f, t.end.Seq+1, 0
 	return err
 }
@@ -361,5 +361,5 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("audit log %s:%d: %v", e.Path, e.Line, e.Err)
 }
 
-// Unwrap returns what was found.
+// Unwrap returns the fault that was found.
 func (e *DamagedError) Unwrap() error { return e.Err }

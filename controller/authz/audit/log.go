@@ -64,7 +64,7 @@ type Log struct {
 	refusals refusals
 
 	mu     sync.RWMutex
-	unkept *ring.Last[Entry] // what the keeper does not have: all entries where there is none
+	unkept *ring.Last[Entry] // entries that the keeper does not have: all of them without a keeper
 }
 
 // New returns a log with the keeper's entries. Entries that a crash kept from the file are added to
@@ -181,7 +181,7 @@ func (l *Log) List(application string, n int) []Entry {
 // DefaultLimit is how many entries are kept unless told otherwise.
 const DefaultLimit = 65536
 
-// What an entry is about.
+// Subjects of entries.
 const (
 	Weight   = "weight"
 	Budget   = "budget"
@@ -208,12 +208,12 @@ type Entry struct {
 	Peer        string    `json:"peer"`               // from where, or what else than a caller it was
 	Application string    `json:"application,omitempty"`
 	Flow        string    `json:"flow,omitempty"`    // as weights.Key writes it; "" where it is about no flow
-	Subject     string    `json:"subject,omitempty"` // what it is about where that is no flow
+	Subject     string    `json:"subject,omitempty"` // its subject, if that is no flow
 	Previous    float64   `json:"previous"`
 	Value       float64   `json:"value"` // as asked, so it may be NaN in a refusal
 	What        string    `json:"what"`
 	Refused     string    `json:"refused,omitempty"` // empty when granted
-	Before      string    `json:"before,omitempty"`  // what was, where that is no number
+	Before      string    `json:"before,omitempty"`  // the earlier value, if it is no number
 	After       string    `json:"after,omitempty"`
 	Count       int       `json:"count,omitempty"` // of refusals that this line stands for; 0 for one
 }
@@ -240,7 +240,7 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	return json.Marshal(record{plain(e), strconv.FormatFloat(e.Value, 'g', -1, 64)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON parses the JSON of MarshalJSON.
 func (e *Entry) UnmarshalJSON(text []byte) error {
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -280,7 +280,7 @@ func kindOf(e Entry) kind {
 // refusals counts refusals. The first of a kind is logged as it is. Those within the Window after it
 // become one line with their number, so that nobody can push others' lines out of the log.
 type refusals struct {
-	record func(Entry) // what a Window has counted
+	record func(Entry) // receives the count of a Window
 
 	mu     sync.Mutex
 	counts map[kind]*count

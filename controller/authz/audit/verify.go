@@ -123,7 +123,7 @@ func (w *walker) close() {
 	}
 }
 
-// read reads what is open, and closes it.
+// read reads the open file, and closes it.
 func (w *walker) read() error {
 	defer w.close()
 	if w.want.Seq == 0 && w.want != (Head{}) {

@@ -149,7 +149,7 @@ func (b *Bus[T]) Close() {
 	clear(b.subs)
 }
 
-// Stats counts what went through a bus since it was made.
+// Stats counts the values that went through a bus since it was made.
 type Stats struct {
 	Published   uint64 // values
 	Dropped     uint64 // values times subscribers that missed them
@@ -172,7 +172,7 @@ type Subscription[T any] struct {
 
 	mu      sync.Mutex
 	buf     *ring.Last[T]
-	bytes   int    // of what waits
+	bytes   int    // of the values that wait
 	dropped uint64 // since the last Next
 	closed  bool
 }
@@ -197,7 +197,7 @@ func (s *Subscription[T]) Next(ctx context.Context) (values []T, dropped uint64,
 	}
 }
 
-// Take is Next without waiting: what is buffered may be nothing.
+// Take is Next without waiting: it may return no values.
 func (s *Subscription[T]) Take() (values []T, dropped uint64) {
 	values, dropped, _ = s.take()
 	return values, dropped

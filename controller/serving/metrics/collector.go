@@ -21,7 +21,7 @@ type Source interface {
 	Switches() []view.Switch
 }
 
-// Options of a Collector. Source is required; what is nil is left out.
+// Options of a Collector. Source is required; metrics of a nil field are left out.
 type Options struct {
 	Source  Source
 	Weights *weights.Registry
@@ -131,7 +131,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// status sends what a feature shows of all switches, and returns how many series were saved.
+// status sends a feature's metrics of all switches, and returns how many series were saved.
 func (c *Collector) status(ch chan<- prometheus.Metric, t *view.Table, list []series) int {
 	columns, kinds := 0, make([]kind, len(t.Columns))
 	for i, m := range c.tables[t] {

@@ -19,19 +19,19 @@ import (
 	"github.com/headgate/headgate/internal/clients"
 )
 
-// HandlerOptions says what is served beside the metrics.
+// HandlerOptions are the pages served beside the metrics.
 type HandlerOptions struct {
 	// Ready says for /readyz whether the parts of the process and all that it drives work; nil has no parts.
 	// /healthz says that the process answers: a restart cures nothing else.
 	Ready func() []Check
-	// Pages serves what is below /api/, for those who may see the metrics; nil has none.
+	// Pages serves paths below /api/ to callers who may see the metrics; nil serves none.
 	Pages http.Handler
 	// Free serves every other path, for everyone; nil has none.
 	Free http.Handler
 	// Allow says with a status of HTTP who may see more than that all is well, or is not: 200 for
 	// yes. nil: everyone.
 	Allow func(*http.Request) (code int, why string)
-	// Leads says why the process may not say what it knows of the fabric any more; nil: it may.
+	// Leads returns why this process may no longer answer about the fabric; nil means that it may.
 	Leads func() error
 	Log   *slog.Logger // nil: slog.Default
 }
@@ -167,7 +167,7 @@ func Serve(ctx context.Context, lis net.Listener, secure *tls.Config, h http.Han
 	stopped := make(chan struct{})
 	ended := context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		// The context is over; what runs gets a moment of its own.
+		// The context is over; requests under way get some time of their own.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if srv.Shutdown(last) != nil {

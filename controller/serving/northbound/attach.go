@@ -129,7 +129,7 @@ func (s *hostService) detach(host string, me *attachment) {
 	}
 }
 
-// judge hands on what a host reports, where somebody judges it.
+// judge passes a host's report to the judge of conduct, if there is one.
 func (s *hostService) judge(host string, flows []conduct.Flow) {
 	if s.conduct != nil {
 		s.conduct.Reported(host, time.Now(), flows)

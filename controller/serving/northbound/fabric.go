@@ -68,12 +68,12 @@ func (s *fabricService) ListSwitches(_ context.Context, r *pb.ListSwitchesReques
 	return out, nil
 }
 
-// GetPredictions sets what was predicted beside what was measured.
+// GetPredictions returns predictions beside measurements.
 func (s *fabricService) GetPredictions(context.Context, *pb.GetPredictionsRequest) (*pb.GetPredictionsResponse, error) {
 	return &pb.GetPredictionsResponse{Changes: s.predictions.List(s.Backend.Fabric().Generation, s.counters())}, nil
 }
 
-// counters reads what switches and hosts have counted.
+// counters reads the counters of switches and hosts.
 func (s *fabricService) counters() observed.Counters {
 	var list []*pb.SwitchStatus
 	for _, sw := range s.Backend.Switches() {
@@ -172,7 +172,7 @@ func stateOf(links []view.Link, a, b string) string {
 	return ""
 }
 
-// sendEach sends what next waits for until the stream or the server ends.
+// sendEach sends each value that next returns until the stream or the server ends.
 func sendEach[T any](stream grpc.ServerStream, running context.Context, next func(context.Context) (T, error), send func(T) error) error {
 	ctx, cancel := until(stream.Context(), running)
 	defer cancel()
@@ -284,7 +284,7 @@ func (s *fabricService) checkSwitches(names []string) error {
 	return nil
 }
 
-// noteOf reads what comes with a configuration that is applied.
+// noteOf reads the note that comes with an applied configuration.
 func noteOf(ctx context.Context, r *pb.ApplyConfigRequest) (history.Note, error) {
 	n := history.Note{By: authz.CallerOf(ctx).Name, Why: r.GetWhy(), Expect: r.ExpectGeneration, Confirm: time.Duration(r.GetConfirmNs())}
 	if len(n.Why) > history.MaxWhy || strings.ContainsFunc(n.Why, unicode.IsControl) {

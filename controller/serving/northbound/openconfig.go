@@ -13,7 +13,7 @@ import (
 // openConfig is the fabric as gNMI shows it: each switch is a target.
 type openConfig struct{ Options }
 
-// operStatus is what OpenConfig calls a port's state.
+// operStatus is OpenConfig's name of a port's state.
 var operStatus = map[view.PortState]string{view.PortUp: gnmi.Up, view.PortDown: gnmi.Down, view.PortUnknown: gnmi.Unknown}
 
 // ofPorts are the leaves that need no feature.
@@ -45,7 +45,7 @@ type values struct {
 	list  []gnmi.Value
 }
 
-// add adds a leaf, below what its path's keys say.
+// add adds a leaf below the list entry that its path's keys name.
 func (v *values) add(leaf *gnmi.Leaf, is any, of ...any) {
 	if !v.wants[leaf] {
 		return
@@ -57,7 +57,7 @@ func (v *values) add(leaf *gnmi.Leaf, is any, of ...any) {
 	v.list = append(v.list, value)
 }
 
-// addPort adds what is known of a port itself.
+// addPort adds a port's own leaves.
 func (v *values) addPort(p view.Port) {
 	admin := gnmi.Up
 	if p.OutOfService {

@@ -51,7 +51,7 @@ const stopWait = 2 * time.Second
 type Backend interface {
 	// Fabric returns the running configuration.
 	Fabric() view.Fabric
-	// HostParameters returns what all hosts must agree on, always in one order.
+	// HostParameters returns the parameters that all hosts share, always in one order.
 	HostParameters() []view.HostParameter
 	// Counted returns the flow counters of each host's first-hop switch.
 	Counted() []observed.Source
@@ -79,9 +79,9 @@ type Options struct {
 	Backend    Backend
 	Weights    *weights.Registry
 	Audit      *audit.Log               // the one that Weights has
-	History    *history.Store           // nil: what was applied is not kept
+	History    *history.Store           // nil: applied configurations are not kept
 	Priorities *priority.Registry       // nil: no virtual priorities
-	Conduct    *conduct.Judge           // nil: nobody judges what hosts report
+	Conduct    *conduct.Judge           // nil: no judge of hosts' reports
 	Events     *events.Bus[view.Event]  // nil: nothing happens
 	Samples    *events.Bus[view.Sample] // nil: no telemetry
 	Member     string                   // this one's name in its cluster, which it leads; empty without
@@ -177,7 +177,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// level keeps the log quiet: what a client did wrong is for the client.
+// level keeps clients' errors out of the log, because the client gets them.
 func level(c codes.Code) logging.Level {
 	switch c {
 	case codes.OK, codes.Canceled:

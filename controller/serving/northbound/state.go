@@ -22,13 +22,13 @@ import (
 	"github.com/headgate/headgate/controller/state/outcome"
 )
 
-// State is what outlives the controller. It is safe for concurrent use.
+// State is the part of a controller that outlives it. It is safe for concurrent use.
 type State interface {
-	// Backup returns the state file of a controller by itself that holds what is kept.
+	// Backup returns the state as the state file of a single controller.
 	Backup() ([]byte, error)
-	// Done returns what was done for a request, by its key.
+	// Done returns the outcome of a request, by its key.
 	Done(key string) (outcome.Done, bool)
-	// KeepDone keeps what came of a request that changed nothing.
+	// KeepDone keeps the outcome of a request that changed nothing.
 	KeepDone(outcome.Done) error
 }
 
@@ -145,7 +145,7 @@ func (s *requests) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo
 	return answer, err
 }
 
-// refuses reports whether an error is a refusal for good of what was asked for.
+// refuses reports whether an error refuses the request for good.
 func refuses(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.FailedPrecondition, codes.ResourceExhausted:
@@ -163,14 +163,14 @@ func (s *requests) refuse(d outcome.Done, err error) error {
 	return s.state.KeepDone(d)
 }
 
-// digestOf is what tells requests apart.
+// digestOf returns a digest that differs between requests.
 func digestOf(method string, in proto.Message) (string, error) {
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(in)
 	sum := sha256.Sum256(append([]byte(method+"\n"), text...))
 	return hex.EncodeToString(sum[:16]), err
 }
 
-// turn waits until no other call is under way with a key, and returns what ends this one.
+// turn waits until no other call with the key is under way, and returns a function that ends this one.
 func (s *requests) turn(ctx context.Context, key string) (end func(), err error) {
 	own := make(chan struct{})
 	for {

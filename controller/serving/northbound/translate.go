@@ -55,7 +55,7 @@ func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 	return out
 }
 
-// tablesToProto returns what features show as tables for people.
+// tablesToProto returns features' tables for people.
 func tablesToProto(s *pb.FeatureStatus) (list []*pb.StatusTable) {
 	now := time.Now()
 	for _, t := range view.Tables {

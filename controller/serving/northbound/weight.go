@@ -37,7 +37,7 @@ func callerOf(ctx context.Context) weights.Caller {
 	return weights.Caller{Identity: clean(c.Name), Peer: clean(c.Address), Applications: c.Applications, Request: outcome.RequestOf(ctx)}
 }
 
-// record puts what a caller asked for into the audit log, the first time.
+// record writes a caller's request into the audit log, the first time.
 func record(ctx context.Context, l *audit.Log, e audit.Entry, err error) {
 	by := callerOf(ctx)
 	if by.Request.Again(nil) {
@@ -261,7 +261,7 @@ func (s *priorityService) WatchPriorities(_ *pb.WatchPrioritiesRequest, stream g
 	}, stream.Send)
 }
 
-// list returns what there is, and a channel that is closed when there is something new.
+// list returns the priorities, and a channel that is closed when one changes.
 func (s *priorityService) list() (*pb.ListPrioritiesResponse, <-chan struct{}) {
 	all, changed := s.priorities.List()
 	out := &pb.ListPrioritiesResponse{}
@@ -291,7 +291,7 @@ func nanos(t units.Time) uint64 { return uint64(t / units.Nanosecond) }
 // sendChannels sends every flow whose channel is out of date its new one. The reason why flows get no
 // channel is sent once for each reason.
 func (a *attached) sendChannels() error {
-	a.changed = a.service.priorities.Changed() // what comes later is for the next time
+	a.changed = a.service.priorities.Changed() // a later change is for the next answer
 	refused := map[string]string{}
 	for _, f := range a.flows {
 		if f.GetVirtualPriority() == 0 {

@@ -80,7 +80,7 @@ type place struct {
 	port uint32
 }
 
-// port is a port of a switch with what its counters said last.
+// port is a port of a switch with the last values of its counters.
 type port struct {
 	place
 	peer    string
@@ -100,7 +100,7 @@ type flow struct {
 	seen     int // the number of the last sample that has it
 }
 
-// counter is what a counter said last.
+// counter is the last value of a counter.
 type counter struct {
 	value uint64
 	known bool
@@ -215,7 +215,7 @@ func unknown(values [][]float32, n int) {
 	}
 }
 
-// reading is what the features say of a port.
+// reading holds the features' counters of a port.
 type reading struct {
 	telemetry *pb.TelemetryPort
 	held      float64
@@ -249,7 +249,7 @@ func readings(s *pb.FeatureStatus, since time.Time) map[uint32]*reading {
 	return by
 }
 
-// sample keeps what a port did in the time since the sample before. A nil reading is of a switch that says nothing.
+// sample keeps a port's traffic since the last sample. A nil reading is of a switch without an answer.
 func (p *port) sample(at int, r *reading, elapsed time.Duration) {
 	values := [portSeries]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 	if r == nil {
@@ -283,7 +283,7 @@ func (p *port) sample(at int, r *reading, elapsed time.Duration) {
 	}
 }
 
-// sampleFlows keeps what the flows did. The caller holds mu.
+// sampleFlows keeps a sample of each flow. The caller holds mu.
 func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
 	hosts := newEdge(f)
 	r.leftOut = 0

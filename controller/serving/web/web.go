@@ -37,7 +37,7 @@ var page embed.FS
 // recentEvents is how many events the page shows at most.
 const recentEvents = 200
 
-// state is what the page reads every second: the API's messages as JSON.
+// state is the answer that the page reads every second: the API's messages as JSON.
 type state struct {
 	Time     time.Time         `json:"time"`
 	Fabric   json.RawMessage   `json:"fabric"` // without its configuration
@@ -97,7 +97,7 @@ func method[Q, A proto.Message](log *slog.Logger, empty Q, call func(context.Con
 	}
 }
 
-// answer writes what a request gets.
+// answer writes the answer to a request.
 func answer(w http.ResponseWriter, log *slog.Logger, v any, err error) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {

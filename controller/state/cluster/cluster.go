@@ -109,7 +109,7 @@ func (m *Node) Close() error {
 	err := m.client.Close()
 	if m.server != nil {
 		m.server.close()
-		err = nil // it closed what the server had
+		err = nil // it closed the server's listeners
 	}
 	return err
 }

@@ -160,7 +160,7 @@ func (m *Node) serve() (*server, error) {
 	return s, nil
 }
 
-// close ends what serve started.
+// close ends the servers that serve started.
 func (s *server) close() {
 	s.Stop()
 	_ = s.http.Close()

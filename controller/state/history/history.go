@@ -23,7 +23,7 @@ type Entry struct {
 	// started with.
 	ByAPI bool   `json:"by_api,omitempty"`
 	By    string `json:"by,omitempty"`  // the identity of who applied it, or "controller"
-	Why   string `json:"why,omitempty"` // what they said
+	Why   string `json:"why,omitempty"` // their reason
 	// Confirm is how long after Applied it stays unless somebody confirms it; 0 for one that stays.
 	Confirm time.Duration `json:"confirm_ns,omitempty"`
 }
@@ -35,7 +35,7 @@ const (
 	MaxWhy     = 1000
 )
 
-// Note is what comes with a configuration that is applied. The zero Note says nothing.
+// Note is who applies a configuration, and why. The zero Note is empty.
 type Note struct {
 	By, Why string
 	// Confirm is as Entry.Confirm: 0, or MinConfirm to MaxConfirm.
@@ -66,10 +66,10 @@ func NoteOf(ctx context.Context) Note {
 	return n
 }
 
-// GenerationError says that another generation is in force than whoever asked believes.
+// GenerationError says that another generation is in force than the caller expects.
 type GenerationError struct{ Is, Want uint64 }
 
-// Error says what to do about it.
+// Error names the generation in force and the remedy.
 func (e *GenerationError) Error() string {
 	return fmt.Sprintf("generation %d is in force, not %d: somebody applied a configuration meanwhile; look at it with `headgate history`", e.Is, e.Want)
 }
@@ -82,7 +82,7 @@ type Keeper interface {
 	// History returns the entries that are kept, the one in force last. The last one that needed no
 	// confirmation is always among them.
 	History() []Entry
-	// SaveConfig adds an entry, and what was done for which request, nil for none.
+	// SaveConfig adds an entry, with the outcome of the request that asked for it; nil for none.
 	SaveConfig(Entry, *outcome.Done) error
 	// ConfirmConfig lets the entry in force stay.
 	ConfirmConfig(*outcome.Done) error
@@ -100,7 +100,7 @@ type Store struct {
 	changed chan struct{} // closed, and replaced, with every change
 }
 
-// New returns a book of what the keeper has; nil has nothing.
+// New returns a history of the keeper's entries; a nil keeper has none.
 func New(k Keeper, log *slog.Logger) *Store {
 	return &Store{keeper: k, log: log, changed: make(chan struct{})}
 }
@@ -113,7 +113,7 @@ func (s *Store) List() []Entry {
 	return s.keeper.History()
 }
 
-// Save adds an entry with what the context's note says of it.
+// Save adds an entry with the context's note.
 func (s *Store) Save(ctx context.Context, e Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

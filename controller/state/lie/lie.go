@@ -4,7 +4,7 @@ package lie
 var (
 	// Early acknowledges changes a moment before they are in the journal.
 	Early bool
-	// Stale lets a follower answer with what it has read before.
+	// Stale lets a follower answer from an earlier read.
 	Stale bool
 	// Late lets a leader answer after its lease, and not look whether that has ended.
 	Late bool

@@ -14,18 +14,18 @@ import (
 // Done is what came of a request with an id: a change, with which it is kept, or a refusal.
 type Done struct {
 	Key    string          `json:"key"`              // who asked, and the id
-	Digest string          `json:"digest"`           // of what was asked for
-	Result json.RawMessage `json:"result,omitempty"` // what was answered; empty where that says nothing
+	Digest string          `json:"digest"`           // of the request
+	Result json.RawMessage `json:"result,omitempty"` // the answer; empty if it has no fields
 	// Refusal is the google.rpc.Status of one that was refused. Without it, a copy that comes late on its way could be
 	// made after all.
 	Refusal []byte `json:"refusal,omitempty"`
 }
 
-// Request is a change that a client asks for with an id. Nil is one without: no method of it does anything.
+// Request is a change that a client asks for with an id. A nil Request has no id, and its methods do nothing.
 // It belongs to one call.
 type Request struct {
 	Done          // Result is empty
-	Earlier *Done // what was done for the same request earlier; nil for the first time
+	Earlier *Done // the outcome of the same request earlier; nil the first time
 }
 
 type requestKey struct{}
@@ -53,7 +53,7 @@ func (r *Request) Again(result any) bool {
 	return true
 }
 
-// With returns what is to be kept with the change, nil for nothing. A result of nil says nothing.
+// With returns the outcome to keep with the change, nil for none. The result may be nil.
 func (r *Request) With(result any) *Done {
 	if r == nil {
 		return nil
@@ -90,7 +90,7 @@ func (b *Book) Add(d *Done) {
 	if b.byKey == nil {
 		b.byKey = map[string]Done{}
 	}
-	if _, known := b.byKey[d.Key]; known { // no client gets here: it is answered with what was done earlier
+	if _, known := b.byKey[d.Key]; known { // no client gets here, because it gets the earlier answer
 		return
 	}
 	b.byKey[d.Key] = *d
@@ -135,7 +135,7 @@ func Unknown(err error) error {
 // NotMadeError is a change that was not made because it could not be made durable.
 type NotMadeError struct{ Err error }
 
-// Error says what the store said.
+// Error is the store's error.
 func (e *NotMadeError) Error() string {
 	return fmt.Sprintf("nothing was changed, the state store failed: %v", e.Err)
 }

@@ -171,13 +171,13 @@ func damage(name string, err error) error {
 	return &DamagedError{Name: name, Err: err}
 }
 
-// read adds what lines say, with a name for messages. It returns how many bytes there were.
+// read adds the records in lines; name is for messages. It returns how many bytes it read.
 func (c *contents) read(name string, from io.Reader) (l chain, end int64, err error) {
 	in := bufio.NewReader(from)
 	for {
 		text, err := in.ReadBytes('\n')
 		end += int64(len(text))
-		if errors.Is(err, io.EOF) { // what no newline ends was never confirmed to whoever asked for the change
+		if errors.Is(err, io.EOF) { // a line without a newline was never confirmed to a client
 			switch {
 			case end == 0:
 				err = nil

@@ -24,7 +24,7 @@ const partial = ".part"
 // mostReads is how often a file is read that changes meanwhile.
 const mostReads = 100
 
-// Summary says what a state file holds.
+// Summary is the content of a state file in numbers.
 type Summary struct {
 	Config                                            history.Entry // in force; zero when none was applied
 	DownLinks, Priorities, Flows, Applications, Audit int
@@ -45,7 +45,7 @@ func (s Summary) String() string {
 type DamagedError struct {
 	Name string // such as "state file state.db"
 	Err  error
-	Has  string // what can be read before the damage; empty where it is of no use
+	Has  string // the part that can be read before the damage; empty if it is of no use
 }
 
 // Error says what to do about it.
@@ -184,17 +184,17 @@ func syncFolder(name string) error {
 // LossError is a state file that does not match the audit log beside it.
 type LossError struct {
 	Path, Log string
-	Text      string // what is missing
-	Has       string // what the file has
+	Text      string // the missing content
+	Has       string // the file's content
 }
 
-// Error says what is missing and what can be done.
+// Error names the missing content and the remedy.
 func (e *LossError) Error() string {
 	return fmt.Sprintf("state file %s is not what the audit log %s says: %s; the file has %s: put the file that was lost, or a newer backup, in its place, "+
 		"or start with --accept-loss to go on with what it has", e.Path, e.Log, e.Text, e.Has)
 }
 
-// Loss returns what Options.AcceptLoss accepted; nil for nothing.
+// Loss returns the loss that Options.AcceptLoss accepted; nil for none.
 func (s *Store) Loss() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -249,7 +249,7 @@ func (s *Store) Beside(log *audit.File) error {
 	return nil
 }
 
-// missing says what of a state an audit log knows that the file lacks; empty for nothing.
+// missing names the content that the audit log proves and the file lacks; empty for none.
 func (f *file) missing(said audit.Said, state *contents) string {
 	generation := fmt.Sprintf("generation %d was applied last", said.Generation)
 	has := state.config().Generation

@@ -24,7 +24,7 @@ const Version = 3
 // of another version is refused, never guessed at.
 const lineVersion = 2
 
-// record is a change of what is not nil. The first record has nothing but Header, Prev and AuditLog.
+// record is a change: each field that is not nil is replaced. The first record has Header, Prev and AuditLog alone.
 type record struct {
 	Prev       string          `json:"prev,omitempty"` // SHA-256 of the record before
 	Header     *header         `json:"header,omitempty"`
@@ -34,7 +34,7 @@ type record struct {
 	Priorities map[int]string  `json:"priorities,omitempty"` // virtual priority → application, "" for nobody
 	Weights    *weights.Commit `json:"weights,omitempty"`
 	Done       *outcome.Done   `json:"done,omitempty"`     // for which request the rest of the record was done
-	Term       uint64          `json:"term,omitempty"`     // what comes on top of a lead's number from now on
+	Term       uint64          `json:"term,omitempty"`     // added to a lead's number after this record
 	AuditLog   audit.Head      `json:"audit_log,omitzero"` // the audit log's last line when the change was made
 }
 
@@ -87,7 +87,7 @@ func decode(text []byte) (r record, err error) {
 	return r, r.check()
 }
 
-// check refuses what no change can say.
+// check refuses a record that no change can be.
 func (r *record) check() error {
 	if r.Weights == nil {
 		return nil

@@ -53,8 +53,8 @@ type file struct {
 	sync  bool
 	db    *bolt.DB
 	old   io.Closer // what has the file locked until it is written anew; nil when db does
-	aside string    // what the old file is to be called; empty for not to be kept
-	kept  string    // what it is called since
+	aside string    // new name of the old file; empty if it is not kept
+	kept  string    // its name after that
 	fresh bool      // there was none
 	limit int64     // the size of the records at which the file is written anew
 	// update makes a transaction; db.Update but in tests.
@@ -162,7 +162,7 @@ func (f *file) append(r record, state *contents) error {
 	end := audit.Head{Seq: f.end.Seq + 1, Hash: sha256.Sum256(text)}
 	parts := pieces(text)
 	if err := f.put(f.db, f.pieces, end, parts); err != nil {
-		if !IsDiskFull(err) { // nobody knows what is on disk now
+		if !IsDiskFull(err) { // the content of the disk is unknown
 			f.db, f.old = nil, held{f.db}
 			return outcome.Unknown(fmt.Errorf("state file: %w", err))
 		}

@@ -133,9 +133,9 @@ func lineKey(epoch, line uint64) string { return fmt.Sprintf("%s%016x", linePref
 
 func (*replicated) close() error { return nil }
 
-// write does all of it or nothing, as the leader. Where that is not certain the lead is over.
+// write makes all of the change or nothing, as the leader. If that is not certain, the lead ends.
 func (j *replicated) write(ops ...clientv3.Op) error {
-	if j.ctx.Err() != nil { // what was written last may be in the place of this
+	if j.ctx.Err() != nil { // the last write may stand in this one's place
 		return outcome.ErrNotLeader
 	}
 	ctx, cancel := context.WithTimeout(j.ctx, answerWait)
@@ -220,7 +220,7 @@ func (j *replicated) compact(state *contents, also ...clientv3.Op) error {
 type pages struct {
 	ctx       context.Context
 	lead      Lead
-	next, end string // what remains; empty at the end
+	next, end string // the rest; empty at the end
 	revision  int64
 	text      []byte
 	lines     uint64
@@ -256,10 +256,10 @@ const restoredKey = "/headgate/restored"
 // RestoreError refuses a state file that a cluster is to begin with, as the cluster has begun without it.
 type RestoreError struct {
 	File string
-	Has  Summary // what the cluster's state is
+	Has  Summary // the cluster's state
 }
 
-// Error says what exists and what can be done.
+// Error names the existing state and the remedy.
 func (e *RestoreError) Error() string {
 	return fmt.Sprintf("--restore %s: it is refused, as the cluster has a state that did not begin with this file (%v): start the members without --restore to go on with that state; "+
 		"to begin with the file, stop all members, empty their folders, or delete /headgate/ in an etcd that others run, and start them with --restore", e.File, e.Has)

@@ -59,7 +59,7 @@ type journal interface {
 	close() error
 }
 
-// noJournal keeps nothing. refusal is what each change is refused with; nil lets changes be made in memory.
+// noJournal keeps nothing. Each change is refused with refusal; nil lets changes be made in memory.
 type noJournal struct{ refusal error }
 
 func (j noJournal) append(record, *contents) error { return j.refusal }
@@ -124,7 +124,7 @@ func (s *Store) RaiseTerm(above uint64) (uint64, error) {
 	return s.state.term + s.lead, nil
 }
 
-// Backup returns a state file that holds what the store does, as text.
+// Backup returns the store's content as a state file in text.
 func (s *Store) Backup() ([]byte, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -156,14 +156,14 @@ func (s *Store) lastWrite() (failed error, at time.Time) {
 	return s.failed, s.tried
 }
 
-// Done returns what was done for a request, by its key.
+// Done returns the outcome of a request, by its key.
 func (s *Store) Done(key string) (outcome.Done, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.done.Get(key)
 }
 
-// KeepDone keeps what came of a request that changed nothing else.
+// KeepDone keeps the outcome of a request that changed nothing else.
 func (s *Store) KeepDone(d outcome.Done) error { return s.change(record{Done: &d}) }
 
 // change makes a change, which is durable when it returns nil. It may be where the error wraps outcome.ErrUnknown,
