@@ -71,7 +71,7 @@ func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint6
 // result a switch, in the configuration's order. What cannot be done is a *yamlnode.Error, and
 // nothing is applied.
 //
-// A switch that a new configuration lacks is let go and keeps what it holds.
+// A switch that a new configuration lacks is let go and keeps its entries.
 func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint64, []view.Result, error) {
 	generation, next, err := c.commit(ctx, cfg, c.opts.Save)
 	if err != nil {

@@ -67,7 +67,7 @@ type Options struct {
 	// ApplyTimeout is how long Apply waits for switches that can be reached; default 15 s. A
 	// traffic manager has a third of it for one comparison.
 	ApplyTimeout time.Duration
-	// Events and Samples take what happens; by default the controller makes its own.
+	// Events and Samples are the buses to publish on; by default the controller makes its own.
 	Events  *events.Bus[view.Event]
 	Samples *events.Bus[view.Sample]
 	Log     *slog.Logger
@@ -89,7 +89,7 @@ type Controller struct {
 	alarms   map[view.HostAlarm]uint64 // guarded by alarmsMu
 
 	applying sync.Mutex
-	risk     string // what can go wrong with the routes; guarded by applying
+	risk     string // warning about the routes; guarded by applying
 
 	mu         sync.RWMutex
 	running    context.Context // nil until Run
@@ -102,10 +102,10 @@ type Controller struct {
 type applied struct {
 	*inputs
 	devices map[string]*unit
-	desired desired // what they were told last; applying guards it
+	desired desired // the last state that the devices got; applying guards it
 }
 
-// unit is a device and what ends it.
+// unit is a device with the function that ends it.
 type unit struct {
 	*device.Device
 	spec    spec
@@ -251,7 +251,7 @@ func (c *Controller) snapshot() *applied {
 	return c.current
 }
 
-// callbacks are what features see of the controller.
+// callbacks are the controller's functions for features.
 type callbacks struct{ c *Controller }
 
 // Sample implements feature.Callbacks.

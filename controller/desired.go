@@ -30,7 +30,7 @@ type inputs struct {
 type switchInputs struct {
 	env   *feature.Env
 	items []*reconcile.Item // all that it should hold but for its routes
-	errs  error             // what the features cannot do
+	errs  error             // settings that the features cannot make
 	// trafficManager is the desired state of the traffic manager; nil for a switch without one.
 	trafficManager *trafficmanager.Config
 	// driver is the traffic manager's, until a device takes it.
@@ -86,7 +86,7 @@ func (c *Controller) ask(in *switchInputs) {
 	in.items = state.Items()
 }
 
-// shape asks the features what the traffic manager of a switch should do.
+// shape collects the features' settings of a switch's traffic manager.
 func (c *Controller) shape(in *switchInputs) (err error) {
 	env, s := in.env, in.env.Switch
 	m := &trafficmanager.Config{Queues: s.PriorityQueues, PacketSize: s.PacketSize}
@@ -110,7 +110,7 @@ func (c *Controller) shape(in *switchInputs) (err error) {
 	return nil
 }
 
-// unshaped turns what a traffic manager cannot do into a fault of the field that asks for it.
+// unshaped turns a traffic manager's refusal into a fault of the field that asks for it.
 func (c *Controller) unshaped(env *feature.Env, err error) error {
 	s := env.Switch
 	var fault *units.FieldError
@@ -253,7 +253,7 @@ func duplicate(items []*reconcile.Item, n int) *reconcile.Item {
 	return nil
 }
 
-// twice names the feature that wants what another wants already.
+// twice names the second feature that wants the same entry.
 func twice(f *feature.Feature, env *feature.Env, err error) error {
 	if d := (*reconcile.DuplicateError)(nil); errors.As(err, &d) {
 		return fmt.Errorf("%s: wanted twice: %s", f.Name, env.Pipeline.Describe(d.Entity))
@@ -284,10 +284,10 @@ func (c *Controller) filledBy(object string, env *feature.Env) string {
 	return env.Config.Path(env.Switch)
 }
 
-// maxFaults bounds a report: what is wrong with one switch is often wrong with hundreds.
+// maxFaults bounds a report: the fault of one switch is often that of hundreds.
 const maxFaults = 20
 
-// faults collects what is wrong with a configuration.
+// faults collects a configuration's faults.
 type faults struct {
 	cfg  *config.Config
 	list []yamlnode.Fault

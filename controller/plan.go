@@ -63,7 +63,7 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 	return plans, c.notes(ctx, cfg, in.graph, failures), nil
 }
 
-// ownChanges returns the changes of keys, and what follows from them beside the switches.
+// ownChanges returns the changes of keys, and their effects beside the switches.
 func (c *Controller) ownChanges(cfg *config.Config) []view.Change {
 	keys, now := map[string]string{}, c.Config()
 	var parameters map[string]string
@@ -119,7 +119,7 @@ func (c *Controller) validate(ctx context.Context, cfg *config.Config, g *topolo
 	return risks
 }
 
-// advice returns what features have to say about a configuration on a switch.
+// advice returns the features' warnings about a configuration on a switch.
 func (c *Controller) advice(env *feature.Env) []string {
 	var running *config.Switch
 	if cfg := c.Config(); cfg != nil {

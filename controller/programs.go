@@ -45,7 +45,7 @@ func newPrograms(files confine.Dirs) (*programs, error) {
 	return &programs{v1model: p, files: files, chips: map[chipFile]*pipeline.Pipeline{}}, nil
 }
 
-// of returns what a switch runs. A device configuration is read every time, and makes
+// of returns a switch's program. A device configuration is read every time, and makes
 // another pipeline when it has changed.
 func (p *programs) of(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error) {
 	chip := s.Target.Chip()
@@ -68,7 +68,7 @@ func (p *programs) of(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, 
 		if device, info, err = p.files.Read(s.DeviceConfig, confine.MaxProgram); err != nil {
 			return nil, refused("device_config", "is %q on the switch %q, want a file that can be read: %v", s.DeviceConfig, s.Name, err)
 		}
-		// Whoever applies a configuration chooses the address that the file is sent to.
+		// A caller who applies a configuration chooses the address that gets the file.
 		if info.Mode().Perm()&0o004 == 0 {
 			return nil, refused("device_config", "is %q on the switch %q, with mode %#o: it is sent to the switch's address, want a file that everybody on this machine may read (chmod o+r)", s.DeviceConfig, s.Name, info.Mode().Perm())
 		}

@@ -132,7 +132,7 @@ func (c *Controller) Config() *config.Config {
 	return nil
 }
 
-// HostParameters returns what all hosts must agree on, in one order; nil before the first Apply.
+// HostParameters returns the parameters that all hosts share, in one order; nil before the first Apply.
 func (c *Controller) HostParameters() []view.HostParameter {
 	if cfg := c.Config(); cfg != nil {
 		return c.hostParameters(cfg)
@@ -187,7 +187,7 @@ func (c *Controller) Counted() []observed.Source {
 	return list
 }
 
-// Conduct returns what judges hosts by their reports.
+// Conduct returns the judge of hosts' reports.
 func (c *Controller) Conduct() *conduct.Judge { return c.conduct }
 
 // judged returns the ports of a fabric that lead to hosts.

@@ -97,7 +97,7 @@ type Section struct {
 }
 
 // Overridable returns a section of which a switch may override each key. read reads keys over what it is given, which for the
-// fabric is what defaults returns.
+// fabric is the type of defaults' result.
 func Overridable[T any](key string, defaults func(c *Config) T, read func(m *yamlnode.Map, over T) T) Section {
 	return Section{
 		Key:        key,
@@ -113,7 +113,7 @@ func Of[T any](from interface{ Section(key string) any }, key string) T {
 	return v
 }
 
-// Section returns what was read of a section, nil when it was read by nobody.
+// Section returns the value that a section's Read returned, nil without a reader.
 func (c *Config) Section(key string) any { return c.sections[key] }
 
 // Switch is one switch.
@@ -135,7 +135,7 @@ type Switch struct {
 	// PriorityQueues is the number of queues of a port, 1 … 8; default 8. BMv2 has one
 	// unless it is started with --priority-queues. With less than 8 there are no polls.
 	PriorityQueues int
-	// Ports sets what differs from a port's link.
+	// Ports are the settings in which ports differ from their links.
 	Ports []Port
 	// TLS is how to reach the P4Runtime server; plain TCP when empty.
 	TLS TLS
@@ -195,7 +195,7 @@ type Port struct {
 	Number uint32
 	// Rate of the egress in this fabric, > 0; default the link's. At most the link's.
 	Rate units.Rate
-	// QueueLimit of each of the port's queues in bytes, ≥ 1; default what every queue has.
+	// QueueLimit of each of the port's queues in bytes, ≥ 1; default qos.queue_limit.
 	QueueLimit units.Bytes
 }
 
@@ -285,11 +285,11 @@ type Controller struct {
 	// goes without is the command line's to say (package controller/daemon).
 	Listen string
 	// Metrics is host:port of the Prometheus endpoint; default 127.0.0.1:9601, "off" for none.
-	// It takes what Listen takes.
+	// Its values are those of Listen.
 	Metrics string
-	// TLS is what the API and the metrics are served with; none when empty.
+	// TLS holds the certificates of the API and the metrics; empty for plain text.
 	TLS ServerTLS
-	// Policy is the file that says who may do what (package controller/authz). Without it only
+	// Policy is the file with each caller's rights (package controller/authz). Without it only
 	// the user that the controller runs as, and root, may do anything. Required with TLS.
 	Policy string
 	// Audit is the file with the whole audit log (package controller/authz/audit); "off" for none.
@@ -384,7 +384,7 @@ func (c *Config) Scaled(t units.Time) units.Time { return t * units.Time(c.Scale
 // Fits reports whether Scaled can multiply a time, with room for sums of some such times.
 func (c *Config) Fits(t units.Time) bool { return mulFits(int64(t), c.Scale*64) }
 
-// LineRate returns what a rate of this fabric stands for; false when that is beyond all
+// LineRate returns the line rate that a rate of this fabric stands for; false when that is beyond all
 // numbers.
 func (c *Config) LineRate(rate units.Rate) (units.Rate, bool) {
 	return rate * units.Rate(c.Scale), mulFits(int64(rate), c.Scale)
@@ -450,7 +450,7 @@ func (c *Config) Host(name string) *Host {
 	return named(c.Hosts, c.hosts, name, func(h Host) string { return h.Name })
 }
 
-// Port returns what the file sets for a port; the zero Port with its number when nothing.
+// Port returns the file's settings of a port; a Port with its number alone if there are none.
 func (s *Switch) Port(number uint32) Port {
 	for _, p := range s.Ports {
 		if p.Number == number {

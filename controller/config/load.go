@@ -73,7 +73,7 @@ func find(file string) (string, error) {
 	if errors.As(err, &missing) || v.ConfigFileUsed() == "" {
 		return "", errors.New("no fabric.yaml in . or /etc/headgate; name one with -f")
 	}
-	return v.ConfigFileUsed(), nil // what is wrong inside it, parse says better
+	return v.ConfigFileUsed(), nil // parse has better messages for faults inside it
 }
 
 func readFile(name string) ([]byte, error) {

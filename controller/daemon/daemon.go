@@ -37,11 +37,11 @@ import (
 
 // Options of a daemon. Config is required.
 type Options struct {
-	// Config is what the operator's file says. It is applied at the start, unless another
+	// Config is the operator's file. It is applied at the start, unless another
 	// configuration was applied through the API since the file was applied last: that one
 	// stays, as a restart is no order to undo it.
 	Config *config.Config
-	// Replace applies Config whatever came through the API.
+	// Replace applies Config even if the API applied another later.
 	Replace bool
 	// Reload asks for the file to be read and applied again; Load reads it.
 	Reload <-chan os.Signal
@@ -108,10 +108,10 @@ func Run(ctx context.Context, o Options) error {
 	return o.run(ctx, db, leadership{})
 }
 
-// leadership is what is different for the leader of a cluster; the zero leadership is no cluster's.
+// leadership holds the settings of a cluster's leader; it is zero without a cluster.
 type leadership struct {
 	terms   session.Terms
-	members *tls.Config  // what the other members are served with; nil: plain text
+	members *tls.Config  // for serving the other members; nil: plain text
 	relayed net.Listener // where they call
 	cluster northbound.Members
 	leads   func() error // as northbound.Options.Leads

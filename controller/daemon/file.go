@@ -25,7 +25,7 @@ import (
 // events and /readyz say so until a file is taken. With --replace it is an error: that was an
 // order. So it is where the file cannot be kept, as on a full disk.
 //
-// In a cluster only the first file is applied, by whoever leads first.
+// In a cluster only the first leader's file is applied.
 func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
 	if d.terms != nil && saved.Generation != 0 {
 		return d.resume(ctx, saved)
@@ -58,7 +58,7 @@ func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
 	return nil
 }
 
-// resume applies what was applied last.
+// resume applies the last applied configuration.
 func (d *daemon) resume(ctx context.Context, saved history.Entry) error {
 	cfg, err := d.parse(saved)
 	if err != nil {
@@ -70,7 +70,7 @@ func (d *daemon) resume(ctx context.Context, saved history.Entry) error {
 	return d.core.Resume(ctx, cfg)
 }
 
-// parse reads a configuration that was saved. What a running process cannot change is as it is.
+// parse reads a saved configuration. Keys that a running process cannot change keep their values.
 func (o Options) parse(saved history.Entry) (*config.Config, error) {
 	cfg, err := config.Parse(saved.File, []byte(saved.YAML), o.Flags, controller.Sections()...)
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *daemon) rollback(ctx context.Context, to history.Entry) error {
 	return err
 }
 
-// apply makes the operator's file the configuration, and returns what the switches made of it.
+// apply makes the operator's file the configuration, and returns the switches' results.
 func (d *daemon) apply(ctx context.Context, cfg *config.Config) ([]view.Result, error) {
 	return d.applyAs(ctx, cfg, cfg)
 }
@@ -164,7 +164,7 @@ func (d *daemon) reload(ctx context.Context, cfg *config.Config) error {
 	return err
 }
 
-// process is what of a configuration a running process cannot change. It takes part in every
+// process holds the keys that a running process cannot change. It takes part in every
 // apply to refuse that.
 type process struct{ config.Controller }
 

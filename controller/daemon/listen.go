@@ -132,7 +132,7 @@ func (o Options) socket(ctx context.Context) (net.Listener, error) {
 	return clients.Limit(unix, clients.Options{Name: "socket", Log: o.Log}), nil
 }
 
-// ready says whether what changes can be kept, and whether the fabric is as the configuration wants it, switch by switch.
+// ready reports whether changes can be kept and, by switch, whether the fabric is as configured.
 func (d *daemon) ready() []metrics.Check {
 	list := []metrics.Check{{Part: "state store", Err: d.db.Err()}}
 	if d.auditFile != nil {

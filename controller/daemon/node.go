@@ -109,7 +109,7 @@ func (m *node) checkRestore(ctx context.Context) error {
 	return nil
 }
 
-// newNode checks what the configuration says of this process.
+// newNode checks the configuration's part about this process.
 func (o Options) newNode() (*node, error) {
 	c := &o.Config.Controller.Cluster
 	own, ok := c.Member(o.Member)
@@ -291,7 +291,7 @@ type follower struct {
 	journal    *store.Follower
 	authorizer *authz.Authorizer
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	at     store.Position
 	db     *store.Store // as of at, or later
 	led    string       // who led when the policy was read
@@ -301,7 +301,7 @@ type follower struct {
 }
 
 func (m *node) follow(files confine.Dirs) *follower {
-	discard := audit.New(audit.Options{Log: slog.New(slog.DiscardHandler)}) // the leader records what it refuses
+	discard := audit.New(audit.Options{Log: slog.New(slog.DiscardHandler)}) // the leader records refusals
 	return &follower{node: m, journal: store.Follow(m.Client()), authorizer: authz.New(authz.Options{Loopback: m.Loopback, Files: files, Audit: discard})}
 }
 
@@ -314,7 +314,7 @@ func (f *follower) read(ctx context.Context) (*northbound.FollowerState, error) 
 	leader, _ := f.Leader()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.at.Before(at) { // and not what a later call has read already
+	if f.at.Before(at) { // a later call may have read newer contents
 		f.at, f.db, f.state = at, db, nil
 	}
 	saved, ok := f.db.LoadConfig()
@@ -351,7 +351,7 @@ func (f *follower) configure(saved history.Entry, leader string) error {
 	return nil
 }
 
-// derive returns what calls can ask for.
+// derive returns the services that calls can reach.
 func (f *follower) derive() *northbound.FollowerState {
 	db, cfg, number := f.db, f.cfg, f.number
 	return &northbound.FollowerState{

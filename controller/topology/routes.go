@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/internal/cbd"
 )
 
-// State is what is known to be broken. The zero value is a fabric in full health.
+// State holds the broken links and switches. The zero value is a fabric in full health.
 //
 // They differ in what is done when there is no other way: a link that is down is never used, a
 // suspect one is better than none, and one that works and is only held, because it comes and
@@ -42,7 +42,7 @@ type Destination struct {
 	Prefixes []netip.Prefix
 }
 
-// Route is what one switch does with packets to a destination.
+// Route is one switch's action on packets to a destination.
 type Route struct {
 	*Destination
 	// NextHops in the order of their ports; none when there is no way. A leaf's route to its own hosts
@@ -72,7 +72,7 @@ const (
 	levels
 )
 
-// condition is what is known of a link.
+// condition is the state of a link.
 type condition uint8
 
 const (
@@ -217,7 +217,7 @@ func (t *tree) usable(level, link int, ends []int) bool {
 	return false
 }
 
-// hops returns the next hops of switch i to the rack: last where that is what they are.
+// hops returns the next hops of switch i to the rack. It returns last if they have not changed.
 func (t *tree) hops(i int, last []NextHop) []NextHop {
 	g := t.graph
 	t.ports = t.ports[:0]

@@ -23,7 +23,7 @@ type Driver interface {
 	// Check says, without asking the switch, whether its kind can do what is wanted. The
 	// error, a *units.FieldError, names the field, its value and what is allowed.
 	Check(want *Config) error
-	// Plan says what Apply would write, and writes nothing.
+	// Plan returns the writes of an Apply, and writes nothing.
 	Plan(ctx context.Context, want *Config) ([]view.Change, error)
 	// Apply makes the switch hold want and returns how many settings it wrote. from is what
 	// the switch is known to hold, nil when that is not known; it may make Apply quicker.
@@ -67,7 +67,7 @@ type Port struct {
 	Rate   units.Rate // of the link
 }
 
-// QueueLimit bounds an egress queue, which drops what exceeds it.
+// QueueLimit bounds an egress queue, which drops packets above it.
 type QueueLimit struct {
 	Port  uint32
 	Queue int

@@ -33,7 +33,7 @@ const (
 	Degraded     = pb.SwitchStatus_STATE_DEGRADED
 )
 
-// Switch is a switch's session, its port states and what its target can do.
+// Switch is a switch's session, its port states and its target's capabilities.
 type Switch struct {
 	Name         string
 	DeviceID     uint64
@@ -46,11 +46,11 @@ type Switch struct {
 	Dropped      uint64 // messages of the switch that came faster than a loop took them
 	Capabilities []*pb.Capability
 	Ports        []Port
-	Status       *pb.FeatureStatus // what the features know of it; nil where nobody has asked them
+	Status       *pb.FeatureStatus // the features' status; nil if it was not asked for
 
 	ElectionID string         // that the session bid with last; "" before it has
 	Program    uint64         // the cookie of the program that it should run
-	Tables     []*pb.TableUse // what it should hold
+	Tables     []*pb.TableUse // its wanted entries by table
 }
 
 // What does what a target can do: Capability.By.
@@ -82,7 +82,7 @@ const (
 	PortDown    = pb.PortStatus_STATE_DOWN
 )
 
-// ChangeKind is what a planned change does.
+// ChangeKind is the kind of a planned change.
 type ChangeKind = pb.Change_Kind
 
 // The kinds of change.
@@ -134,16 +134,16 @@ func Diff(table string, from, to map[string]string) (list []Change) {
 	return list
 }
 
-// Plan is what an apply would do to one switch.
+// Plan holds the changes that an apply would make on one switch.
 type Plan struct {
-	Switch      string // "" for what changes beside the switches
+	Switch      string // "" for changes beside the switches
 	Unreachable string // why the switch could not be read; the plan is then against an empty one
 	Changes     []Change
-	Notes       []string       // what an operator should know before
-	Tables      []*pb.TableUse // what the switch would hold
+	Notes       []string       // warnings for the operator
+	Tables      []*pb.TableUse // the switch's entries by table after the apply
 }
 
-// Result is what an apply did to one switch.
+// Result is an apply's outcome on one switch.
 type Result struct {
 	Switch                      string
 	Inserted, Modified, Deleted int
@@ -218,7 +218,7 @@ const (
 // Event is something that happened; Kind is a stable word such as "session.ready". Events
 // about a port say which, those that end something say since when it lasted.
 type Event struct {
-	Number   uint64 // from 1, in the order of publication; 0 for what is not published
+	Number   uint64 // from 1, in the order of publication; 0 if it is not published
 	Time     time.Time
 	Severity Severity
 	Subject  string
@@ -233,7 +233,7 @@ type Event struct {
 type Table struct {
 	Feature string
 	Name    string   // a word, unique within the feature
-	Keys    []string // what tells rows apart, words such as "port"; labels of the metrics
+	Keys    []string // columns that identify a row, such as "port"; labels of the metrics
 	Columns []Column
 
 	feature, table protoreflect.FieldDescriptor
@@ -350,7 +350,7 @@ func value(m protoreflect.Message, f protoreflect.FieldDescriptor) any {
 	return v.Interface()
 }
 
-// Text returns a value for people, with its unit; "" for what is unknown.
+// Text returns a value for people, with its unit; "" for an unknown value.
 func Text(v any, now time.Time) string {
 	switch v := v.(type) {
 	case nil:

@@ -26,7 +26,7 @@ type Config struct {
 	Flows float64
 	// Fluctuation is A at line rate, 1 ns … 1 s, in place of Flows.
 	Fluctuation units.Time
-	// Increase is Swift's additive increase W_AI, 1 B … 4 GB; default what hosts' Swift has
+	// Increase is Swift's additive increase W_AI, 1 B … 4 GB; default that of hosts' Swift
 	// (swift.DefaultIncrease), a thousandth of the bandwidth-delay product, as in the paper.
 	Increase units.Bytes
 	// Beta and MaxMDF are Swift's β, above 0 and at most 1, and max_mdf, above 0 and below 1;

@@ -34,7 +34,7 @@ type Priority struct {
 type Keeper interface {
 	// Priorities returns which application has which priority.
 	Priorities() map[int]string
-	// SavePriority keeps who has a priority, "" for nobody, and what was done for which request, nil for none.
+	// SavePriority keeps the application that has a priority, "" for none, and the outcome of the request, nil for none.
 	SavePriority(priority int, application string, done *outcome.Done) error
 }
 
@@ -253,7 +253,7 @@ func (r *Registry) Channel(application string, number int) (c channel.Channel, b
 	return r.channel(number)
 }
 
-// channel is Channel, whoever has the priority.
+// channel is Channel for any application.
 func (r *Registry) channel(number int) (c channel.Channel, base units.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

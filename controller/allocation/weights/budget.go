@@ -35,7 +35,7 @@ func (r *Registry) SetBudget(by Caller, application string, limit float64) error
 	return r.finish(s, []audit.Entry{entry}, err)
 }
 
-// Check implements controller.Participant: a budget below what is in use is refused.
+// Check implements controller.Participant: it refuses a budget below the weights in use.
 func (r *Registry) Check(cfg *config.Config) error {
 	r.write.Lock()
 	defer r.write.Unlock()
@@ -84,7 +84,7 @@ func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 	return undo, err
 }
 
-// restore puts limits back as they were, whatever is in use by now.
+// restore puts the limits back, even below the weights in use.
 func (r *Registry) restore(peer string, before []Budget) {
 	r.write.Lock()
 	defer r.write.Unlock()

@@ -68,7 +68,7 @@ func address(field, text string) (netip.Addr, error) {
 // KeyForm is how people write a flow.
 const KeyForm = "SRC:SPORT,DST:DPORT such as 10.0.0.1:1001,10.0.0.2:50151"
 
-// ParseKey reads what String writes; blanks around the two ends are fine.
+// ParseKey parses the text of String; blanks around the two ends are fine.
 func ParseKey(text string) (Key, error) {
 	bad := &InvalidError{Field: "flow", Value: fmt.Sprintf("%q", text), Allowed: KeyForm}
 	src, dst, ok := strings.Cut(text, ",")
@@ -101,7 +101,7 @@ func (k Key) String() string {
 // MarshalText writes the flow as String does.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses the text of MarshalText.
 func (k *Key) UnmarshalText(text []byte) (err error) {
 	*k = Key{}
 	if len(text) > 0 {
@@ -177,7 +177,7 @@ type InvalidError struct {
 	Allowed string
 }
 
-// Error names the field, the value and what is allowed.
+// Error names the field, the value and the allowed values.
 func (e *InvalidError) Error() string {
 	return fmt.Sprintf("%s: %s is not allowed: want %s", e.Field, e.Value, e.Allowed)
 }

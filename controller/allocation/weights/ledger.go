@@ -178,7 +178,7 @@ func (s *stage) account(name string, w Weight, flows int) {
 	s.apps[name] = a
 }
 
-// limit changes a budget; a limit below what is in use is refused.
+// limit changes a budget; it refuses a limit below the weights in use.
 func (s *stage) limit(name string, limit Weight) (previous Weight, err error) {
 	a := s.app(name)
 	if limit != 0 && limit < a.Used {

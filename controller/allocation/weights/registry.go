@@ -37,7 +37,7 @@ type Commit struct {
 	Delete  []Key         `json:"delete,omitempty"`
 	Budgets []Budget      `json:"budgets,omitempty"` // new limits; a budget without limits is to be forgotten
 	Audit   []audit.Entry `json:"audit,omitempty"`
-	Done    *outcome.Done `json:"-"` // what is kept for the request that asked for it; nil for none
+	Done    *outcome.Done `json:"-"` // the outcome kept for the request; nil for none
 }
 
 // Options of a Registry. The zero value keeps everything in memory.
@@ -58,7 +58,7 @@ type Registry struct {
 	pending *outcome.Pending
 
 	write   sync.Mutex
-	refused map[string]map[Key]Change // by host: what its last report was refused; guarded by write
+	refused map[string]map[Key]Change // by host: the refusals of its last report; guarded by write
 
 	mu       sync.RWMutex
 	ledger   *ledger
@@ -334,12 +334,12 @@ type Update struct {
 	Deleted bool    // the flow is gone, or no longer one that is watched
 	Budget  *Budget // an application's new limit
 
-	old Flow // what Flow was before; zero when new
+	old Flow // the earlier Flow; zero when new
 }
 
 // Batch is the changes that a watcher gets at once.
 type Batch struct {
-	// Reset says that Updates is the full current state: what is not in it does not exist.
+	// Reset says that Updates is the full current state: a flow that is not in it does not exist.
 	// The first batch is one; another follows when the watcher was too slow.
 	Reset   bool
 	Missed  uint64 // updates that were dropped since the last batch, made good by Reset
@@ -380,7 +380,7 @@ func (w *Watcher) Next(ctx context.Context) (Batch, error) {
 	if !w.synced {
 		w.synced = true
 		b := w.reset()
-		b.Missed = 0 // what came before the first state is no news
+		b.Missed = 0 // updates before the first state are in it
 		w.counted.Store(true)
 		w.registry.following.Add(1)
 		return b, nil

@@ -197,7 +197,7 @@ func marks(c *config.Config, s *config.Switch) (list []string) {
 	return list
 }
 
-// largest returns the most of a pool that one queue gets with α: α/(1+α) of it.
+// largest returns the part of a pool that one queue gets at most with α: α/(1+α).
 func largest(a headroom.Alpha, pool units.Bytes) units.Bytes {
 	low, high := units.Bytes(0), pool
 	for low < high {

@@ -197,7 +197,7 @@ func (l *loop) schedule(poll time.Duration) {
 	l.every = max(minPoll, l.count/((l.count+l.every-1)/l.every))
 }
 
-// announce reports what the controller cannot do for this policy.
+// announce reports what this policy asks for and the controller cannot do.
 func (l *loop) announce(now time.Time) {
 	for _, p := range l.ports {
 		if p.half < minRefresh {

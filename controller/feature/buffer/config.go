@@ -46,7 +46,7 @@ type Config struct {
 	// loses packets of peers above 10 Gb/s that take longer; default standard.
 	HeadroomMethod headroom.Method
 	// PeerResponse is the response time of all peers to a PAUSE, in quanta of 512 bit times, 0 … 65535;
-	// 0, the default, is what headroom_method has for the link's rate.
+	// 0, the default, is the value of headroom_method for the link's rate.
 	PeerResponse int
 	// CellSize is the unit in which the switch's memory is given to packets, 1 B … 64 KB, by which headroom is
 	// counted; default 1 B. The driver of a Tofino counts in the chip's cells by itself.
@@ -277,7 +277,7 @@ func defaults(scale int64) Config {
 	}
 }
 
-// read reads a section over what b is.
+// read reads a section; keys that it lacks keep b's values.
 func (b *Config) read(m *yamlnode.Map) {
 	policies := []string{string(Off)}
 	for _, k := range headroom.Kinds() {

@@ -190,7 +190,7 @@ func (c *Client) Push(ctx context.Context, p *pipeline.Pipeline) error {
 	return err
 }
 
-// clearReplication deletes what the replication engine holds. A switch that runs no
+// clearReplication deletes the replication engine's entries. A switch that runs no
 // pipeline yet, or cannot read these, has nothing to clear.
 func (c *Client) clearReplication(ctx context.Context) error {
 	var updates []*p4v1.Update

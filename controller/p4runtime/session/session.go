@@ -83,7 +83,7 @@ type Options struct {
 	// Beside, if set, may use each connection for something besides P4Runtime. It is called when the
 	// stream exists, and returns soon after ctx has ended.
 	Beside func(ctx context.Context, conn grpc.ClientConnInterface)
-	// Log takes what happens; default slog.Default().
+	// Log defaults to slog.Default().
 	Log *slog.Logger
 }
 

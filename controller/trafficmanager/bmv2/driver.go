@@ -56,7 +56,7 @@ type Driver struct {
 
 	mu      sync.Mutex
 	client  *Client           // nil until the first use, and when the last use failed
-	written map[setting]int64 // what was set over client
+	written map[setting]int64 // values set over client
 }
 
 var _ trafficmanager.Driver = (*Driver)(nil)
@@ -70,7 +70,7 @@ type setting struct {
 	port   uint32
 }
 
-// setTo is a setting with what it should be.
+// setTo is a setting with its wanted value.
 type setTo struct {
 	setting
 	value int64

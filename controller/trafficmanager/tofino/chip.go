@@ -69,7 +69,7 @@ func (c *chip) up(n units.Bytes) uint64 { return uint64((n + c.cell - 1) / c.cel
 // down returns the whole cells in n bytes; limits are rounded down.
 func (c *chip) down(n units.Bytes) uint64 { return uint64(n / c.cell) }
 
-// steps rounds cells up to what ports and hysteresis are counted in.
+// steps rounds cells up to the unit of ports' and hysteresis' limits.
 func steps(cells uint64) uint64 { return (cells + step - 1) / step * step }
 
 // headroom returns the cells that phi bytes from a link may take, in frames of least to mtu
@@ -135,7 +135,7 @@ func wrong(field string, value any, allowed string) error {
 	return &units.FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
 }
 
-// config is what is wanted of a chip, with every default filled in.
+// config is the wanted configuration of a chip, with every default filled in.
 type config struct {
 	trafficmanager.Config
 	bridged units.Bytes // Options.Bridged

@@ -21,7 +21,7 @@ type diff struct {
 	lossy  bool // the policy is off
 }
 
-// victim reports whether a diff is what SPFC's victims make, and nothing else.
+// victim reports whether SPFC's victims alone cause a diff.
 func (d *diff) victim() bool {
 	return d.exist && !d.remove && !d.again && !slices.ContainsFunc(d.fields, func(f field) bool {
 		return f.name != "pool_max_cells" && f.name != "dynamic_baf"
@@ -79,7 +79,7 @@ func (o *observed) diffs(s *settings) []diff {
 	return list
 }
 
-// tolerance is how far a filter's time constant may be from what was written: chips round.
+// tolerance is the allowed relative error of a filter's time constant, because chips round it.
 const tolerance = 0.05
 
 func same(have, want any) bool {

@@ -193,7 +193,7 @@ func (d *Driver) groups(ctx context.Context, want *settings) ([]diff, error) {
 	return o.diffs(want), nil
 }
 
-// carry writes what differs.
+// carry writes the differences.
 func (d *Driver) carry(ctx context.Context, list []diff, written map[string]bool) error {
 	for _, s := range order(list) {
 		if err := d.step(ctx, s, written); err != nil {

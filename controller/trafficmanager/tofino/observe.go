@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
-// pair is a row that is wanted and what the chip holds in its place.
+// pair is a wanted row with the chip's row in its place.
 type pair struct {
 	want
 	have  bfrt.Row
@@ -34,7 +34,7 @@ type queueAt struct {
 	queue int
 }
 
-// compare reads the chip and returns what differs.
+// compare reads the chip and returns the differences.
 func (d *Driver) compare(ctx context.Context, want *settings) ([]diff, error) {
 	o, err := d.observe(ctx, want)
 	if err != nil {
@@ -43,7 +43,7 @@ func (d *Driver) compare(ctx context.Context, want *settings) ([]diff, error) {
 	return o.diffs(want), nil
 }
 
-// observe reads what is wanted, and gives groups and queues their keys.
+// observe reads the rows of the wanted configuration, and gives groups and queues their keys.
 func (d *Driver) observe(ctx context.Context, s *settings) (*observed, error) {
 	others, err := d.others(ctx, s)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 	shrinkPorts    // of ports,
 	releaseGroups  // which lose the groups that are not wanted
 	shrinkHeadroom // of the pool
-	growLeast      // guarantees, by what headroom and the shared pool gave
+	growLeast      // guarantees, by the cells that headroom and the shared pool gave
 	growShared     // by the rest
 	lowerCeiling   //
 	boundQueues    // lossy queues, the scheduler and filters of the program
@@ -48,7 +48,7 @@ func (p phase) String() string {
 	}[p]
 }
 
-// batch is what is written at once.
+// batch is the rows of one write.
 type batch struct {
 	phase   phase
 	changes []bfrt.Change
@@ -100,7 +100,7 @@ func (d *diff) portNumber() uint32 {
 	return uint32(d.Key.Uint("dev_port"))
 }
 
-// parts splits a diff into what belongs to each phase.
+// parts splits a diff by phase.
 func (d *diff) parts() []part {
 	switch {
 	case d.remove && d.first:
@@ -148,7 +148,7 @@ func (d *diff) insert() []part {
 	return []part{{growGroups, bfrt.Insert, first}, {takeClasses, bfrt.Modify, class}, {makeLossless, bfrt.Modify, pfc}, {growLeast, bfrt.Modify, least}}
 }
 
-// mac enables what is wanted before flow control changes and disables the rest after it.
+// mac enables PFC of wanted classes before flow control changes, and disables the others after it.
 func (d *diff) mac() []part {
 	open, shut := part{openMAC, bfrt.Modify, nil}, part{closeMAC, bfrt.Modify, nil}
 	for _, f := range d.fields {

@@ -71,7 +71,7 @@ func plain(ch *chip, ports int) *policy {
 	}
 }
 
-// others returns what the default groups of all but some ports are guaranteed.
+// others returns the guarantees of the default groups of all but some ports.
 func others(ch *chip, ports int) uint64 {
 	all := uint64(portsPerPipe+1) * uint64(ch.pipes) * ch.guaranteed
 	if ch.reserved > 0 {
@@ -81,7 +81,7 @@ func others(ch *chip, ports int) uint64 {
 }
 
 // newPolicy translates a policy into the chip's terms. Package headroom defines the policies; the package comment
-// lists what the chip loses.
+// lists the chip's losses.
 func newPolicy(ch *chip, c *config) (*policy, error) {
 	m := c.MMU
 	if len(m.Ports) != len(c.Ports) {

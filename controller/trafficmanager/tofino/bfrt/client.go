@@ -296,7 +296,7 @@ func writeError(changes []Change, err error) error {
 	return list
 }
 
-// readError adds what a failed Read says about each row, under err's code.
+// readError adds a failed Read's error of each row, under err's code.
 func readError(rows []Row, err error) error {
 	st := status.Convert(err)
 	var lines []string

@@ -56,15 +56,15 @@ type Row struct {
 	Pipe   uint32 // of tables of Scope Pipe; otherwise not looked at
 	Key    Fields // none: the default entry or, where a keyed table is read, all entries
 	Action string // "" in tables without actions
-	Data   Fields // what is left out is not changed, or, when read, all is read
-	// Default is what new entries of a keyed table hold; it can only be read.
+	Data   Fields // a write leaves other fields as they are; a read without fields reads all
+	// Default is the data of new entries of a keyed table; it can only be read.
 	Default bool
 	// Fresh has a Read ask the chip, not what the driver remembers of it: the driver looks
 	// at counters of ports only now and then.
 	Fresh bool
 }
 
-// Name returns what a row is, without its data.
+// Name returns the row's table and key.
 func (r Row) Name() string {
 	s := r.Table
 	if r.Pipe != AllPipes {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Scope is what an entry of a table belongs to.
+// Scope is the part of a chip that an entry belongs to.
 type Scope string
 
 // The scopes of tables.
@@ -23,7 +23,7 @@ const (
 // AllPipes is the pipe of a target that is the whole device.
 const AllPipes = 0xffff
 
-// Operation is what may be done with the entries of a table.
+// Operation is an operation on a table's entries.
 type Operation string
 
 // The operations.
@@ -32,10 +32,10 @@ const (
 	Insert      Operation = "insert"
 	Modify      Operation = "modify"
 	Delete      Operation = "delete"
-	ReadDefault Operation = "read_default" // of a keyed table: what a new or reset entry holds
+	ReadDefault Operation = "read_default" // of a keyed table: the data of a new or reset entry
 )
 
-// Kind is what the values of a field are.
+// Kind is the type of a field's values.
 type Kind string
 
 // The kinds, and the Go types of their values. A list of numbers is []uint32.
@@ -131,7 +131,7 @@ func strict(b []byte, to any) error {
 	return d.Decode(to)
 }
 
-// UnmarshalJSON reads a field; without a maximum it is what its bits allow.
+// UnmarshalJSON reads a field; its width gives the maximum if there is none.
 func (f *Field) UnmarshalJSON(b []byte) error {
 	type plain Field
 	p := plain{Max: math.MaxUint64}
@@ -285,7 +285,7 @@ func names(list []Field) string {
 // Bytes returns how many bytes a Number takes.
 func (f *Field) Bytes() int { return (f.Bits + 7) / 8 }
 
-// Allowed says what values a field may have, for errors.
+// Allowed returns a field's allowed values as text for errors.
 func (f *Field) Allowed() string {
 	s := map[Kind]string{Number: fmt.Sprintf("%d to %d", f.Min, f.Max), Boolean: "true or false", Text: "a text", Float: "a number with a fraction"}[f.Kind]
 	if len(f.Choices) > 0 {
@@ -297,7 +297,7 @@ func (f *Field) Allowed() string {
 	return s
 }
 
-// is reports whether a value is one of a field, whatever its range.
+// is reports whether a value has a field's type; the range does not matter.
 func (f *Field) is(v any) bool {
 	switch v.(type) {
 	case uint64:

@@ -169,7 +169,7 @@ func (f *Field) Put(out *pb.DataField, v any) {
 	}
 }
 
-// Decode returns an entry as a row. What the schema does not have is an error, but for
+// Decode returns an entry as a row. A field that the schema lacks is an error, but for
 // values out of range: a chip may be ahead of the schema there.
 func (s *Schema) Decode(e *pb.TableEntry) (Row, error) {
 	t := s.byID[e.GetTableId()]
@@ -218,7 +218,7 @@ func (s *Schema) Decode(e *pb.TableEntry) (Row, error) {
 	return r, nil
 }
 
-// value returns a field's value; nil when it has none, as drivers send what is not set.
+// value returns a field's value; nil when it has none, because drivers send unset fields too.
 func (f *Field) value(d *pb.DataField) (v any, err error) {
 	switch x := d.GetValue().(type) {
 	case nil:
