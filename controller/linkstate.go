@@ -32,13 +32,13 @@ type linkMonitor struct {
 	switches  map[string]*switchState
 	events    []view.Event // of the evaluation that runs
 	rerouted  bool         // in it routes change without an event
-	evaluated time.Time    // when all of it was evaluated last
+	evaluated time.Time    // time of the last full evaluation
 	awake     time.Time    // since when it has been evaluated without a break
 }
 
-// linkState is what is known of a link.
+// linkState is the state of a link.
 type linkState struct {
-	state    view.PortState       // what ports and probes said when they were evaluated last
+	state    view.PortState       // from ports and probes, at the last evaluation
 	why      string               // state is PortDown
 	disabled bool                 // by the operator; kept over configurations
 	suspect  bool                 // by ports and probes: routes avoid it
@@ -47,9 +47,9 @@ type linkState struct {
 	flap     flap
 }
 
-// switchState is what is known of a switch.
+// switchState is the state of a switch.
 type switchState struct {
-	ports       map[uint32]view.PortState // what it says of its ports; nil when it says nothing
+	ports       map[uint32]view.PortState // as the switch reports them; nil without a report
 	lost        time.Time                 // since when it is out of reach
 	unreachable bool                      // for long
 }
@@ -61,7 +61,7 @@ const OutOfService = "an operator took it out of service"
 type LinkKeeper interface {
 	// DownLinks returns the links that are out of service, by name.
 	DownLinks() []string
-	// SaveLinks keeps whether links are out of service, by name, and what was done for which request, nil for none.
+	// SaveLinks keeps whether links are out of service, by name, with the outcome of the request; nil for none.
 	SaveLinks(down map[string]bool, done *outcome.Done) error
 }
 
@@ -150,7 +150,7 @@ func (m *linkMonitor) disabled() map[string]string {
 	return list
 }
 
-// forget drops what is known of links and switches that a new configuration lacks.
+// forget drops the state of links and switches that a new configuration lacks.
 func (m *linkMonitor) forget(c *config.Config) error {
 	known := make(map[string]bool, len(c.Links))
 	for _, k := range c.Links {
@@ -179,7 +179,7 @@ func (m *linkMonitor) forget(c *config.Config) error {
 	return m.keeper.SaveLinks(gone, nil)
 }
 
-// state returns what the computation of routes needs.
+// state returns the input of the route computation.
 func (m *linkMonitor) state() topology.State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,7 +262,7 @@ func (m *linkMonitor) tell(severity view.Severity, subject, kind, text string) {
 func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Duration, now time.Time) {
 	s := m.node(name)
 	switch {
-	case !h.Known: // what was known stays
+	case !h.Known: // the last known state stays
 		return
 	case h.Forwards:
 		s.lost = time.Time{}
@@ -361,7 +361,7 @@ func (m *linkMonitor) evaluateLink(k *config.Link, l *linkState, switches map[st
 	switch a, b := switches[k.A.Node].Attached, switches[k.B.Node].Attached; {
 	case down != "":
 		why = "the port " + down + " is down, says its switch"
-		clear(l.probes) // what came before says nothing of the cable as it will be
+		clear(l.probes) // earlier probes say nothing about the cable that comes
 	case c.ProbeInterval <= 0 && heard:
 	case c.ProbeInterval <= 0 || a.IsZero() || b.IsZero():
 		return
@@ -415,7 +415,7 @@ func (m *linkMonitor) evaluateLink(k *config.Link, l *linkState, switches map[st
 	}
 }
 
-// flap is what is known of a link that goes down and comes back.
+// flap counts how often a link goes down and comes back.
 type flap struct {
 	downs int       // until it was up for flap_hold_max
 	back  time.Time // since when probes come again; zero while they do not

@@ -45,7 +45,7 @@ type Feature struct {
 	Capabilities []Capability
 	// Section is the feature's part of the configuration.
 	Section config.Section
-	// Desired returns what the feature wants on a switch. Two features must not want entities with
+	// Desired returns the entities that the feature wants on a switch. Two features must not want entities with
 	// one key. A feature that ever states the default entry of a table states it always, since default
 	// entries cannot be deleted. The error names what is impossible on this switch, in a yamlnode.Fault where a
 	// field of the configuration asks for it; the switch then gets nothing new from any
@@ -89,11 +89,11 @@ type Feature struct {
 // Probe is a capability that a switch has when it answers a read.
 type Probe struct {
 	Name    string // of the capability
-	Instead string // what to do where the switch does not have it
+	Instead string // the remedy if the switch does not have it
 	Request *p4v1.Entity
 }
 
-// Risk is something that whoever plans a configuration should know.
+// Risk is a warning for the operator who plans a configuration.
 type Risk struct {
 	Text string
 	// Refused is a yamlnode.Fault where the configuration must not be applied for it, else nil.
@@ -171,7 +171,7 @@ type TrafficManager interface {
 
 // Callbacks are the controller's services for features. Their methods never wait.
 type Callbacks interface {
-	// Sample publishes what a poll brought back.
+	// Sample publishes the report of a poll.
 	Sample(s view.Sample)
 	// LinkSeen says that a packet came to the switch at over a link, by its name, just now.
 	LinkSeen(link, at string)
@@ -238,7 +238,7 @@ func (c *EntityList) Result() ([]*p4v1.Entity, error) {
 	return c.Entities, nil
 }
 
-// LastValue keeps what a feature last knew of each switch. It is safe for concurrent use; a
+// LastValue keeps the last value that a feature published of each switch. It is safe for concurrent use; a
 // value must not be changed once it is in.
 type LastValue[T any] struct{ by sync.Map }
 
@@ -255,7 +255,7 @@ func (l *LastValue[T]) Get(sw string) (T, bool) {
 // Forget forgets a switch.
 func (l *LastValue[T]) Forget(sw string) { l.by.Delete(sw) }
 
-// Capability is something that a feature can do, and what it takes. It is either part of the
+// Capability is an ability of a feature with its needs. It is either part of the
 // program that a switch runs, or a matter of the switch's traffic manager.
 type Capability struct {
 	// Name is a word with the feature's in front, unique, such as "qos.queue_limit".
@@ -279,7 +279,7 @@ type Capability struct {
 	// TrafficManager says what a traffic manager does where the program cannot, as in "the traffic manager
 	// …"; "" for nothing.
 	TrafficManager string
-	// Instead says what happens where neither can.
+	// Instead says what happens if neither can.
 	Instead string
 }
 
@@ -361,7 +361,7 @@ func (e *Env) Refuse(field, value string, c Capability) error {
 	return yamlnode.Fault{Field: field, Text: text}
 }
 
-// By returns what does something on the switch.
+// By returns the part of the switch that provides a capability.
 func (e *Env) By(c Capability) string {
 	by, _ := c.By(e.Pipeline, e.Switch)
 	return by

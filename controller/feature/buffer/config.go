@@ -186,7 +186,7 @@ func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []ui
 		PortQueues: b.PortQueues, Share: b.Share,
 		DSH:  headroom.DSHConfig{Window: c.Scaled(b.Window), Precision: b.Precision, Entries: b.Entries},
 		SPFC: headroom.SPFCConfig{K: b.K, Period: c.Scaled(b.Period)},
-		// What a match-action pipeline can do.
+		// Limits of a match-action pipeline.
 		LocalResume: true,
 	}
 	for _, p := range switchPorts(c, s.Name) {

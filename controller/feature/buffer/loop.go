@@ -28,9 +28,9 @@ type loop struct {
 	pipe *pipeline.Pipeline
 	size pollreport.Pools
 
-	drain   time.Duration // in which any queue of the switch empties whatever happens; 0 where one may be held
+	drain   time.Duration // time in which every queue of the switch is empty; 0 if PFC may hold one for ever
 	silence time.Duration // of a port, after which a probe says that its link works again; 0 for never
-	failed  error         // of what was sent since the last tick
+	failed  error         // of a write since the last tick
 
 	every, count time.Duration // between polls, and between readings of counters
 	next         time.Time     // reading of counters

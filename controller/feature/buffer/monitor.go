@@ -44,7 +44,7 @@ func (l *loop) monitor(now time.Time) {
 			})
 		}
 		if p.polled.IsZero() || now.Sub(p.polled) > stalePolls*l.every {
-			continue // what it was is not what it is
+			continue // its old state says nothing about its new one
 		}
 		for c, since := range p.since {
 			l.alarm(now, StuckAlarm, p, c, !since.IsZero() && now.Sub(since) > l.buffer.Stuck, func() string {

@@ -25,7 +25,7 @@ type totals struct {
 	mac                        trafficmanager.PauseCounters // of a chip's MAC; zero elsewhere
 }
 
-// below reports whether any counter is below what it was, as it never is on a switch that still runs.
+// below reports whether a counter has fallen. On a switch that still runs none does.
 func (t totals) below(last totals) bool {
 	for i, n := range t.drops {
 		if n < last.drops[i] {
@@ -185,7 +185,7 @@ func (p *port) setVictim(victim bool) {
 	}
 }
 
-// restart forgets what a switch that was restarted has forgotten.
+// restart forgets the state that a restarted switch has lost.
 func (p *port) restart() {
 	p.meter = headroom.NewMeter(p.limit)
 	p.counted, p.storm = time.Time{}, nil

@@ -42,7 +42,7 @@ var probeCapability = feature.Capability{
 	Instead: "its links to switches are never seen to work",
 }
 
-// limitCapability is the bound on what a port may send to the controller.
+// limitCapability is the limit of the frames that a port may send to the controller.
 var limitCapability = feature.Capability{
 	Name: "linkprobe.punt_limit", Objects: pipeline.Objects{Tables: []string{ids.TablePuntLimitName}},
 	Instead: "punt.rate is not kept: a host can send the controller as many frames as its link carries",

@@ -34,7 +34,7 @@ const (
 	digestHold = 20 * time.Millisecond
 )
 
-// watchCapability is all that the pipeline does: without any of it there is no loop.
+// watchCapability is the pipeline's part of PACC. Without it there is no loop.
 var watchCapability = feature.Capability{
 	Name: "pacc.flows",
 	Objects: pipeline.Objects{
@@ -46,7 +46,7 @@ var watchCapability = feature.Capability{
 	Instead: "it sends no congestion notifications",
 }
 
-// ipv6Capability is all of it for IPv6.
+// ipv6Capability is the pipeline's part of PACC for IPv6.
 var ipv6Capability = feature.Capability{
 	Name: "pacc.ipv6",
 	Objects: pipeline.Objects{

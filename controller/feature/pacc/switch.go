@@ -49,7 +49,7 @@ func (o *overP4Runtime) Poll(port uint32) error { return o.sw.Poll(o.now, 0, por
 
 // CNP implements cnpgen.Switch: the pipeline routes it and sorts it into its class's queue.
 func (o *overP4Runtime) CNP(f cnpgen.Flow, qp uint32) error {
-	// The session keeps what it is given until it is sent.
+	// The session keeps the update until it is sent.
 	return feature.Send(o.pipe, o.sw, o.cnp.Append(nil, f.FlowKey, qp), 0, ids.HighestQueue, ids.PacketOutPipeline)
 }
 

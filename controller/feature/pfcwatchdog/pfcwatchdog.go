@@ -82,7 +82,7 @@ func advise(env *feature.Env, _ *config.Switch) (notes []string) {
 	return notes
 }
 
-// desired is feature.Feature.Desired. Without a detection time the switch has what its flags say.
+// desired is feature.Feature.Desired. Without a detection time the switch's own flags hold.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	c := Of(env.Switch)
 	if c.DetectionTime == 0 {
@@ -254,7 +254,7 @@ type Config struct {
 	// RestorationTime is how long no PAUSE must have come until a storm is over, 1 ms … 1 h;
 	// default DetectionTime.
 	RestorationTime time.Duration
-	// Action is what happens to the class in a storm: drop, forward or alert; default drop.
+	// Action is taken on the class's packets in a storm: drop, forward or alert; default drop.
 	Action pfcwd.Action
 }
 

@@ -96,7 +96,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-// classes includes entries that equal the default, which show the operator what was written.
+// classes includes entries that equal the default, so that the operator sees all written entries.
 func classes(c *feature.EntityList, p *pipeline.Pipeline, list []Class) {
 	c.Add(p.Default(ids.TableDSCPToClassName).Action(ids.ActionSetClassName, feature.Arg("class", 0), feature.Arg("queue", 0)).Entity())
 	for _, k := range list {
@@ -206,7 +206,7 @@ func marks(c *feature.EntityList, p *pipeline.Pipeline, e ECN) {
 	}
 }
 
-// Config is the section qos: what every switch does with classes, queues and marks.
+// Config is the section qos: classes, queues and ECN marks of every switch.
 type Config struct {
 	// Classes maps DSCP to class and queue. A DSCP not listed has class 0 and queue 0.
 	Classes []Class
@@ -271,7 +271,7 @@ type ECN struct {
 	PMax float64
 }
 
-// rank orders what holds for a port: the more it says, the higher.
+// rank orders the rows that match a port: the more specific, the higher.
 func (e ECN) rank() (n int) {
 	for i, given := range []bool{e.Rate != 0, e.Switch != "", e.Port != 0} {
 		if given {
@@ -301,7 +301,7 @@ func (q Config) ECNAt(sw string, port uint32, rate units.Rate) []ECN {
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "qos") }
 
-// ClassOf returns what packets of a DSCP get.
+// ClassOf returns class and queue of a DSCP.
 func (q Config) ClassOf(dscp uint8) Class {
 	for _, k := range q.Classes {
 		if k.DSCP == dscp {

@@ -109,7 +109,7 @@ func route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 
 const sectionKey = "ecmp"
 
-// What is hashed.
+// Values of Config.Hash.
 const (
 	fiveTuple = "five-tuple"
 	queuePair = "queue-pair"
@@ -138,12 +138,12 @@ func readOver(m *yamlnode.Map, c Config) Config {
 	return c
 }
 
-// Fields returns what is hashed.
+// Fields returns the hashed fields.
 func (c Config) Fields() ecmp.Fields {
 	return map[string]ecmp.Fields{queuePair: ecmp.QueuePair, flowLabel: ecmp.FlowLabel}[c.Hash]
 }
 
-// SeedOf returns what a switch adds to its hash.
+// SeedOf returns the seed of a switch's hash.
 func SeedOf(s *config.Switch) uint32 { return ecmp.Seed(Of(s).Seed, s.DeviceID) }
 
 func section() config.Section {
@@ -156,7 +156,7 @@ var hashCapability = feature.Capability{
 	Instead: "its hash of the five-tuple has no seed",
 }
 
-// hash adds what the hash takes.
+// hash adds the entries that configure the hash.
 func hash(c *feature.EntityList, env *feature.Env) {
 	own := Of(env.Switch).Hash
 	if env.By(hashCapability) != view.ByProgram {

@@ -1,5 +1,5 @@
 // Package telemetry is the feature that has every port polled (package poll) and
-// publishes what the reports say of queues, delays and departures.
+// publishes the reports' queues, delays and departures.
 package telemetry
 
 import (

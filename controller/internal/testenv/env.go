@@ -71,7 +71,7 @@ func unread(key string) config.Section {
 	return config.Section{Key: key, Read: read, ReadSwitch: read}
 }
 
-// Lines returns what a feature wants on a switch, as lines, with the routes of a
+// Lines returns a feature's entities of a switch as lines, with the routes of a
 // fabric in full health.
 func Lines(t testing.TB, f *feature.Feature, env *feature.Env, sw string) []string {
 	t.Helper()
@@ -86,7 +86,7 @@ func Lines(t testing.TB, f *feature.Feature, env *feature.Env, sw string) []stri
 	return describe(env, list)
 }
 
-// RouteLines returns what a feature wants on a switch for routes, as lines.
+// RouteLines returns a feature's entities for routes of a switch as lines.
 func RouteLines(t testing.TB, r *feature.Feature, env *feature.Env, sw string, s topology.State) []string {
 	t.Helper()
 	env = At(env, sw)
@@ -112,7 +112,7 @@ func describe(env *feature.Env, list []*p4v1.Entity) []string {
 	return lines
 }
 
-// Callbacks records what features say.
+// Callbacks records the calls of features.
 type Callbacks struct {
 	Samples []view.Sample
 	Seen    []string

@@ -71,7 +71,7 @@ type Desired struct {
 	Err error
 }
 
-// Stats counts what a device did since it was made.
+// Stats are a device's counters since its start.
 type Stats struct {
 	Reconciles            uint64 // attempts
 	Reads                 uint64 // attempts that read the switch
@@ -88,7 +88,7 @@ type Stats struct {
 }
 
 // Device is one switch. A goroutine for the session, one for the reconciler and one for each loop run it. They
-// share what mu guards; each change of it wakes those who wait.
+// share the fields that mu guards; each change wakes the waiting goroutines.
 type Device struct {
 	opts    Options
 	session *session.Session
@@ -97,7 +97,7 @@ type Device struct {
 	silence time.Duration // poller.Patience times so long without an answer, the switch counts as sending no packets
 
 	kick     chan struct{}             // wakes the reconciler; holds one token
-	reattach chan struct{}             // wakes what starts the loops; holds one token
+	reattach chan struct{}             // wakes the goroutine that starts the loops; holds one token
 	running  atomic.Pointer[[]*runner] // the loops of the attachment; nil while there are none
 
 	mu             sync.Mutex
@@ -112,8 +112,8 @@ type Device struct {
 	done           outcome
 	forwards       bool   // see Health
 	refusesPackets string // why the switch accepts no packets; "" when it does
-	sendsNone      string // what shows that the switch sends no packets; "" when nothing does
-	slow           string // what shows that a switch that sends packets is slow, or hangs; "" when nothing does
+	sendsNone      string // evidence that the switch sends no packets; "" without
+	slow           string // evidence that the switch is slow or hangs; "" without
 	inLine         bool   // the switch had its desired state after the last attempt
 	heard          bool   // the switch has sent a packet in this epoch
 	status         view.Switch
@@ -191,7 +191,7 @@ func (d *Device) SetDesired(w Desired) {
 	signal(d.kick)
 }
 
-// Status returns what the device knows of the switch; Ports are left empty.
+// Status returns the device's view of the switch; Ports are left empty.
 func (d *Device) Status() view.Switch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -214,7 +214,7 @@ func (d *Device) Stats() Stats {
 	return d.stats
 }
 
-// Health is what is known of a switch as far as routes depend on it.
+// Health is the state of a switch that routes depend on.
 type Health struct {
 	// Forwards says that routes may lead through the switch: it runs the program and has most of its
 	// entries, or another controller is primary.
@@ -231,7 +231,7 @@ type Health struct {
 	Attached time.Time
 }
 
-// Health returns what is known now.
+// Health returns the switch's health as it is now.
 func (d *Device) Health() Health {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -325,7 +325,7 @@ func (d *Device) setState(s view.SwitchState, why string) {
 	d.opts.Events(e)
 }
 
-// handler receives what the session reports.
+// handler receives the session's messages.
 type handler struct{ *Device }
 
 // Role implements session.Handler.
@@ -437,7 +437,7 @@ func (d *Device) setSilent(silent bool) {
 	d.updateHealth()
 }
 
-// ails says what is wrong with a switch that has its desired state, "" for nothing. The caller holds mu.
+// ails returns the fault of a switch that has its desired state, "" for none. The caller holds mu.
 func (d *Device) ails() string { return cmp.Or(d.refusesPackets, d.sendsNone, d.slow) }
 
 // updateHealth updates the state of a switch that has its desired state: ready if it accepts and sends

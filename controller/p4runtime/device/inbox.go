@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 )
 
-// The lanes of an inbox, the most urgent first. Links and switches are judged by what is in the first two.
+// The lanes of an inbox, the most urgent first. The first two decide whether links and switches are up.
 const (
 	laneProbe  = iota // LLDP frames
 	laneReport        // answers to polls
@@ -19,7 +19,7 @@ const (
 	lanes
 )
 
-// laneEntries bounds what waits in a lane: packets, entries that have timed out, members of digest lists.
+// laneEntries bounds the entries in a lane: packets, entries that have timed out, members of digest lists.
 var laneEntries = [lanes]int{1024, 4096, 1 << 14, 1 << 14}
 
 // pieceEntries is how many entries of a digest list or an idle notification a loop gets at once: what is more
@@ -33,7 +33,7 @@ type delivery struct {
 	entries int
 }
 
-// inbox holds what waits for one loop. Adding never blocks. It is safe for concurrent use.
+// inbox holds the messages that wait for one loop. Adding never blocks. It is safe for concurrent use.
 type inbox struct {
 	mu      sync.Mutex
 	lanes   [lanes][]*delivery

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/view"
 )
 
-// Plan returns what would be written to reach want. It writes nothing. A switch that cannot be read
+// Plan returns the updates that lead to want. It writes nothing. A switch that cannot be read
 // counts as empty, and the plan says why.
 func (d *Device) Plan(ctx context.Context, want Desired) view.Plan {
 	c, err := d.session.Client()

@@ -60,7 +60,7 @@ func noPorts(err error) string {
 	return st.Message()
 }
 
-// notePorts keeps what a switch says of its ports, or why it says nothing.
+// notePorts keeps a switch's port states, or why there are none.
 func (d *Device) notePorts(why string, ports map[uint32]view.PortState) {
 	c := lacks(portStateName, why+"; probes tell of links between switches")
 	if why == "" {

@@ -52,7 +52,7 @@ func (d *Device) reconciler(ctx context.Context) {
 	periodic, putOff := false, 0
 	for {
 		release := func() {}              // gives its place back
-		trusted, givesWay := known, false // what a comparison that gives way leaves
+		trusted, givesWay := known, false // the result if the comparison is put off
 		select {
 		case <-ctx.Done():
 			return
@@ -165,7 +165,7 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 	defer d.mu.Unlock()
 	d.stats.Reconciles++
 	if d.epoch != j.epoch {
-		return true, false // the session changed meanwhile; its role decides what is next
+		return true, false // the session changed meanwhile; its role decides the next step
 	}
 	if transient(err) {
 		d.setState(d.status.State, err.Error())

@@ -68,7 +68,7 @@ func (s *ReadSemaphore) queue(periodic bool) chan struct{} {
 
 func (s *ReadSemaphore) isPeriodic(c chan struct{}) bool { return s != nil && c == s.periodic }
 
-// acquired returns what gives a place back that was acquired now.
+// acquired returns the function that gives back the place just acquired.
 func (s *ReadSemaphore) acquired(c chan struct{}) (release func()) {
 	if !s.isPeriodic(c) {
 		return func() { <-c }

@@ -92,7 +92,7 @@ func (d *Device) setVictims(a *attachment, ports []uint32) error {
 
 func trafficManagerText(err error) string { return "traffic manager: " + reason(err) }
 
-// PlanTrafficManager adds to a plan what would be written to a traffic manager.
+// PlanTrafficManager adds a traffic manager's writes to a plan.
 func PlanTrafficManager(ctx context.Context, plan *view.Plan, m trafficmanager.Driver, want *trafficmanager.Config) {
 	changes, err := m.Plan(ctx, want)
 	for _, c := range changes {

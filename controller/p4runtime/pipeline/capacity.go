@@ -35,7 +35,7 @@ const (
 	weights // of all groups together, P4Runtime's sum_of_weights
 )
 
-// UsageOf counts what entities take.
+// UsageOf counts the entries, members and groups in entities.
 func UsageOf(list iter.Seq[*p4v1.Entity]) Usage {
 	var u Usage
 	for e := range list {

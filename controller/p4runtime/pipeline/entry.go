@@ -161,7 +161,7 @@ func (e *Entry) Priority(n int32) *Entry {
 	return e
 }
 
-// Action sets what the entry of a direct table does.
+// Action sets the action of a direct table's entry.
 func (e *Entry) Action(name string, args ...Arg) *Entry {
 	if e.err != nil {
 		return e
@@ -331,7 +331,7 @@ func fill[T declared](what, kind string, list []T, given []Arg, add func(id uint
 	return nil
 }
 
-// short returns a name without what leads to it.
+// short returns the last part of a name.
 func short(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // value checks that b fits a field of that many bits and returns its canonical form.

@@ -218,7 +218,7 @@ func (p *Pipeline) normalizeGroup(g *p4v1.ActionProfileGroup) error {
 		}
 	}
 	sort.Slice(g.Members, func(i, j int) bool { return g.Members[i].MemberId < g.Members[j].MemberId })
-	// A size that was left to the switch may come back as what the switch chose.
+	// A size of 0 may come back as the size that the switch chose.
 	if g.MaxSize == prof.GetMaxGroupSize() {
 		g.MaxSize = 0
 	}

@@ -25,7 +25,7 @@ type Named struct {
 	Priority int32   `json:"priority,omitempty"`
 	Action   string  `json:"action,omitempty"`
 	Params   Fields  `json:"params,omitempty"`
-	Use      string  `json:"use,omitempty"` // what an entry of an indirect table uses: "member 3", "group 1"
+	Use      string  `json:"use,omitempty"` // the member or group of an indirect table's entry: "member 3", "group 1"
 	Members  []Share `json:"members,omitempty"`
 	Ports    []Copy  `json:"ports,omitempty"`
 	// Data are counts, rates in units per second and what else the switch knows of the entity.
@@ -98,7 +98,7 @@ func (n Named) String() string {
 	return text
 }
 
-// Place returns what the entity is in, such as a table, and what tells it from the others there.
+// Place returns the entity's container, such as a table, and its key there.
 func (n Named) Place() (table, key string) {
 	keys := make([]string, 0, 3)
 	switch table = n.Kind + " " + n.Name; n.Kind {
@@ -124,7 +124,7 @@ func (n Named) Place() (table, key string) {
 	return table, strings.Join(keys, " ")
 }
 
-// Value returns what the entity does or has; "" for one that is only there.
+// Value returns the entity's action or data; "" if it has neither.
 func (n Named) Value() string {
 	switch {
 	case n.Action != "":
@@ -157,7 +157,7 @@ func (n Named) Value() string {
 	return n.Data.join(", ")
 }
 
-// Named returns an entity with names. What the program does not have keeps its id.
+// Named returns an entity with names. An id that the program lacks stays a number.
 func (p *Pipeline) Named(e *p4v1.Entity) Named {
 	switch x := e.GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:

@@ -27,7 +27,7 @@ type Poller struct {
 	began time.Time
 	mark  []byte // begins the payload of this poller's polls; when they were sent follows
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	last       map[uint32]time.Time
 	unanswered int       // polls since the last answer, or since Reset
 	looks      int       // since the first of them was sent, a step or more from one to the next

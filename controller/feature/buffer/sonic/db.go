@@ -140,7 +140,7 @@ func ReadPorts(file string, text []byte) (DB, error) {
 
 func path(parts ...string) string { return strings.Join(parts, "|") }
 
-// name returns what a value refers to: releases before 202106 wrote [BUFFER_PROFILE|name].
+// name returns the row that a value refers to: releases before 202106 wrote [BUFFER_PROFILE|name].
 func name(value string) string {
 	if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") {
 		_, value, _ = strings.Cut(value[1:len(value)-1], "|")
@@ -183,7 +183,7 @@ func (r *importer) get(table, key, field string) (value string, ok bool) {
 	return value, ok
 }
 
-// take notes a row, or some fields of it, as taken.
+// take marks a row, or some of its fields, as read.
 func (r *importer) take(table, key string, fields ...string) {
 	if len(fields) == 0 {
 		fields = slices.Collect(maps.Keys(r.db[table][key]))
@@ -238,7 +238,7 @@ func (r *importer) left() []string {
 	return lines
 }
 
-// report collects what one side does not have.
+// report collects the settings that one side cannot express.
 type report struct {
 	approximate bool   // the nearest is taken where there is one, with a warning
 	done        string // "exported" or "imported"

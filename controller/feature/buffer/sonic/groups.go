@@ -99,7 +99,7 @@ func (r *importer) buffer() {
 		return
 	}
 	own := r.db[tablePool][pool]["xoff"]
-	if own == "" || own == "0" { // the pool is what the sizes of profiles leave, as SONiC's own sum has it
+	if own == "" || own == "0" { // the pool is the buffer less the sizes of profiles, as SONiC computes it
 		r.take(tablePool, pool, "xoff")
 		r.h.Buffer = size + g.size + g.lossySize
 		r.reserve(g, func(p *profile) units.Bytes { return p.size - p.xoff })
@@ -228,7 +228,7 @@ func (r *importer) limits(g sums) {
 	}
 }
 
-// reserve reads what each queue has for itself; of gives it for a lossless one. There a queue is resumed
+// reserve reads each queue's guarantee; of gives it for a lossless one. There a queue is resumed
 // below xon or xon_offset under its threshold, whichever is more, and here by the latter alone: that is the same
 // where xon is in what the queue has for itself.
 func (r *importer) reserve(g sums, of func(*profile) units.Bytes) {
@@ -346,13 +346,13 @@ func (r *importer) share(pool string, size units.Bytes, g sums) {
 		return
 	}
 	text = fmt.Sprintf("policy oversubscribed: each has %d thousandths of its xoff", h.Share)
-	if h.Headroom > 0 { // a part of the same for all is the same as less of it
+	if h.Headroom > 0 { // a fixed part of a headroom that all ports share is a smaller headroom
 		h.Share, h.Headroom = 1000, max(h.Headroom*units.Bytes(h.Share)/1000, 1)
 	}
 	unlike(h, text)
 }
 
-// queues looks for egress queues that have no limit below the buffer; what has one is left.
+// queues looks for egress queues without a limit below the buffer; queues with a limit stay in the rest.
 func (r *importer) queues() {
 	for _, key := range slices.Sorted(maps.Keys(r.db[tableQueue])) {
 		ports, _, _, ok := members(key)

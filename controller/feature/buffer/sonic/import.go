@@ -20,11 +20,11 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Imported is what a CONFIG_DB says.
+// Imported is the result of an Import.
 type Imported struct {
 	// Sections are buffer, qos and pfc_watchdog of a fabric file.
 	Sections []byte
-	// Warnings name what the argument approximate of Import has changed.
+	// Warnings name the values that the argument approximate of Import changed.
 	Warnings []string
 	// Left names the rows of buffer and class tables that are not imported, with the reason.
 	Left []string
@@ -95,7 +95,7 @@ func (r *importer) bytes(table, key, field string) units.Bytes {
 	return units.Bytes(r.number(0, int64(maxBytes), table, key, field))
 }
 
-// at is what is set somewhere.
+// at is a setting with its place.
 type at[T any] struct {
 	path string
 	is   T

@@ -50,7 +50,7 @@ const (
 	ingressLossy                  = "ingress_lossy_profile"
 	egressLossless, egressLossy   = "egress_lossless_profile", "egress_lossy_profile"
 	mapName                       = "headgate"
-	cables                        = "AZURE" // what every SONiC switch calls its own
+	cables                        = "AZURE" // the name that SONiC gives a switch's own maps
 	watchdogGlobal, watchdogEvery = "GLOBAL", "POLL_INTERVAL"
 )
 
