@@ -97,6 +97,7 @@ const (
 	DropIPv6Header              = 16 // version or payload length
 	DropHopLimit                = 17 // of IPv6
 	DropLinkScope               = 18 // IPv6 for the link alone, which the gateway did not answer
+	PortDSCPEntries             = 4096
 	EtherTypeARP                = 0x806
 	EtherTypeIPv6               = 0x86dd
 	IPProtocolICMP              = 1

@@ -29,6 +29,10 @@ const (
 	TableDSCPToClass                 uint32 = 0x02010001 // ingress.classify.dscp_to_class
 	TableDSCPToClassName                    = "ingress.classify.dscp_to_class"
 	FieldDSCPToClassDSCP             uint32 = 1          // dscp, EXACT, 6 bits
+	TableClassByPort                 uint32 = 0x02010002 // ingress.classify.class_by_port
+	TableClassByPortName                    = "ingress.classify.class_by_port"
+	FieldClassByPortIngressPort      uint32 = 1          // ingress_port, EXACT, 9 bits
+	FieldClassByPortDSCP             uint32 = 2          // dscp, EXACT, 6 bits
 	TablePuntTable                   uint32 = 0x02030001 // ingress.punt.punt_table
 	TablePuntTableName                      = "ingress.punt.punt_table"
 	FieldPuntTableEtherType          uint32 = 1          // ether_type, TERNARY, 16 bits

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DSCP to traffic class (the PFC priority) and to the queue of the egress port, for both versions of
-// IP. shared/classify.p4 is the same for IPv4 alone.
+// IP, and by the ingress port where one differs. shared/classify.p4 is the same for IPv4 alone and without ports.
 
 #ifndef HEADGATE_V1MODEL_CLASSIFY_P4
 #define HEADGATE_V1MODEL_CLASSIFY_P4
@@ -21,13 +21,26 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
         size = DSCP_ENTRIES;
     }
 
+    @id(ID_TABLE_CLASS_BY_PORT)
+    table class_by_port {
+        key = {
+            meta.arrival.port : exact @id(1) @name("ingress_port");
+            meta.target.dscp  : exact @id(2) @name("dscp");
+        }
+        actions = { set_class; @defaultonly NoAction; }
+        const default_action = NoAction;
+        size = PORT_DSCP_ENTRIES;
+    }
+
     apply {
         if (hdr.ipv4.isValid()) {
             meta.target.dscp = hdr.ipv4.dscp;
             dscp_to_class.apply();
+            class_by_port.apply();
         } else if (hdr.ipv6.isValid()) {
             meta.target.dscp = hdr.ipv6.dscp;
             dscp_to_class.apply();
+            class_by_port.apply();
         }
     }
 }

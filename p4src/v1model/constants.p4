@@ -15,6 +15,9 @@ const drop_reason_t DROP_IPV6_HEADER = 16;   // version or payload length
 const drop_reason_t DROP_HOP_LIMIT = 17;     // of IPv6
 const drop_reason_t DROP_LINK_SCOPE = 18;    // IPv6 for the link alone, which the gateway did not answer
 
+// Every DSCP of 64 ports that map it in their own way.
+const bit<32> PORT_DSCP_ENTRIES = 4096;
+
 // EtherTypes (IEEE 802 numbers) and IP protocols (IANA) that shared/constants.p4 lacks.
 const bit<16> ETHER_TYPE_ARP = 0x0806;
 const bit<16> ETHER_TYPE_IPV6 = 0x86dd;

@@ -38,3 +38,23 @@ func testSourceCheck(r *rig) {
 	r.receive(2, 1)
 	r.noDropsBut(ids.DropSource)
 }
+
+// testPortClasses sends one DSCP from a port that maps it to another queue, which takes nothing, and from one that
+// does not.
+func testPortClasses(r *rig) {
+	r.write(control.Class(8, 1, 1), control.PortClass(3, 8, 2, 2), control.QueueLimit(2, 2, 0))
+	for i, port := range []uint32{3, 4, 3} {
+		f := newFrame(port, 2)
+		f.dscp = 8
+		r.send(port, f.bytes(r.T))
+		r.fence()
+		if n, want := r.drops(ids.DropAdmission), int64([]int{1, 1, 2}[i]); n != want {
+			r.Errorf("a packet of port %d: %d packets were in the queue without room, want %d", port, n, want)
+		}
+	}
+	r.receive(2, 1)
+	f := newFrame(3, 2) // another DSCP of the port
+	r.send(3, f.bytes(r.T))
+	r.receive(2, 1)
+	r.noDropsBut(ids.DropAdmission)
+}

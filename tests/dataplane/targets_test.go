@@ -35,6 +35,7 @@ func tests() map[string]func(*rig) {
 		"Punt":               testPunt,
 		"PuntLimit":          testPuntLimit,
 		"SourceCheck":        testSourceCheck,
+		"PortClasses":        testPortClasses,
 		"Poll":               testPoll,
 		"Admission":          testAdmission,
 		"TailDrop":           testTailDrop,

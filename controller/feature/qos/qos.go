@@ -29,6 +29,12 @@ var (
 		Name: "qos.classes", Objects: pipeline.Objects{Tables: []string{ids.TableDSCPToClassName}},
 		Instead: "every packet has class 0 and queue 0",
 	}
+	portCapability = feature.Capability{
+		Name:     "qos.port_maps",
+		Objects:  pipeline.Objects{Tables: []string{ids.TableClassByPortName}},
+		FilledBy: "qos.port_maps",
+		Instead:  "all ports have the classes of qos.classes",
+	}
 	limitCapability = feature.Capability{
 		Name: "qos.queue_limit", Objects: pipeline.Objects{Tables: []string{ids.TableQueueLimitName}}, TrafficManager: "holds the limit",
 		Instead: "queues have no limit but the switch's own",
@@ -56,7 +62,7 @@ var (
 // New returns the feature.
 func New(feature.Callbacks) *feature.Feature {
 	return &feature.Feature{
-		Name: "qos", Capabilities: []feature.Capability{classCapability, limitCapability, markCapability, weightCapability},
+		Name: "qos", Capabilities: []feature.Capability{classCapability, portCapability, limitCapability, markCapability, weightCapability},
 		Section: config.Section{Key: "qos", Read: read, Check: check}, Desired: desired, Shape: shape, ShapedBy: shapedBy,
 	}
 }
@@ -71,6 +77,16 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		classes(&c, env.Pipeline, q.Classes)
 	case len(q.Classes) > 0:
 		c.Add(nil, env.Refuse("qos.classes", fmt.Sprintf("a list of %d", len(q.Classes)), classCapability))
+	}
+	for i, m := range q.PortMaps {
+		switch {
+		case m.Switch != s.Name:
+		case has(portCapability):
+			c.Add(env.Pipeline.Entry(ids.TableClassByPortName).Exact("ingress_port", p4msg.Uint(uint64(m.Port))).Exact("dscp", p4msg.Uint(uint64(m.DSCP))).
+				Action(ids.ActionSetClassName, feature.Arg("class", uint64(m.Class)), feature.Arg("queue", uint64(q.queueOf(m.Class)))).Entity())
+		default:
+			c.Add(nil, env.Refuse(fmt.Sprintf("qos.port_maps[%d]", i), fmt.Sprintf("of the switch %q", s.Name), portCapability))
+		}
 	}
 	if has(limitCapability) {
 		limits(&c, env.Pipeline, q, s)
@@ -210,6 +226,8 @@ func marks(c *feature.EntityList, p *pipeline.Pipeline, e ECN) {
 type Config struct {
 	// Classes maps DSCP to class and queue. A DSCP not listed has class 0 and queue 0.
 	Classes []Class
+	// PortMaps maps DSCPs of what comes in by some ports in another way; none by default. Targets: bmv2 and embedded.
+	PortMaps []PortMap
 	// QueueLimit is the most that a queue of a port may hold in bytes, 1 B … 4 GB;
 	// default 4294967295 B, which is no limit.
 	QueueLimit units.Bytes
@@ -247,6 +265,27 @@ type Class struct {
 	// switch; default the class. A class that a buffer has under PFC has no other queue than its own, but on the
 	// embedded switch, where no two such classes have one.
 	Queue uint8
+}
+
+// PortMap is the class of one DSCP at one port.
+type PortMap struct {
+	// Switch is the switch of the port. Required.
+	Switch string
+	// Port is the number of the ingress port, which has a link. Required.
+	Port uint32
+	// DSCP is the field of RFC 2474, 0 … 63, at most once for each port. Required.
+	DSCP uint8
+	// Class is 0 or a class of qos.classes, 0 … 7, in whose queue these packets are; so a DSCP of a lossless
+	// class is lossy at a port that maps it to a lossy one. A class with several queues is refused. Required.
+	Class uint8
+}
+
+// queueOf returns the queue of a class with one.
+func (q Config) queueOf(class uint8) uint8 {
+	if list := q.QueuesOf(class); len(list) > 0 {
+		return list[0]
+	}
+	return 0
 }
 
 // ECN is RED on one queue with DCQCN's parameters: at all ports of the fabric, or at those that switch, port
@@ -324,10 +363,16 @@ func (q Config) QueuesOf(class uint8) (list []uint8) {
 func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{
 		Classes:    yamlnode.List(m, "classes", readClass),
+		PortMaps:   yamlnode.List(m, "port_maps", readPortMap),
 		QueueLimit: m.Bytes("queue_limit", ids.Unlimited, 1, ids.Unlimited),
 		ECN:        yamlnode.List(m, "ecn", readECN),
 		Weights:    yamlnode.List(m, "weights", readWeight),
 	}
+}
+
+func readPortMap(m *yamlnode.Map) PortMap {
+	m.Need("switch", "port", "dscp", "class")
+	return PortMap{Switch: m.Text("switch", ""), Port: uint32(m.Int("port", 0, 1, 509)), DSCP: uint8(m.Int("dscp", 0, 0, 63)), Class: uint8(m.Int("class", 0, 0, 7))}
 }
 
 func readWeight(m *yamlnode.Map) Weight {
@@ -370,6 +415,18 @@ func check(c *config.Config, d *yamlnode.Doc) {
 		path := fmt.Sprintf("qos.classes[%d]", i)
 		dscps.Use(d, k.DSCP, path+".dscp", fmt.Sprint(k.DSCP))
 		queue(path+".queue", k.Queue)
+	}
+	mapped := yamlnode.Unique[PortMap]{}
+	for i, m := range Of(c).PortMaps {
+		path := fmt.Sprintf("qos.port_maps[%d]", i)
+		checkPlace(c, d, path, ECN{Switch: m.Switch, Port: m.Port})
+		mapped.Use(d, PortMap{Switch: m.Switch, Port: m.Port, DSCP: m.DSCP}, path+".dscp", fmt.Sprint(m.DSCP))
+		switch queues := Of(c).QueuesOf(m.Class); {
+		case len(queues) == 0 && m.Class != 0:
+			d.Fault(path+".class", "is %d, want 0 or a class of qos.classes, in whose queue these packets are", m.Class)
+		case len(queues) > 1:
+			d.Fault(path+".class", "is %d, which qos.classes has in the queues %v: want a class with one queue", m.Class, queues)
+		}
 	}
 	weighted := yamlnode.Unique[uint8]{}
 	for i, w := range Of(c).Weights {

@@ -118,3 +118,49 @@ func TestWeights(t *testing.T) {
 		}
 	}
 }
+
+// TestPortMaps: a port's own classes have the queues of qos.classes, on the switch of the port alone; a program
+// without the table refuses them.
+func TestPortMaps(t *testing.T) {
+	with := func(s string) string {
+		return strings.Replace(s, "\n  ecn: ", "\n  port_maps: [{switch: leaf1, port: 2, dscp: 0, class: 6}, {switch: spine2, port: 1, dscp: 48, class: 0}]\n  ecn: ", 1)
+	}
+	env := testenv.New(t, "../../..", with, New(nil))
+	for sw, want := range map[string][]string{
+		"leaf1":  {"ingress.classify.class_by_port ingress_port=2 dscp=0 → set_class(class=6, queue=6)"},
+		"leaf2":  nil,
+		"spine2": {"ingress.classify.class_by_port ingress_port=1 dscp=48 → set_class(class=0, queue=0)"},
+	} {
+		var got []string
+		for _, line := range testenv.Lines(t, New(nil), env, sw) {
+			if strings.Contains(line, "class_by_port") {
+				got = append(got, line)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", sw, got, want)
+		}
+	}
+	var refused yamlnode.Fault
+	if _, err := New(nil).Desired(tofino(t, "\n    bf_runtime: \"127.0.0.1:50052\"", with)); !errors.As(err, &refused) || refused.Field != "qos.port_maps[1]" {
+		t.Errorf("a port's map on a chip: %v", err)
+	}
+	const classes = "classes: [{dscp: 26, class: 3}, {dscp: 27, class: 3, queue: 4}, {dscp: 1, class: 1}]"
+	for text, want := range map[string]string{
+		"{switch: s, port: 1, dscp: 5, class: 1}":                                          "",
+		"{switch: s, port: 1, dscp: 5, class: 0}":                                          "",
+		"{switch: s, port: 1, dscp: 5}":                                                    "qos.port_maps[0].class: is missing",
+		"{switch: s, port: 1, dscp: 5, class: 8}":                                          `qos.port_maps[0].class: is "8", want an integer from 0 to 7`,
+		"{switch: s, port: 1, dscp: 5, class: 2}":                                          "qos.port_maps[0].class: is 2, want 0 or a class of qos.classes, in whose queue these packets are",
+		"{switch: s, port: 1, dscp: 5, class: 3}":                                          "qos.port_maps[0].class: is 3, which qos.classes has in the queues [3 4]: want a class with one queue",
+		"{switch: x, port: 1, dscp: 5, class: 1}":                                          `qos.port_maps[0].switch: is "x", want the name of a switch`,
+		"{switch: s, port: 9, dscp: 5, class: 1}":                                          "qos.port_maps[0].port: is 9, want a port of s that has a link",
+		"{switch: s, port: 1, dscp: 5, class: 1}, {switch: s, port: 1, dscp: 5, class: 0}": "qos.port_maps[1].dscp: is 5, which qos.port_maps[0].dscp in line 5 already is",
+	} {
+		text = "name: f\nswitches: [{name: s, device_id: 1, address: \"h:1\"}]\nhosts: [{name: h, ipv4: 10.0.0.1}]\nlinks: [{a: \"s:1\", b: h, rate: 1Gbps}]\n" +
+			"qos: {" + classes + ", port_maps: [" + text + "]}\n"
+		if _, err := config.Parse("f", []byte(text), nil, New(nil).Section); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -21,6 +21,12 @@ func Class(dscp, class, queue uint64) *p4v1.Update {
 	return p4msg.Insert(p4msg.Entry(ids.TableDSCPToClass, 0, p4msg.Do(ids.ActionSetClass, class, queue), p4msg.Exact(ids.FieldDSCPToClassDSCP, dscp)))
 }
 
+// PortClass maps a DSCP of what comes in by one port.
+func PortClass(port uint32, dscp, class, queue uint64) *p4v1.Update {
+	return p4msg.Insert(p4msg.Entry(ids.TableClassByPort, 0, p4msg.Do(ids.ActionSetClass, class, queue),
+		p4msg.Exact(ids.FieldClassByPortIngressPort, uint64(port)), p4msg.Exact(ids.FieldClassByPortDSCP, dscp)))
+}
+
 // Member makes a next hop.
 func Member(id uint32, port uint32, src, dst net.HardwareAddr) *p4v1.Update {
 	return p4msg.Insert(&p4v1.ActionProfileMember{
