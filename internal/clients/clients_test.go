@@ -265,3 +265,32 @@ func TestOwnersShare(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsInSum: requests that are being answered take no more memory together than the budget has. One that is alone
+// is served, whatever its size.
+func TestRequestsInSum(t *testing.T) {
+	b := New(1 << 20)
+	request := func(bytes int) *wrapperspb.BytesValue { return wrapperspb.Bytes(make([]byte, bytes)) }
+	call := func(bytes int, handler func()) error {
+		_, err := b.unary(t.Context(), request(bytes), nil, func(context.Context, any) (any, error) {
+			handler()
+			return nil, nil
+		})
+		return err
+	}
+	for range 2 {
+		var second error
+		if err := call(600<<10, func() { second = call(600<<10, func() {}) }); err != nil {
+			t.Fatal(err)
+		}
+		if status.Code(second) != codes.ResourceExhausted {
+			t.Errorf("two requests that are larger than the budget together: %v", second)
+		}
+		if err := call(2<<20, func() {}); err != nil {
+			t.Errorf("a large request alone: %v", err)
+		}
+	}
+	if s := b.Stats(); s.Bytes != 0 || s.Calls != 0 || s.Refused != 2 {
+		t.Errorf("afterwards: %+v", s)
+	}
+}

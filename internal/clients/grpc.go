@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	_ "google.golang.org/grpc/encoding/proto" // the codec of servers that have none of their own
 )
@@ -86,6 +87,15 @@ func (b *Budget) unary(ctx context.Context, r any, _ *grpc.UnaryServerInfo, hand
 		return nil, err
 	}
 	defer b.calls.Add(-1)
+	if m, ok := r.(proto.Message); ok { // a request takes room until it is answered
+		n := int64(proto.Size(m))
+		if used := b.used.Add(n); used > max(n, c.conn.share(b.limit)) { // one that is alone may be larger
+			b.used.Add(-n)
+			b.refused.Add(1)
+			return nil, Full("call")
+		}
+		defer b.used.Add(-n)
+	}
 	answer, err := handler(ctx, r)
 	if err != nil {
 		return nil, err

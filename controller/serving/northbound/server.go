@@ -57,8 +57,6 @@ type Backend interface {
 	Counted() []observed.Source
 	// Switches returns the state of each switch's session.
 	Switches() []view.Switch
-	// Switch is Switches for one; false when there is none of that name.
-	Switch(name string) (view.Switch, bool)
 	// SwitchSummaries is cheaper than Switches and Switch. It returns the name and ports of one switch, or
 	// of all for "", and the features' status if it is wanted.
 	SwitchSummaries(name string, status bool) []view.Switch
