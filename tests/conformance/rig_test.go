@@ -41,14 +41,14 @@ type quirks struct {
 // rig is a target under test.
 type rig struct {
 	*testing.T
-	target.Cabled
+	target.Target
 	quirks
 	client  p4v1.P4RuntimeClient
 	primary *session
 	program *program
 }
 
-func newRig(t *testing.T, tg target.Cabled, q quirks) *rig {
+func newRig(t *testing.T, tg target.Target, q quirks) *rig {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := tg.Close(); err != nil {
@@ -59,7 +59,7 @@ func newRig(t *testing.T, tg target.Cabled, q quirks) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{T: t, Cabled: tg, quirks: q, client: p4v1.NewP4RuntimeClient(conn)}
+	return &rig{T: t, Target: tg, quirks: q, client: p4v1.NewP4RuntimeClient(conn)}
 }
 
 func (r *rig) context() context.Context {

@@ -37,7 +37,7 @@ type Switch struct {
 	queues    *bmv2.Client
 }
 
-var _ target.Cabled = (*Switch)(nil)
+var _ target.Target = (*Switch)(nil)
 
 // Start starts a switch as target.Target wants it. BMv2 takes no frames before it has a
 // program, so it starts with Headgate's; a test pushes it again.
@@ -178,7 +178,7 @@ func (s *Switch) Shape(port uint32, shape target.Shape) error {
 	return s.queues.SetQueueRate(ctx, port, int64(shape.PacketsPerSecond))
 }
 
-// SetUp implements target.Cabled.
+// SetUp implements target.Target.
 func (s *Switch) SetUp(port uint32, up bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -35,10 +35,7 @@ type Switch struct {
 	stopped chan error
 }
 
-var (
-	_ target.Cabled = (*Switch)(nil)
-	_ target.Timed  = (*Switch)(nil)
-)
+var _ target.Timed = (*Switch)(nil)
 
 // Start starts the switch without a program, paced by the wall clock.
 func Start() (*Switch, error) { return start(nil) }
@@ -126,7 +123,7 @@ func (s *Switch) Shape(port uint32, shape target.Shape) error {
 		s.sw.SetPortRate(port, rate))
 }
 
-// SetUp implements target.Cabled.
+// SetUp implements target.Target.
 func (s *Switch) SetUp(port uint32, up bool) error {
 	return s.loop.Do(context.Background(), func() { s.ports[port].SetUp(up) })
 }

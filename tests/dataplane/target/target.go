@@ -32,16 +32,11 @@ type Target interface {
 	Receive(port uint32, wait time.Duration) (Frame, bool)
 	// Shape sets the rate and depth of the queues of a port.
 	Shape(port uint32, s Shape) error
+	// SetUp tells the switch that a port's link went up or down, as a cable that is pulled or plugged in does.
+	// That it acts on it may take a moment.
+	SetUp(port uint32, up bool) error
 	// Close stops the switch.
 	Close() error
-}
-
-// Cabled is a Target whose cables can be pulled and plugged in again.
-type Cabled interface {
-	Target
-	// SetUp tells the switch that a port's link went up or down. That it acts on it may
-	// take a moment.
-	SetUp(port uint32, up bool) error
 }
 
 // Timed is a target with a clock of its own, which tests use in the place of the wall clock.
