@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 
@@ -146,5 +147,55 @@ func BenchmarkData(b *testing.B) {
 				a.answers.Pop()
 			}
 		})
+	}
+}
+
+// TestPeersAreFound: whatever flows come and are forgotten, each in the list is found by its key and stands in the ring of its
+// address, and no other is found.
+func TestPeersAreFound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	p, now, refused := newPeers(), units.Second, 0
+	for round := range 6 {
+		for range maxPeers {
+			now += units.Time(rng.Int64N(int64(peerIdle / maxPeers)))
+			// Three addresses have as many flows as they may, and others few.
+			src := source(rng.IntN(3))
+			if rng.IntN(2) == 0 {
+				src = source(3 + rng.IntN(1<<14))
+			}
+			if p.heard(now, src, uint16(rng.IntN(4)), rng.Uint32N(1<<13)) < 0 {
+				refused++
+			}
+		}
+		if len(p.list) > maxPeers || 2*len(p.list) > len(p.slots) {
+			t.Fatalf("%d flows in %d slots", len(p.list), len(p.slots))
+		}
+		taken, ring := 0, map[[16]byte]int32{}
+		for _, s := range p.slots {
+			if s.at != 0 {
+				taken++
+			}
+		}
+		for i := range p.list {
+			x := &p.list[i]
+			if at, _ := p.find(&x.key); p.slots[at].at != int32(i+1) {
+				t.Fatalf("round %d: flow %d is not found", round, i)
+			}
+			if p.list[x.next].before != int32(i) || p.list[x.before].next != int32(i) || p.list[x.next].key.src != x.key.src {
+				t.Fatalf("round %d: flow %d is not in the ring of its address", round, i)
+			}
+			ring[x.key.src]++
+		}
+		for src, own := range p.sources {
+			if own.flows != ring[src] || p.list[own.first].key.src != src || own.flows > maxPeersOfSource {
+				t.Fatalf("round %d: %v has %d flows, %d in the list", round, netip.AddrFrom16(src), own.flows, ring[src])
+			}
+		}
+		if taken != len(p.list) || len(p.sources) != len(ring) {
+			t.Fatalf("round %d: %d slots and %d addresses for %d flows of %d", round, taken, len(p.sources), len(p.list), len(ring))
+		}
+	}
+	if len(p.list) < maxPeers || refused == 0 {
+		t.Errorf("%d flows, %d refused: the test fills nothing", len(p.list), refused)
 	}
 }
