@@ -11,7 +11,7 @@ import (
 
 // action is a compiled action.
 type action struct {
-	body   []emit // its primitives
+	body   []Emit // its primitives
 	pc     uint32 // first instruction of the lowered action
 	name   string
 	params []actionParam
@@ -72,17 +72,17 @@ func (c *compiler) buildAction(j *bmv2json.Action) *action {
 const maxJumps = 1 << 16
 
 // primitives compiles a list of primitive calls.
-func (c *compiler) primitives(js []bmv2json.Primitive) []emit {
-	list := make([]emit, len(js))
+func (c *compiler) primitives(js []bmv2json.Primitive) []Emit {
+	list := make([]Emit, len(js))
 	for i := range js {
 		c.In("primitives", i, func() {
 			switch j := &js[i]; j.Op {
 			case "_jump":
-				c.arity(j, 1)
-				list[i] = c.jump(i, len(js), expr.NewTruth(false), c.dataArg(j, 0))
+				c.Arity(j, 1)
+				list[i] = c.jump(i, len(js), expr.NewTruth(false), c.Data(j, 0))
 			case "_jump_if_zero":
-				c.arity(j, 2)
-				list[i] = c.jump(i, len(js), expr.NewIsTrue(c.dataArg(j, 0)), c.dataArg(j, 1))
+				c.Arity(j, 2)
+				list[i] = c.jump(i, len(js), expr.NewIsTrue(c.Data(j, 0)), c.Data(j, 1))
 			default:
 				list[i] = c.primitive(j)
 			}
@@ -93,7 +93,7 @@ func (c *compiler) primitives(js []bmv2json.Primitive) []emit {
 
 // jump emits a jump from primitive i of n to another one, unless the condition holds. A jump
 // beyond the last primitive ends the action.
-func (c *compiler) jump(i, n int, unless, to *expr.Node) emit {
+func (c *compiler) jump(i, n int, unless, to *expr.Node) Emit {
 	if to.Kind != expr.Const {
 		c.Fail("the target of a jump must be a constant")
 	}
@@ -118,7 +118,7 @@ func (c *compiler) jump(i, n int, unless, to *expr.Node) emit {
 	}
 }
 
-func (c *compiler) arity(j *bmv2json.Primitive, n int) {
+func (c *compiler) Arity(j *bmv2json.Primitive, n int) {
 	if len(j.Parameters) != n {
 		c.Fail("primitive %q has %d parameters, want %d", j.Op, len(j.Parameters), n)
 	}
@@ -137,7 +137,7 @@ func (c *compiler) arg(j *bmv2json.Primitive, i int, t expr.Type) (n *expr.Node)
 	return n
 }
 
-func (c *compiler) dataArg(j *bmv2json.Primitive, i int) *expr.Node { return c.arg(j, i, expr.Data) }
+func (c *compiler) Data(j *bmv2json.Primitive, i int) *expr.Node { return c.arg(j, i, expr.Data) }
 
 // target does what arg does, for an operand that is only written: its field or header does not
 // count as read.
@@ -161,8 +161,8 @@ func (c *compiler) headerArg(j *bmv2json.Primitive, i int) *expr.Node {
 	return h
 }
 
-// nameArg reads parameter i, whose value must be a name of the given type.
-func (c *compiler) nameArg(j *bmv2json.Primitive, i int, typ string) (name string) {
+// Name reads parameter i, whose value must be a name of the given type.
+func (c *compiler) Name(j *bmv2json.Primitive, i int, typ string) (name string) {
 	c.In("parameters", i, func() {
 		if j.Parameters[i].Type != typ {
 			c.Fail("parameter is of type %q, want %q", j.Parameters[i].Type, typ)
@@ -174,7 +174,7 @@ func (c *compiler) nameArg(j *bmv2json.Primitive, i int, typ string) (name strin
 
 // assign writes a number to a field or a register's cell. It masks or saturates the number to the
 // width.
-func (c *compiler) assign(dst, src *expr.Node) emit {
+func (c *compiler) assign(dst, src *expr.Node) Emit {
 	switch {
 	case dst.Kind == expr.Cell:
 		return c.writeCell(c.registers.list[dst.Index], dst.L, src)
@@ -211,12 +211,12 @@ func (c *compiler) assign(dst, src *expr.Node) emit {
 }
 
 // assignVL copies a variable-length field.
-func (c *compiler) assignVL(dst, src phv.Ref) emit {
+func (c *compiler) assignVL(dst, src phv.Ref) Emit {
 	if !dst.F.Variable || !src.F.Variable {
 		c.Fail("assign_VL wants two variable-length fields")
 	}
 	c.writes(dst)
-	return callOf(func(p *Packet) {
+	return Call(func(p *Packet) {
 		b := p.Variable(src)
 		b = b[:min(len(b), dst.H.Type.VLMax)]
 		p.W[dst.Word()] = uint64(8 * len(b))
@@ -224,8 +224,8 @@ func (c *compiler) assignVL(dst, src phv.Ref) emit {
 	})
 }
 
-// callOf returns a statement that calls a function.
-func callOf(f func(p *Packet)) emit { return func(a *assembler) { a.call(f) } }
+// Call returns a statement that calls a function.
+func Call(f func(p *Packet)) Emit { return func(a *assembler) { a.call(f) } }
 
 // boundAction is an action with its arguments.
 type boundAction struct {

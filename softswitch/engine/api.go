@@ -1,6 +1,6 @@
-// Package engine runs programs in BMv2's JSON format, as p4c emits it for v1model, with
-// simple_switch's semantics. It has no clock, goroutines or ports: a caller passes in packets and
-// the time, and receives packets through an Out.
+// Package engine runs programs in BMv2's JSON format. An Architecture, which package arch links in,
+// adds metadata, primitives and the way of a packet. The engine has no clock, goroutines or ports:
+// a caller passes in packets and the time, and receives packets through an Out.
 //
 // A Program is compiled once from JSON and is immutable. An Instance is one running switch: the
 // program's tables, counters, meters, registers, groups and sessions.
@@ -53,7 +53,7 @@ type (
 	Match     = match.Value
 )
 
-// The match kinds of v1model.
+// The match kinds.
 const (
 	Exact    = match.Exact
 	LPM      = match.LPM
@@ -158,7 +158,7 @@ type ParamInfo = bmv2json.Param
 
 // Options configure an Instance.
 type Options struct {
-	// DropPort is the port that means drop, 511 when zero.
+	// DropPort is the port that means drop in v1model, 511 when zero.
 	DropPort uint32
 	// Queues is the number of priority queues of a port; 1 when zero. Packets for a queue beyond
 	// it are dropped, as in BMv2.

@@ -26,15 +26,16 @@ type checksum struct {
 }
 
 func (c *compiler) buildChecksums(j *bmv2json.Program) {
+	d := c.passes[Egress].deparser
 	for i := range j.Checksums {
 		c.In("checksums", i, func() {
 			jc := &j.Checksums[i]
 			k := c.checksum(jc)
 			if jc.Update == nil || *jc.Update {
-				c.deparser.checksums = append(c.deparser.checksums, k)
+				d.checksums = append(d.checksums, k)
 			}
 			if jc.Verify == nil || *jc.Verify {
-				c.parser.checksums = append(c.parser.checksums, k)
+				c.checksums = append(c.checksums, k)
 			}
 		})
 	}
@@ -124,7 +125,7 @@ func (k *checksum) wholeHeader() bool {
 // finishChecksums decides for each checksum whether it is computed from bytes or from fields. It
 // runs when everything else is compiled.
 func (c *compiler) finishChecksums() {
-	for _, k := range c.parser.checksums {
+	for _, k := range c.checksums {
 		k.intact = k.whole
 		for i := range k.target.H.Type.Words {
 			k.intact = k.intact && !c.parsed[k.target.H.Base+i]
@@ -134,9 +135,10 @@ func (c *compiler) finishChecksums() {
 			c.uses(k.target)
 		}
 	}
-	all := c.deparser.checksums
+	d := c.passes[Egress].deparser
+	all := d.checksums
 	for _, k := range all {
-		k.late = k.whole && c.deparser.prims == nil
+		k.late = k.whole && d.prims == nil
 	}
 	// Late checksums are updated after all others. That gives the same result only if no other
 	// checksum reads the target of a late one, and if no checksum that the program updates after a
@@ -156,7 +158,7 @@ func (c *compiler) finishChecksums() {
 			c.uses(k.target)
 		}
 	}
-	c.deparser.checksums = nil
+	d.checksums = nil
 	for _, k := range all {
 		target, scratch := k.target, c.scratch
 		set := func(a *assembler) {
@@ -165,11 +167,11 @@ func (c *compiler) finishChecksums() {
 		if !k.late {
 			set = c.assign(expr.NewField(target), expr.NewWord(scratch, 64, false))
 		}
-		k.set = c.fragment(callOf(func(p *Packet) { p.W[scratch] = k.calc.output(p) }), set)
+		k.set = c.fragment(Call(func(p *Packet) { p.W[scratch] = k.calc.output(p) }), set)
 		if k.late {
-			c.deparser.late = append(c.deparser.late, k)
+			d.late = append(d.late, k)
 		} else {
-			c.deparser.checksums = append(c.deparser.checksums, k)
+			d.checksums = append(d.checksums, k)
 		}
 	}
 }

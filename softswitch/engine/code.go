@@ -74,13 +74,11 @@ type instr struct {
 
 // code holds the lowered pipelines of a program.
 type code struct {
-	list    []instr
-	ops     []func(p *Packet)
-	args    [][]uint64
-	base    uint32 // index of the first temporary's word
-	temps   int    // number of words for temporaries
-	ingress uint32
-	egress  uint32
+	list  []instr
+	ops   []func(p *Packet)
+	args  [][]uint64
+	base  uint32 // index of the first temporary's word
+	temps int    // number of words for temporaries
 
 	fragments []uint32 // first instructions of code that runs outside of the pipelines
 

@@ -13,16 +13,17 @@ func (c *compiler) lower() {
 		c.asm.body(act)
 		c.asm.emit(instr{op: opRet})
 	}
-	c.code.ingress = c.asm.node(c.ingress)
-	c.code.egress = c.asm.node(c.egress)
+	for i := range c.passes {
+		c.passes[i].pc = c.asm.node(c.passes[i].first)
+	}
 }
 
-// emit lowers one statement.
-type emit func(a *assembler)
+// Emit lowers one statement.
+type Emit func(a *assembler)
 
 // fragment lowers statements that exec runs outside of the pipelines, and returns the first
 // instruction.
-func (c *compiler) fragment(list ...emit) uint32 {
+func (c *compiler) fragment(list ...Emit) uint32 {
 	pc := uint32(len(c.asm.list))
 	c.code.fragments = append(c.code.fragments, pc)
 	c.asm.statements(list)
@@ -30,7 +31,7 @@ func (c *compiler) fragment(list ...emit) uint32 {
 	return pc
 }
 
-func (a *assembler) statements(list []emit) {
+func (a *assembler) statements(list []Emit) {
 	for _, emit := range list {
 		mark := a.temp
 		emit(a)

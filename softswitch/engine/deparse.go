@@ -11,6 +11,7 @@ import (
 // front of the payload, so only the fields that the program writes are stored there. All other
 // packets are written from their fields.
 type deparser struct {
+	name      string
 	checksums []*checksum // updated in the fields, before the headers are written
 	late      []*checksum // updated in the bytes of their headers
 	prims     func(p *Packet)
@@ -26,44 +27,50 @@ type emission struct {
 	plain bool // the header has a fixed length, so patches can be written in place
 }
 
-func (c *compiler) buildDeparser(j *bmv2json.Program) {
-	for i := range j.Deparsers {
-		if jd := &j.Deparsers[i]; jd.Name == "deparser" {
-			c.In("deparsers", i, func() { c.oneDeparser(jd) })
+func (c *compiler) buildDeparsers(j *bmv2json.Program) {
+	for k := range c.passes {
+		if i := block(c, "deparser", c.arch.Passes[k].Deparser, j.Deparsers); i >= 0 {
+			c.In("deparsers", i, func() { c.passes[k].deparser = c.buildDeparser(&j.Deparsers[i]) })
 		}
-	}
-	if c.deparser == nil {
-		c.Fail("there is no deparser named %q", "deparser")
 	}
 }
 
-func (c *compiler) oneDeparser(j *bmv2json.Deparser) {
-	c.deparser = &deparser{}
+func (c *compiler) buildDeparser(j *bmv2json.Deparser) *deparser {
+	d := &deparser{name: j.Name}
 	for k, name := range j.Order {
 		c.In("order", k, func() {
 			h := c.headerNamed(name)
 			if h.Type.Bits%8 != 0 {
 				c.Fail("header %q has %d bits, a packet header has whole bytes", name, h.Type.Bits)
 			}
-			c.deparser.order = append(c.deparser.order, emission{h: h, valid: h.Valid, index: uint32(h.Index)})
+			d.order = append(d.order, emission{h: h, valid: h.Valid, index: uint32(h.Index)})
 		})
 	}
 	if len(j.Primitives) == 0 {
-		return
+		return d
 	}
 	act := &action{}
 	act.lock = c.locking(func() { act.body = c.primitives(j.Primitives) })
 	pc := c.fragment(func(a *assembler) { a.body(act) })
-	c.deparser.prims = func(p *Packet) { p.exec(pc) }
+	d.prims = func(p *Packet) { p.exec(pc) }
+	return d
 }
 
-// finishDeparser computes the patches of each header. It runs when the fields that the program
+// finishDeparsers computes the patches of each header. It runs when the fields that the program
 // writes are known.
-func (c *compiler) finishDeparser() {
-	c.deparser.patches = make([][]phv.Store, len(c.layout.List))
+func (c *compiler) finishDeparsers() {
+	for i := range c.passes {
+		if d := c.passes[i].deparser; d != nil {
+			c.finishDeparser(d)
+		}
+	}
+}
+
+func (c *compiler) finishDeparser(d *deparser) {
+	d.patches = make([][]phv.Store, len(c.layout.List))
 	seen := map[*phv.Header]bool{}
-	for i := range c.deparser.order {
-		e := &c.deparser.order[i]
+	for i := range d.order {
+		e := &d.order[i]
 		if seen[e.h] || c.reference {
 			continue // a header is written twice, which p4c never does
 		}
@@ -76,7 +83,7 @@ func (c *compiler) finishDeparser() {
 			c.used[e.h.Base+w] = true
 			list[k].Word += uint32(e.h.Base)
 		}
-		c.deparser.patches[e.index] = list
+		d.patches[e.index] = list
 	}
 }
 
@@ -119,8 +126,7 @@ func (p *Packet) loadRest() {
 }
 
 // deparse writes the valid headers in front of the payload.
-func (p *Packet) deparse() {
-	d := p.in.prog.deparser
+func (p *Packet) deparse(d *deparser) {
 	for _, k := range d.checksums {
 		k.update(p)
 	}
@@ -181,7 +187,7 @@ func (d *deparser) rewrite(p *Packet) {
 		if !p.IsValid(h) {
 			continue
 		}
-		p.Deparse(h, p.buf[at:])
+		p.vector.Deparse(h, p.buf[at:])
 		at += p.Length(h)
 	}
 }

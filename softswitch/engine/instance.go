@@ -45,6 +45,7 @@ type Instance struct {
 	prog   *Program
 	opts   Options
 	pool   sync.Pool
+	plain  Worker       // has no batch, so that nothing changes it
 	locks  []lock       // an even number
 	latest atomic.Int64 // latest time seen, units.Time
 	seed   atomic.Uint64
@@ -72,6 +73,7 @@ func New(prog *Program, o Options) *Instance {
 		o.Queues = 1
 	}
 	in := &Instance{prog: prog, opts: o, locks: newLocks(), groups: map[uint16][]Replica{}, sessions: map[uint16]*CloneSession{}}
+	in.plain.in = in
 	in.seed.Store(o.Seed)
 	in.observed = o.Tracer != nil || o.Times != nil
 	if o.Tracer != nil {

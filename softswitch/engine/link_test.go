@@ -1,4 +1,7 @@
 package engine_test
 
-// Headgate's own program as Go, for the engine's tests.
-import _ "github.com/headgate/headgate/softswitch/native/headgate"
+// The architectures, and Headgate's own program as Go, for the engine's tests.
+import (
+	_ "github.com/headgate/headgate/softswitch/arch"
+	_ "github.com/headgate/headgate/softswitch/native/headgate"
+)

@@ -18,11 +18,11 @@ type Program struct {
 	doc       []byte
 	source    *bmv2json.Program
 	layout    *phv.Layout
-	std       standardFields
-	parser    *parser
-	deparser  *deparser
-	ingress   *node
-	egress    *node
+	arch      *Architecture
+	model     Model
+	passes    [2]pass
+	codes     parserCodes
+	checksums []*checksum // verified by the parser of ingress
 	code      code
 	unloaded  [][]phv.Load // by header: the fields that extraction leaves in the frame, see loadRest
 	actions   []*action    // in order of declaration
@@ -39,6 +39,15 @@ type Program struct {
 	lists     map[int][]phv.Ref
 	learns    map[int]*learnList
 	errorBy   map[string]uint32
+}
+
+// pass is the compiled blocks of a Pass.
+type pass struct {
+	name     string  // of the pipeline
+	parser   *parser // nil for none
+	first    *node   // of the pipeline, nil if it is empty
+	pc       uint32  // first's code
+	deparser *deparser
 }
 
 // The programs in use and those being compiled, by the SHA-256 of their JSON. The switches of a
@@ -69,6 +78,7 @@ func Load(doc []byte) (*Program, error) {
 			return nil, err
 		}
 		prog.doc, prog.code.native = doc, natives[nativeKey(doc)]
+		prog.passes[Ingress].parser.native = prog.code.native.Parse
 		p := weak.Make(prog)
 		inUse.Store(key, p)
 		runtime.AddCleanup(prog, func(key string) { inUse.CompareAndDelete(key, p) }, key)
@@ -85,7 +95,9 @@ type loadError struct{ error }
 
 func (e loadError) Unwrap() error { return ErrInvalid }
 
-// compiler holds the state of a compilation.
+// Compiler is the state of a compilation, as a Model sees it.
+type Compiler = compiler
+
 type compiler struct {
 	*Program
 	bmv2json.Reader
@@ -104,6 +116,7 @@ type compiler struct {
 	written      map[int]bool         // words of fields that the program writes
 	parsed       map[int]bool         // words of fields written in the parser or in clones
 	extracts     []*parseStep         // the steps that extract a header in line
+	inputs       []*Field             // of the architecture, see Input
 	stateBytes   int64
 }
 
@@ -119,7 +132,8 @@ func compile(j *bmv2json.Program, reference bool) (prog *Program, err error) {
 	}()
 	defer bmv2json.Catch(&err)
 	c.In("__meta__", -1, func() { c.checkVersion(j.Meta.Version) })
-	c.layout = phv.NewLayout(&c.Reader, j)
+	c.arch = c.architecture(j)
+	c.layout = phv.NewLayout(&c.Reader, j, c.arch.Scratch(j))
 	c.findChosen()
 	c.scratch = c.layout.Words
 	c.code.base = uint32(c.scratch + 1)
@@ -135,22 +149,17 @@ func compile(j *bmv2json.Program, reference bool) (prog *Program, err error) {
 			c.calcs.add(c, jc.Name, c.calculation(jc.Algo, jc.Input))
 		})
 	}
-	for i := range j.ExternInstances {
-		c.In("extern_instances", i, func() {
-			c.Fail("extern type %q is not part of v1model", j.ExternInstances[i].Type)
-		})
-	}
-	c.findStandardFields()
-	c.buildParser(j)
+	c.model = c.arch.New(c)
+	c.buildParsers(j)
 	c.parsed = maps.Clone(c.written)
 	c.buildActions(j)
 	c.buildPipelines(j)
-	c.buildDeparser(j)
+	c.buildDeparsers(j)
 	c.buildChecksums(j)
 	c.lower()
 	c.finishChecksums()
-	c.finishDeparser()
-	c.finishStandardFields()
+	c.finishDeparsers()
+	c.finishInputs()
 	c.finishHeaders()
 	return c.Program, nil
 }

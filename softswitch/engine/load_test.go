@@ -74,7 +74,7 @@ func TestLoadErrors(t *testing.T) {
 		}, `parameters[1]: "0xg" is not a hexadecimal number`},
 		{"parser op", func(d map[string]any) { put(d, "dig", "parsers", 0, "parse_states", 0, "parser_ops", 0, "op") }, `parsers[0].parse_states[0].parser_ops[0]: unknown parser op "dig"`},
 		{"no parser", func(d map[string]any) { put(d, []any{}, "parsers") }, `there is no parser named "parser"`},
-		{"no pipeline", func(d map[string]any) { put(d, []any{}, "pipelines") }, `there must be pipelines named "ingress" and "egress"`},
+		{"no pipeline", func(d map[string]any) { put(d, []any{}, "pipelines") }, `there is no pipeline named "ingress"`},
 		{"cycle", func(d map[string]any) {
 			name := at(d, "pipelines", 0, "conditionals", 0, "name")
 			put(d, name, "pipelines", 0, "conditionals", 0, "true_next")

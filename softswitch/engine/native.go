@@ -80,10 +80,10 @@ func (p *Packet) Rest() []byte { return p.buf[p.head:] }
 func (p *Packet) Left() int { return p.dataEnd() - p.head }
 
 // TooShort ends the parser with PacketTooShort.
-func (p *Packet) TooShort() { p.parserError = p.in.prog.parser.codes.tooShort }
+func (p *Packet) TooShort() { p.parserError = p.in.prog.codes.tooShort }
 
 // Timeout ends the parser with ParserTimeout.
-func (p *Packet) Timeout() { p.parserError = p.in.prog.parser.codes.timeout }
+func (p *Packet) Timeout() { p.parserError = p.in.prog.codes.timeout }
 
 // HasPlace reports whether the packet can remember where one more header was extracted.
 func (p *Packet) HasPlace() bool { return uint(p.nPlaced) < uint(len(p.placed)) }

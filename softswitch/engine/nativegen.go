@@ -54,7 +54,7 @@ func (t *nativeWriter) out(format string, args ...any) { fmt.Fprintf(&t.b, forma
 // where code continues after a table. It marks the code that each reaches.
 func (t *nativeWriter) findEntries() []uint32 {
 	c := &t.prog.code
-	at := map[uint32]bool{0: true, c.ingress: true, c.egress: true}
+	at := map[uint32]bool{0: true, t.prog.passes[Ingress].pc: true, t.prog.passes[Egress].pc: true}
 	for _, pc := range c.fragments {
 		at[pc] = true
 	}

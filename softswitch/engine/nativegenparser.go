@@ -6,12 +6,12 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// parse writes the parser and returns true. It writes nothing and returns false if a state holds a
+// parse writes the parser of ingress and returns true. It writes nothing and returns false if a state holds a
 // lock, or chooses the next state by a wide key or a value set.
 func (t *nativeWriter) parse() bool {
 	var list []*parseState
 	number := map[*parseState]int{}
-	for todo := []*parseState{t.prog.parser.start}; len(todo) > 0; {
+	for todo := []*parseState{t.prog.passes[Ingress].parser.start}; len(todo) > 0; {
 		s := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if _, ok := number[s]; ok || s == nil {
@@ -38,7 +38,7 @@ func (t *nativeWriter) parse() bool {
 		}
 		return fmt.Sprintf("goto s%d", number[s])
 	}
-	t.out("%s", next(t.prog.parser.start))
+	t.out("%s", next(t.prog.passes[Ingress].parser.start))
 	for i, s := range list {
 		t.out("s%d:\nif visited++; visited > engine.MaxParserStates+1 {\np.Timeout()\nreturn\n}", i)
 		for k := range s.steps {

@@ -14,6 +14,7 @@ type Packet struct {
 	EgressPort  uint32
 	Queue       uint8
 	Bytes       int        // frame length as it arrived
+	Size        int        // length as add_header and remove_header change it, bytes
 	EnqTime     units.Time // when it was enqueued; set by the traffic manager
 	DeqTime     units.Time
 	EnqDepth    uint32 // packets in the queue before it
@@ -28,7 +29,6 @@ type Packet struct {
 	end   int    // behind the last byte
 	trunc int    // length to which the leaving frame is truncated
 	base  int    // first byte that the parser saw
-	size  int    // packet_length: grows and shrinks with add_header and remove_header
 
 	// The places of the extracted headers, if these follow one another without gaps from base on.
 	// Otherwise nPlaced is −1.
@@ -37,15 +37,10 @@ type Packet struct {
 
 	now units.Time // time of the running pipeline
 
-	cloneSession uint32 // session | cloneValid
-	cloneList    uint32
-	learnList    uint32
-	resubmit     uint32
-	recirculate  uint32
-	exit         bool
-	failed       bool // an assertion failed, so the packet is dropped
-	checksumBad  bool
-	parserError  uint32
+	exit        bool
+	failed      bool // an assertion failed, so the packet is dropped
+	checksumBad bool
+	parserError uint32
 
 	watch *watch // nil if the packet is neither logged nor timed
 
@@ -65,9 +60,6 @@ type placement struct {
 }
 
 const (
-	cloneValid  = 1 << 15
-	sessionMask = cloneValid - 1
-
 	headroom = 128
 	slack    = phv.Slack
 	noTrunc  = int(^uint(0) >> 1)
@@ -97,15 +89,24 @@ func (p *Packet) reset() {
 	p.EgressPort, p.Queue = 0, 0
 	p.EnqTime, p.DeqTime, p.EnqDepth, p.DeqDepth = 0, 0, 0, 0
 	p.trunc, p.nPlaced = noTrunc, -1
-	p.clearRequests()
 	p.exit, p.failed, p.checksumBad, p.parserError = false, false, false, 0
 	p.watch = nil
 }
 
-// clearRequests clears what actions have requested: clones, digests, resubmissions and the like.
-func (p *Packet) clearRequests() {
-	p.cloneSession, p.cloneList, p.learnList, p.resubmit, p.recirculate = 0, 0, 0, 0, 0
-}
+// Options returns the options of the instance.
+func (p *Packet) Options() *Options { return &p.in.opts }
+
+// Now is the time of the running pass, or of the packet's arrival before the first.
+func (p *Packet) Now() units.Time { return p.now }
+
+// Failed reports whether an assert or assume failed.
+func (p *Packet) Failed() bool { return p.failed }
+
+// ParserError is the number of the parser's error.
+func (p *Packet) ParserError() uint64 { return uint64(p.parserError) }
+
+// ChecksumBad reports whether the parser found a checksum that is wrong.
+func (p *Packet) ChecksumBad() bool { return p.checksumBad }
 
 // load copies frame into the packet, behind the headroom.
 func (p *Packet) load(frame []byte) {
@@ -147,8 +148,8 @@ func (p *Packet) prepend(n int) int {
 	return headroom
 }
 
-// cloneHeaders makes a copy with the same header vector and payload.
-func (p *Packet) cloneHeaders() *Packet {
+// CloneHeaders makes a copy with the same header vector and payload.
+func (p *Packet) CloneHeaders() *Packet {
 	p.loadRest()
 	q := p.in.pool.Get().(*Packet)
 	q.reset()
@@ -159,21 +160,28 @@ func (p *Packet) cloneHeaders() *Packet {
 	return q
 }
 
-// cloneFrame makes a copy of the given bytes with an empty header vector.
-func (p *Packet) cloneFrame(frame []byte) *Packet {
+// CloneFrame makes a copy of the given bytes with an empty header vector.
+func (p *Packet) CloneFrame(frame []byte) *Packet {
 	q := p.in.get()
 	q.load(frame)
 	q.origin(p)
+	q.Size = len(frame)
 	return q
 }
 
 func (q *Packet) origin(p *Packet) {
-	q.IngressPort, q.Bytes, q.size, q.now = p.IngressPort, p.Bytes, p.size, p.now
+	q.IngressPort, q.Bytes, q.Size, q.now = p.IngressPort, p.Bytes, p.Size, p.now
 	q.watch = p.watch.copied()
 }
 
-// frame returns the packet as it entered ingress.
-func (p *Packet) frame() []byte { return p.buf[p.start:p.end] }
+// Frame returns the packet as it entered the pass.
+func (p *Packet) Frame() []byte { return p.buf[p.start:p.end] }
+
+// Deparsed returns the packet as the deparser wrote it.
+func (p *Packet) Deparsed() []byte { return p.buf[p.head:p.end] }
+
+// ForgetFrame drops the bytes of the frame that the parser extracted, and a request to truncate.
+func (p *Packet) ForgetFrame() { p.start, p.trunc = p.head, noTrunc }
 
 // payload returns the bytes that the parser did not extract, truncated if an action asked for it.
 func (p *Packet) payload() []byte {

@@ -33,10 +33,13 @@ func deleteID[V any](in *Instance, kind string, m map[uint16]V, id uint16) error
 	return nil
 }
 
+// maxSession is the highest number of a clone session.
+const maxSession = 1<<15 - 1
+
 // SetCloneSession creates or replaces a clone session.
 func (in *Instance) SetCloneSession(id uint16, s CloneSession) error {
-	if id > sessionMask {
-		return fmt.Errorf("clone session %d, allowed are 0 to %d: %w", id, sessionMask, ErrInvalid)
+	if id > maxSession {
+		return fmt.Errorf("clone session %d, allowed are 0 to %d: %w", id, maxSession, ErrInvalid)
 	}
 	if s.Truncate < 0 {
 		return fmt.Errorf("clone session %d truncates to %d bytes: %w", id, s.Truncate, ErrInvalid)
@@ -51,27 +54,4 @@ func (in *Instance) SetCloneSession(id uint16, s CloneSession) error {
 // DeleteCloneSession removes a session.
 func (in *Instance) DeleteCloneSession(id uint16) error {
 	return deleteID(in, "clone session", in.sessions, id)
-}
-
-// replicate sends one copy of p to every replica. The last copy is p itself.
-func (p *Packet) replicate(rs []Replica, out Out) {
-	if len(rs) == 0 {
-		p.Note("Dropping packet: the group has no replica")
-		out.Dropped(p.IngressPort, DropGroup)
-		p.Free()
-		return
-	}
-	rid := p.in.prog.std.rid
-	for i := range rs {
-		q := p
-		if i < len(rs)-1 {
-			q = p.cloneHeaders()
-			q.Queue, q.trunc = p.Queue, p.trunc
-		}
-		rid.set(q, uint64(rs[i].Instance))
-		if q.watch != nil {
-			q.logf("Replicating packet on port %d", rs[i].Port)
-		}
-		q.enqueue(rs[i].Port, out)
-	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/phv"
@@ -10,9 +11,9 @@ import (
 // parser is the compiled parser, a graph of states. A parser that makes no progress ends with the
 // error ParserTimeout; in BMv2 it would run for ever.
 type parser struct {
-	start     *parseState
-	checksums []*checksum
-	codes     parserCodes
+	name   string
+	start  *parseState
+	native func(p *Packet) // runs it, nil if it is interpreted
 }
 
 // parserCodes holds the values that the program gives to the core library's errors.
@@ -63,11 +64,11 @@ type parseCase struct {
 // MaxParserStates is the number of states after which a parser ends with ParserTimeout.
 const MaxParserStates = 4096
 
-func (c *compiler) buildParser(j *bmv2json.Program) {
-	c.parser = &parser{codes: parserCodes{
+func (c *compiler) buildParsers(j *bmv2json.Program) {
+	c.codes = parserCodes{
 		noError: c.errorBy["NoError"], tooShort: c.errorBy["PacketTooShort"], outOfBounds: c.errorBy["StackOutOfBounds"],
 		headerTooShort: c.errorBy["HeaderTooShort"], timeout: c.errorBy["ParserTimeout"], invalidArgument: c.errorBy["ParserInvalidArgument"],
-	}}
+	}
 	c.vsets.kind = "value set"
 	for i, v := range j.ValueSets {
 		c.In("parse_vsets", i, func() {
@@ -77,19 +78,23 @@ func (c *compiler) buildParser(j *bmv2json.Program) {
 			c.vsets.add(c, v.Name, &vsetSpec{index: len(c.vsets.list), bits: v.Bits})
 		})
 	}
-	found := false
-	for i := range j.Parsers {
-		if j.Parsers[i].Name == "parser" {
-			c.In("parsers", i, func() { c.buildStates(&j.Parsers[i]) })
-			found = true
+	for k := range c.passes {
+		if i := block(c, "parser", c.arch.Passes[k].Parser, j.Parsers); i >= 0 {
+			c.In("parsers", i, func() { c.passes[k].parser = c.buildStates(&j.Parsers[i]) })
 		}
-	}
-	if !found {
-		c.Fail("there is no parser named %q", "parser")
 	}
 }
 
-func (c *compiler) buildStates(j *bmv2json.Parser) {
+// block returns the index of the block of an architecture that has a name, −1 if the name is "".
+func block[B interface{ ObjectName() string }](c *compiler, kind, name string, list []B) int {
+	i := slices.IndexFunc(list, func(b B) bool { return b.ObjectName() == name })
+	if i < 0 && name != "" {
+		c.Fail("there is no %s named %q", kind, name)
+	}
+	return i
+}
+
+func (c *compiler) buildStates(j *bmv2json.Parser) *parser {
 	states := catalogue[*parseState]{kind: "parse state"}
 	for i := range j.States {
 		states.add(c, j.States[i].Name, &parseState{name: j.States[i].Name})
@@ -103,7 +108,7 @@ func (c *compiler) buildStates(j *bmv2json.Parser) {
 	for i := range j.States {
 		c.In("parse_states", i, func() { c.buildParseState(states.list[i], &j.States[i], named) })
 	}
-	c.parser.start = named(j.InitState)
+	return &parser{name: j.Name, start: named(j.InitState)}
 }
 
 func (c *compiler) buildParseState(s *parseState, j *bmv2json.ParseState, named func(*string) *parseState) {
@@ -205,19 +210,18 @@ func (p *Packet) parseFail(code uint32) bool {
 
 // parse runs the parser over the packet. It makes the extracted headers valid and moves p.head
 // behind them.
-func (p *Packet) parse() {
-	ps := p.in.prog.parser
-	p.parserError, p.checksumBad = ps.codes.noError, false
+func (p *Packet) parse(ps *parser) {
+	p.parserError, p.checksumBad = p.in.prog.codes.noError, false
 	p.base, p.nPlaced = p.head, 0
-	switch run := p.in.prog.code.native.Parse; {
+	switch run := ps.native; {
 	case p.traced():
-		p.parseLogged()
+		p.parseLogged(ps)
 	case run != nil:
 		run(p)
 	default:
 		p.states(ps.start)
 	}
-	for _, k := range ps.checksums {
+	for _, k := range p.in.prog.checksums {
 		if !k.verify(p) {
 			p.checksumBad = true
 			p.Note("Verified checksum: failed")
@@ -230,10 +234,9 @@ func (p *Packet) parse() {
 
 // states runs states from s on.
 func (p *Packet) states(s *parseState) {
-	ps := p.in.prog.parser
 	for n := 0; s != nil; n++ {
 		if n > MaxParserStates {
-			p.parserError = ps.codes.timeout
+			p.parserError = p.in.prog.codes.timeout
 			break
 		}
 		var ok bool
@@ -266,7 +269,7 @@ func (s *parseState) run(p *Packet) (*parseState, bool) {
 			continue
 		}
 		if p.dataEnd()-p.head < o.bytes {
-			return nil, p.parseFail(p.in.prog.parser.codes.tooShort)
+			return nil, p.parseFail(p.in.prog.codes.tooShort)
 		}
 		if n := p.nPlaced; uint(n) < uint(len(p.placed)) {
 			phv.LoadFields(o.loads, p.W, p.buf[p.head:])

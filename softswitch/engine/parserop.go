@@ -14,7 +14,7 @@ var parserArities = map[string]int{"extract": 1, "extract_VL": 2, "set": 2, "ver
 // parserOps compiles the operations of a state. It lowers each run of operations that cannot fail
 // to one fragment of code.
 func (c *compiler) parserOps(s *parseState, js []bmv2json.ParserOp) {
-	var list []emit
+	var list []Emit
 	flush := func() {
 		if len(list) > 0 {
 			s.steps = append(s.steps, parseStep{pc: c.fragment(list...)})
@@ -76,9 +76,9 @@ func advance(bits located) parseOp {
 		n := bits.get(p)
 		switch {
 		case n != allBits && n%8 != 0:
-			return p.parseFail(p.in.prog.parser.codes.invalidArgument)
+			return p.parseFail(p.in.prog.codes.invalidArgument)
 		case n/8 > uint64(p.dataEnd()-p.head):
-			return p.parseFail(p.in.prog.parser.codes.tooShort)
+			return p.parseFail(p.in.prog.codes.tooShort)
 		}
 		p.head += int(n / 8)
 		p.forgetPlaces()
@@ -106,7 +106,7 @@ func (c *compiler) setTarget(j *bmv2json.ParserOp) phv.Ref {
 	return c.fieldValue(dst.Value)
 }
 
-func (c *compiler) setOp(dst phv.Ref, src *bmv2json.Value) emit {
+func (c *compiler) setOp(dst phv.Ref, src *bmv2json.Value) Emit {
 	if dst.F.Variable && src.Type == "field" {
 		return c.assignVL(dst, c.fieldValue(src.Value))
 	}
@@ -150,7 +150,7 @@ func (c *compiler) lookahead(raw json.RawMessage) (off, bits int) {
 // PacketTooShort.
 func (p *Packet) peek(dst []uint64, off, bits int) bool {
 	if off+bits > 8*(p.dataEnd()-p.head) {
-		return p.parseFail(p.in.prog.parser.codes.tooShort)
+		return p.parseFail(p.in.prog.codes.tooShort)
 	}
 	phv.ReadField(dst, p.buf[p.head:], off, bits)
 	return true
@@ -216,7 +216,7 @@ func (c *compiler) extractOp(j *bmv2json.ParserOp) parseStep {
 	return parseStep{op: func(p *Packet) bool {
 		n := p.W[s.Next]
 		if n >= uint64(len(ops)) {
-			return p.parseFail(p.in.prog.parser.codes.outOfBounds)
+			return p.parseFail(p.in.prog.codes.outOfBounds)
 		}
 		if !ops[n](p) {
 			return false
@@ -254,7 +254,7 @@ func extractFixed(h *phv.Header) parseOp {
 	n := h.Type.Bits / 8
 	return func(p *Packet) bool {
 		if p.dataEnd()-p.head < n {
-			return p.parseFail(p.in.prog.parser.codes.tooShort)
+			return p.parseFail(p.in.prog.codes.tooShort)
 		}
 		p.Extract(h, p.buf[p.head:], 0)
 		p.MarkValid(h)
@@ -270,7 +270,7 @@ func extractVL(h *phv.Header, length located, maxBytes int) parseOp {
 	t := h.Type
 	fixed := t.Bits / 8
 	return func(p *Packet) bool {
-		codes := &p.in.prog.parser.codes
+		codes := &p.in.prog.codes
 		left := p.dataEnd() - p.head
 		if left < fixed {
 			return p.parseFail(codes.tooShort)
@@ -344,7 +344,7 @@ func (c *compiler) keyPart(j *bmv2json.Value) keyPart {
 	return keyPart{bits: f.Bits, word: -1, load: func(p *Packet, dst []uint64) bool {
 		n := p.W[s.Next]
 		if n == 0 {
-			return p.parseFail(p.in.prog.parser.codes.outOfBounds)
+			return p.parseFail(p.in.prog.codes.outOfBounds)
 		}
 		copy(dst, p.Of(phv.Ref{H: s.Elems[n-1][member], F: f}))
 		return true

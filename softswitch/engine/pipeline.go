@@ -39,27 +39,16 @@ func (c *compiler) buildPipelines(j *bmv2json.Program) {
 			}
 		})
 	}
-	found := map[string]bool{}
 	for i := range j.Pipelines {
-		jp := &j.Pipelines[i]
-		c.In("pipelines", i, func() {
-			c.wirePipeline(jp)
-			first := c.nodeNamed(jp.InitTable)
-			switch jp.Name {
-			case "ingress":
-				c.ingress = first
-			case "egress":
-				c.egress = first
-			}
-			found[jp.Name] = true
-		})
-	}
-	if !found["ingress"] || !found["egress"] {
-		c.Fail("there must be pipelines named %q and %q", "ingress", "egress")
+		c.In("pipelines", i, func() { c.wirePipeline(&j.Pipelines[i]) })
 	}
 	state := map[*node]int{}
-	c.checkAcyclic(c.ingress, state)
-	c.checkAcyclic(c.egress, state)
+	for k := range c.passes {
+		name := c.arch.Passes[k].Pipeline
+		i := block(c, "pipeline", name, j.Pipelines)
+		c.In("pipelines", i, func() { c.passes[k].name, c.passes[k].first = name, c.nodeNamed(j.Pipelines[i].InitTable) })
+		c.checkAcyclic(c.passes[k].first, state)
+	}
 }
 
 // shortcut turns a table without a key whose default action is fixed into a call of that action.

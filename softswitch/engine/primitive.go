@@ -11,14 +11,12 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// arities holds the number of parameters of BMv2's core primitives and of simple_switch's.
+// arities holds the number of parameters of the primitives that all of BMv2's switches have.
 var arities = map[string]int{
 	"assign": 2, "modify_field": 2, "assign_VL": 2, "assign_header": 2, "copy_header": 2, "assign_union": 2,
 	"assign_header_stack": 2, "assign_union_stack": 2, "push": 2, "pop": 2, "assert": 1, "assume": 1, "exit": 0, "log_msg": 2,
 	"add": 3, "subtract": 3, "bit_xor": 3, "bit_or": 3, "bit_and": 3, "shift_left": 3, "shift_right": 3,
-	"add_to_field": 2, "subtract_from_field": 2, "modify_field_rng_uniform": 3, "drop": 0, "mark_to_drop": 1,
-	"generate_digest": 2, "add_header": 1, "add_header_fast": 1, "remove_header": 1,
-	"clone_ingress_pkt_to_egress": 2, "clone_egress_pkt_to_egress": 2, "resubmit": 1, "recirculate": 1,
+	"add_to_field": 2, "subtract_from_field": 2, "modify_field_rng_uniform": 3, "add_header": 1, "add_header_fast": 1, "remove_header": 1,
 	"modify_field_with_hash_based_offset": 4, "no_op": 0, "execute_meter": 3, "count": 2, "register_read": 3,
 	"register_write": 3, "truncate": 1,
 }
@@ -29,13 +27,17 @@ var arithmetic = map[string]expr.Operator{
 }
 
 // primitive compiles one primitive call other than a jump.
-func (c *compiler) primitive(j *bmv2json.Primitive) emit {
+func (c *compiler) primitive(j *bmv2json.Primitive) Emit {
 	n, ok := arities[j.Op]
 	if !ok {
-		c.Fail("unknown primitive %q", j.Op)
+		s := c.model.Primitive(c, j)
+		if s == nil {
+			c.Fail("unknown primitive %q", j.Op)
+		}
+		return s
 	}
-	c.arity(j, n)
-	data := func(i int) *expr.Node { return c.dataArg(j, i) }
+	c.Arity(j, n)
+	data := func(i int) *expr.Node { return c.Data(j, i) }
 	switch j.Op {
 	case "assign", "modify_field":
 		return c.assignTo(j, data(1))
@@ -53,13 +55,13 @@ func (c *compiler) primitive(j *bmv2json.Primitive) emit {
 			c.Fail("header union of type %q assigned to one of type %q", s.UType.Name, d.UType.Name)
 		}
 		c.writesUnion(d.UType)
-		return callOf(func(p *Packet) { p.eval.AssignUnion(d, s) })
+		return Call(func(p *Packet) { p.eval.AssignUnion(d, s) })
 	case "assign_header_stack", "assign_union_stack":
 		d, s := c.stackArg(j, 0), c.stackArg(j, 1)
 		if d.Type != s.Type || d.UType != s.UType || len(d.Elems) != len(s.Elems) {
 			c.Fail("header stacks %q and %q differ in type or size", d.Name, s.Name)
 		}
-		return callOf(func(p *Packet) { p.AssignStack(d, s) })
+		return Call(func(p *Packet) { p.AssignStack(d, s) })
 	case "push":
 		s := c.stackArg(j, 0)
 		return withWord(data(1), func(p *Packet, n uint64) { p.Push(s, n) })
@@ -77,34 +79,12 @@ func (c *compiler) primitive(j *bmv2json.Primitive) emit {
 		return c.logMsg(j)
 	case "modify_field_rng_uniform":
 		return c.randomTo(j, data(1), data(2))
-	case "drop":
-		return c.drop(c.std.spec, c.std.mcast)
-	case "mark_to_drop":
-		return c.markToDrop(c.headerArg(j, 0))
-	case "generate_digest":
-		id := data(1)
-		if id.Kind == expr.Const && id.K.Sign() != 0 && c.learns[int(id.K.Int64())] == nil {
-			c.Fail("generate_digest names learn list %v, which is not declared", id.K)
-		}
-		return withWord(id, func(p *Packet, v uint64) { p.learnList = uint32(v & 0xffff) })
 	case "add_header":
 		return withHeader(c.headerArg(j, 0), (*Packet).addHeader)
 	case "add_header_fast":
 		return withHeader(c.headerArg(j, 0), func(p *Packet, h *phv.Header) { p.MarkValid(h) })
 	case "remove_header":
 		return withHeader(c.headerArg(j, 0), (*Packet).removeHeader)
-	case "clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress":
-		session, list := data(0), data(1)
-		return func(a *assembler) {
-			s, l := a.operand(session, allBits), a.operand(list, allBits)
-			a.call(func(p *Packet) {
-				p.cloneSession, p.cloneList = uint32(p.W[s]&0xffff)|cloneValid, uint32(p.W[l]&0xffff)
-			})
-		}
-	case "resubmit":
-		return withWord(data(0), func(p *Packet, v uint64) { p.resubmit = uint32(v & 0xffff) })
-	case "recirculate":
-		return withWord(data(0), func(p *Packet, v uint64) { p.recirculate = uint32(v & 0xffff) })
 	case "modify_field_with_hash_based_offset":
 		return c.hashTo(j, data(1), data(3))
 	case "no_op":
@@ -112,24 +92,24 @@ func (c *compiler) primitive(j *bmv2json.Primitive) emit {
 	case "execute_meter":
 		return c.executeMeter(j, data(1))
 	case "count":
-		s := c.counters.named(c, c.nameArg(j, 0, "counter_array"))
+		s := c.counters.named(c, c.Name(j, 0, "counter_array"))
 		at := data(1)
 		return func(a *assembler) { a.emit(instr{op: opCount, a: uint32(s.index), b: a.index(at)}) }
 	case "register_read":
-		return c.readCell(c.register(c.nameArg(j, 1, "register_array")), data(2), c.target(j, 0, expr.Data))
+		return c.readCell(c.register(c.Name(j, 1, "register_array")), data(2), c.target(j, 0, expr.Data))
 	case "register_write":
-		return c.writeCell(c.register(c.nameArg(j, 0, "register_array")), data(1), data(2))
+		return c.writeCell(c.register(c.Name(j, 0, "register_array")), data(1), data(2))
 	}
 	return withWord(data(0), func(p *Packet, v uint64) { p.trunc = int(min(v, uint64(p.trunc))) }) // truncate
 }
 
 // assignTo assigns to the first parameter.
-func (c *compiler) assignTo(j *bmv2json.Primitive, src *expr.Node) emit {
+func (c *compiler) assignTo(j *bmv2json.Primitive, src *expr.Node) Emit {
 	return c.assign(c.target(j, 0, expr.Data), src)
 }
 
 // computed assigns the number that compute puts in word t, unless compute jumps to skip.
-func (c *compiler) computed(dst *expr.Node, compute func(a *assembler, t int, skip *label)) emit {
+func (c *compiler) computed(dst *expr.Node, compute func(a *assembler, t int, skip *label)) Emit {
 	t := c.scratch
 	set := c.assign(dst, expr.NewWord(t, 64, false))
 	return func(a *assembler) {
@@ -141,7 +121,7 @@ func (c *compiler) computed(dst *expr.Node, compute func(a *assembler, t int, sk
 }
 
 // withWord returns a statement that calls f with the lowest word of a number.
-func withWord(n *expr.Node, f func(p *Packet, v uint64)) emit {
+func withWord(n *expr.Node, f func(p *Packet, v uint64)) Emit {
 	return func(a *assembler) {
 		w := a.operand(n, allBits)
 		a.call(func(p *Packet) { f(p, p.W[w]) })
@@ -150,18 +130,18 @@ func withWord(n *expr.Node, f func(p *Packet, v uint64)) emit {
 
 // withHeader returns a statement that calls f with the header that an expression designates, if
 // there is one.
-func withHeader(n *expr.Node, f func(p *Packet, h *phv.Header)) emit {
+func withHeader(n *expr.Node, f func(p *Packet, h *phv.Header)) Emit {
 	if h := n.Header; h != nil {
-		return callOf(func(p *Packet) { f(p, h) })
+		return Call(func(p *Packet) { f(p, h) })
 	}
-	return callOf(func(p *Packet) {
+	return Call(func(p *Packet) {
 		if h := p.eval.Header(n); h != nil {
 			f(p, h)
 		}
 	})
 }
 
-func (c *compiler) assignHeader(d, s *expr.Node) emit {
+func (c *compiler) assignHeader(d, s *expr.Node) Emit {
 	if d.HType != s.HType {
 		c.Fail("header of type %q assigned to one of type %q", s.HType.Name, d.HType.Name)
 	}
@@ -181,12 +161,12 @@ func (p *Packet) addHeader(h *phv.Header) {
 	p.forgetPlaces() // the packet leaves with other headers than it came with
 	clear(p.Words(h))
 	p.MarkValid(h)
-	p.size += p.Length(h)
+	p.Size += p.Length(h)
 }
 
 func (p *Packet) removeHeader(h *phv.Header) {
 	if p.IsValid(h) {
-		p.size -= p.Length(h)
+		p.Size -= p.Length(h)
 		p.W[h.Valid] = 0
 	}
 }
@@ -216,7 +196,7 @@ func (c *compiler) stackArg(j *bmv2json.Primitive, i int) (s *phv.Stack) {
 }
 
 // assert drops the packet if the condition does not hold; BMv2 aborts the process.
-func (c *compiler) assert(op string, cond *expr.Node) emit {
+func (c *compiler) assert(op string, cond *expr.Node) Emit {
 	what := fmt.Sprintf("%s failed in %s", op, c.Path())
 	return func(a *assembler) {
 		a.exits = true
@@ -231,8 +211,8 @@ func (c *compiler) assert(op string, cond *expr.Node) emit {
 }
 
 // logMsg replaces every {} of a format by a value.
-func (c *compiler) logMsg(j *bmv2json.Primitive) emit {
-	format := c.nameArg(j, 0, "string")
+func (c *compiler) logMsg(j *bmv2json.Primitive) Emit {
+	format := c.Name(j, 0, "string")
 	var args []*expr.Node
 	c.In("parameters", 1, func() {
 		if j.Parameters[1].Type != "parameters_vector" {
@@ -244,13 +224,13 @@ func (c *compiler) logMsg(j *bmv2json.Primitive) emit {
 			c.Decode(raw, &inner.Parameters)
 		}
 		for i := range inner.Parameters {
-			args = append(args, c.dataArg(&inner, i))
+			args = append(args, c.Data(&inner, i))
 		}
 	})
 	if n := strings.Count(format, "{}"); n != len(args) {
 		c.Fail("log_msg format %q has %d {} for %d values", format, n, len(args))
 	}
-	return callOf(func(p *Packet) {
+	return Call(func(p *Packet) {
 		if p.in.opts.Log == nil {
 			return
 		}
@@ -268,7 +248,7 @@ func (c *compiler) logMsg(j *bmv2json.Primitive) emit {
 
 // randomTo assigns a random number from low to high. If low is above high the target keeps its
 // value, as in BMv2.
-func (c *compiler) randomTo(j *bmv2json.Primitive, low, high *expr.Node) emit {
+func (c *compiler) randomTo(j *bmv2json.Primitive, low, high *expr.Node) Emit {
 	return c.computed(c.target(j, 0, expr.Data), func(a *assembler, t int, skip *label) {
 		lo, hi := a.operand(low, allBits), a.operand(high, allBits)
 		a.jump(instr{op: opJumpLT, a: hi, b: lo}, skip)
@@ -293,34 +273,9 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// drop sends the packet to the drop port, and to no multicast group.
-func (c *compiler) drop(spec, group stdField) emit {
-	if spec.word < 0 {
-		c.Fail("drop needs a field egress_spec of at most 64 bits")
-	}
-	return callOf(func(p *Packet) {
-		spec.set(p, uint64(p.in.opts.DropPort))
-		group.set(p, 0)
-	})
-}
-
-func (c *compiler) markToDrop(n *expr.Node) emit {
-	if n.Kind != expr.Fixed {
-		c.Fail("mark_to_drop wants a fixed header")
-	}
-	c.writesHeader(n)
-	field := func(name string) stdField {
-		if r, ok := n.Header.Field(name); ok && !r.F.Variable && r.F.Bits <= 64 {
-			return stdField{r.Word(), r.F.Mask}
-		}
-		return stdField{word: -1}
-	}
-	return c.drop(field("egress_spec"), field("mcast_grp"))
-}
-
 // hashTo assigns base + hash mod size. A size of 0 counts as 1, as in BMv2.
-func (c *compiler) hashTo(j *bmv2json.Primitive, base, size *expr.Node) emit {
-	calc := c.calcs.named(c, c.nameArg(j, 2, "calculation"))
+func (c *compiler) hashTo(j *bmv2json.Primitive, base, size *expr.Node) Emit {
+	calc := c.calcs.named(c, c.Name(j, 2, "calculation"))
 	c.usesInput(calc)
 	return c.computed(c.target(j, 0, expr.Data), func(a *assembler, t int, _ *label) {
 		b, s := a.operand(base, allBits), a.operand(size, allBits)
@@ -329,8 +284,8 @@ func (c *compiler) hashTo(j *bmv2json.Primitive, base, size *expr.Node) emit {
 }
 
 // executeMeter assigns the packet's color.
-func (c *compiler) executeMeter(j *bmv2json.Primitive, at *expr.Node) emit {
-	s := c.meters.named(c, c.nameArg(j, 0, "meter_array"))
+func (c *compiler) executeMeter(j *bmv2json.Primitive, at *expr.Node) Emit {
+	s := c.meters.named(c, c.Name(j, 0, "meter_array"))
 	return c.computed(c.target(j, 2, expr.Data), func(a *assembler, t int, skip *label) {
 		i := a.index(at)
 		a.jump(instr{op: opJumpGEK, a: i, k: uint64(s.size)}, skip)
@@ -339,7 +294,7 @@ func (c *compiler) executeMeter(j *bmv2json.Primitive, at *expr.Node) emit {
 }
 
 // readCell reads a register's cell. Beyond the register's end the target keeps its value.
-func (c *compiler) readCell(r *registerSpec, at, dst *expr.Node) emit {
+func (c *compiler) readCell(r *registerSpec, at, dst *expr.Node) Emit {
 	set := c.assign(dst, expr.NewCell(r.index, r.bits, at))
 	if f := dst.Ref.F; dst.Kind == expr.Field && f.Bits <= 64 && !f.Saturating && r.bits <= 64 {
 		return func(a *assembler) {
@@ -355,7 +310,7 @@ func (c *compiler) readCell(r *registerSpec, at, dst *expr.Node) emit {
 }
 
 // writeCell writes a register's cell. Beyond the register's end it does nothing.
-func (c *compiler) writeCell(r *registerSpec, at, src *expr.Node) emit {
+func (c *compiler) writeCell(r *registerSpec, at, src *expr.Node) Emit {
 	return func(a *assembler) {
 		i := a.index(at)
 		if r.bits <= 64 {

@@ -1,141 +1,127 @@
 package engine
 
 import (
+	"sync"
+
 	"github.com/headgate/headgate/softswitch/stages"
 	"github.com/headgate/headgate/units"
 )
 
-// Packet instance types, standard_metadata.instance_type of v1model.
-const (
-	typeNormal = iota
-	typeIngressClone
-	typeEgressClone
-	typeCoalesced
-	typeRecirculated
-	typeReplicated
-	typeResubmitted
-)
-
 // Receive does what Worker.Receive does. Any goroutine may call it.
 func (in *Instance) Receive(port uint32, frame []byte, now units.Time) *Packet {
-	w := in.Worker()
-	return w.Receive(port, frame, now)
+	return in.plain.Receive(port, frame, now)
 }
 
 // Ingress does what Worker.Ingress does. Any goroutine may call it.
-func (in *Instance) Ingress(p *Packet, now units.Time, out Out) {
-	w := in.Worker()
-	w.Ingress(p, now, out)
-}
+func (in *Instance) Ingress(p *Packet, now units.Time, out Out) { in.plain.Ingress(p, now, out) }
 
 // Egress does what Worker.Egress does. Any goroutine may call it.
-func (in *Instance) Egress(p *Packet, now units.Time, out Out) {
-	w := in.Worker()
-	w.Egress(p, now, out)
-}
+func (in *Instance) Egress(p *Packet, now units.Time, out Out) { in.plain.Egress(p, now, out) }
 
-func micros(t units.Time) uint64 { return uint64(t / units.Microsecond) }
-
-// Ingress runs the parser and the ingress pipeline on a packet. It passes the results to out in
-// simple_switch's order: first a clone, then the digest, then the resubmitted packet, or the
-// multicast copies, or the packet itself, or nothing.
+// Ingress takes a packet through the ingress pass of the program's architecture, which passes the
+// results to out.
 func (t *Worker) Ingress(p *Packet, now units.Time, out Out) {
-	in := t.in
-	s := &in.prog.std
-	in.advanceClock(now)
+	t.in.advanceClock(now)
 	p.now = now
-	mu := t.acquire(0, p.IngressPort)
-	p.parse()
-	p.done(stages.Parse)
-	s.parserError.set(p, uint64(p.parserError))
-	if p.checksumBad {
-		s.checksumError.set(p, 1)
-	} else {
-		s.checksumError.set(p, 0)
-	}
-	p.pipeline("ingress", in.prog.code.ingress, in.prog.ingress)
-	p.done(stages.Ingress)
-	session := in.session(p)
-	group := uint16(s.mcast.get(p))
-	var replicas []Replica
-	if group != 0 {
-		replicas = in.groups[group]
-	}
-	var clone *Packet
-	if session != nil && !p.failed {
-		clone = p.ingressClone()
-	}
-	if mu != nil {
-		mu.RUnlock()
-	}
+	t.in.prog.model.Ingress(t, p, out)
+}
 
-	if p.failed {
-		t.end(p, p.IngressPort, DropAssertion, out)
-		return
-	}
-	if clone != nil {
-		p.Note("Cloning packet at ingress")
-		clone.toSession(session, out)
-	}
-	if p.learnList != 0 {
-		t.digest(p, out)
-	}
-	switch spec := uint32(s.spec.get(p)); {
-	case p.resubmit != 0:
-		p.Note("Resubmitting packet")
-		q := p.reenter(p.frame(), p.resubmit, typeResubmitted)
-		t.put(p)
-		out.Recirculate(q)
-	case group != 0:
-		p.Note("Multicast requested for packet")
-		s.instanceType.set(p, typeReplicated)
-		p.clearRequests()
-		p.start, p.trunc = p.head, noTrunc
-		p.replicate(replicas, out)
-	case spec == in.opts.DropPort:
-		if p.watch != nil {
-			p.logf("Egress port is %d", spec)
-			p.logf("Dropping packet at the end of ingress")
-		}
-		t.end(p, p.IngressPort, DropIngress, out)
-	default:
-		if p.watch != nil {
-			p.logf("Egress port is %d", spec)
-		}
-		s.instanceType.set(p, typeNormal)
-		p.enqueue(spec, out)
+// Egress takes a packet through the egress pass of the program's architecture, which passes the
+// results to out.
+func (t *Worker) Egress(p *Packet, now units.Time, out Out) {
+	t.in.advanceClock(now)
+	p.now = now
+	p.done(stages.TrafficManager)
+	t.in.prog.model.Egress(t, p, out)
+}
+
+// The methods below are the steps of a Model. Parse, Run, Group and Session need the Hold of the
+// pass; an Out must be called without it.
+
+// Hold is the lock that a packet holds in a pass.
+type Hold struct{ mu *sync.RWMutex }
+
+// Hold acquires the lock of a packet's pass. Within a batch the worker holds it already.
+func (t *Worker) Hold(pass Pass, p *Packet) Hold { return Hold{t.acquire(uint32(pass), p.IngressPort)} }
+
+// Release releases the lock.
+func (h Hold) Release() {
+	if h.mu != nil {
+		h.mu.RUnlock()
 	}
 }
 
-// session returns the clone session that an action asked for, or nil for none, and clears the
-// request.
-func (in *Instance) session(p *Packet) *CloneSession {
-	if p.cloneSession == 0 {
+// Parse runs the parser of a pass over the packet, which must have no valid headers.
+func (p *Packet) Parse(pass Pass) {
+	p.parse(p.in.prog.passes[pass].parser)
+	p.done(stages.Parse)
+}
+
+// Run runs the pipeline of a pass.
+func (p *Packet) Run(pass Pass) {
+	s := &p.in.prog.passes[pass]
+	if s.pc != 0 || p.watch != nil { // skips a control that is empty
+		p.pipeline(s.name, s.pc, s.first)
+	}
+	p.done([...]stages.Stage{stages.Ingress, stages.Egress}[pass])
+}
+
+// Deparse runs the deparser of a pass. Rest then starts with the headers.
+func (p *Packet) Deparse(pass Pass) {
+	d := p.in.prog.passes[pass].deparser
+	if p.traced() {
+		p.deparseLogged(d)
+	} else {
+		p.deparse(d)
+	}
+	p.done(stages.Deparse)
+}
+
+// NewFrame makes the packet as the deparser wrote it the frame that the next parser sees. It
+// truncates the frame if the packet is to be truncated.
+func (p *Packet) NewFrame() {
+	l := p.in.prog.layout
+	clear(p.W[l.Meta:l.Words])
+	p.end = p.head + min(p.end-p.head, p.trunc)
+	p.start, p.trunc, p.nPlaced = p.head, noTrunc, -1
+}
+
+// Group returns the replicas of a multicast group, nil for none.
+func (t *Worker) Group(id uint64) []Replica {
+	if id > 0xffff {
 		return nil
 	}
-	id := uint16(p.cloneSession & sessionMask)
-	p.cloneSession = 0
-	return in.sessions[id]
+	return t.in.groups[uint16(id)]
 }
 
-// ingressClone makes a clone by parsing the original frame again. Of the metadata it keeps only the
-// fields of the field list.
-func (p *Packet) ingressClone() *Packet {
-	s := &p.in.prog.std
-	q := p.cloneFrame(p.frame())
-	q.size = p.end - p.start
-	s.ingressPort.set(q, uint64(p.IngressPort))
-	q.parse()
-	clear(q.W[:p.in.prog.layout.Meta])
-	q.copyList(p, int(p.cloneList))
-	s.instanceType.set(q, typeIngressClone)
-	p.cloneList = 0
-	return q
+// Session returns a clone session, nil for none.
+func (t *Worker) Session(id uint64) *CloneSession {
+	if id > maxSession {
+		return nil
+	}
+	return t.in.sessions[uint16(id)]
 }
 
-// copyList copies the fields of a field list from p.
-func (q *Packet) copyList(p *Packet, id int) {
-	for _, r := range p.in.prog.lists[id] {
+// Recirculate ends a packet and passes a copy, which goes back to ingress, to out.
+func (t *Worker) Recirculate(p, copy *Packet, out Out) {
+	t.put(p)
+	out.Recirculate(copy)
+}
+
+// Transmit passes the packet as the deparser wrote it to out, and ends the packet.
+func (t *Worker) Transmit(p *Packet, out Out) {
+	frame := p.payload()
+	if p.watch != nil {
+		p.Logf("Transmitting packet of size %d out of port %d", len(frame), p.EgressPort)
+	}
+	out.Transmit(p.EgressPort, frame)
+	p.done(stages.Send)
+	t.put(p)
+}
+
+// CopyFields copies the fields of a field list of the program from p.
+func (q *Packet) CopyFields(p *Packet, list uint64) {
+	for _, r := range p.in.prog.lists[int(list)] {
 		if r.IsValidity() {
 			continue
 		}
@@ -146,21 +132,12 @@ func (q *Packet) copyList(p *Packet, id int) {
 	}
 }
 
-// toSession sends a clone to the replicas of its session.
-func (p *Packet) toSession(s *CloneSession, out Out) {
-	if s.Truncate > 0 {
-		p.trunc = s.Truncate
-	}
-	if s.QueueHint != 0 {
-		p.in.prog.std.priority.set(p, uint64(s.QueueHint))
-	}
-	p.replicate(s.Replicas, out)
-}
+// ClearMetadata sets all metadata to 0, scratch included.
+func (p *Packet) ClearMetadata() { clear(p.W[:p.in.prog.layout.Meta]) }
 
-// digest sends the learning message that an action asked for.
-func (p *Packet) digest(out Out) {
-	l := p.in.prog.learns[int(p.learnList)]
-	p.learnList = 0
+// digest sends the packet's learning message of a learn list.
+func (p *Packet) digest(list uint64, out Out) {
+	l := p.in.prog.learns[int(list)]
 	if l == nil {
 		return
 	}
@@ -175,25 +152,11 @@ func (p *Packet) digest(out Out) {
 	out.Digest(l.name, fields)
 }
 
-// reenter passes a frame to ingress once more. Of the metadata it keeps only the fields of the field
-// list.
-func (p *Packet) reenter(frame []byte, list uint32, kind uint64) *Packet {
-	s := &p.in.prog.std
-	q := p.cloneFrame(frame)
-	q.size = len(frame)
-	q.copyList(p, int(list))
-	s.instanceType.set(q, kind)
-	s.packetLength.set(q, uint64(len(frame)))
-	return q
-}
-
-// enqueue passes the packet to the traffic manager. It drops the packet if its priority names a
-// queue that does not exist.
-func (p *Packet) enqueue(port uint32, out Out) {
-	queue := p.in.prog.std.priority.get(p)
+// Enqueue passes the packet to the traffic manager. It drops the packet if there is no such queue.
+func (p *Packet) Enqueue(port uint32, queue uint64, out Out) {
 	if queue >= uint64(p.in.opts.Queues) {
 		if p.watch != nil {
-			p.logf("Dropping packet: there is no queue %d", queue)
+			p.Logf("Dropping packet: there is no queue %d", queue)
 		}
 		out.Dropped(p.IngressPort, DropQueue)
 		p.Free()
@@ -203,81 +166,34 @@ func (p *Packet) enqueue(port uint32, out Out) {
 	out.Enqueue(p)
 }
 
-// Egress runs the egress pipeline and the deparser on a packet. It passes the results to out:
-// first a clone, then nothing, the recirculated packet, or the frame.
-func (t *Worker) Egress(p *Packet, now units.Time, out Out) {
-	in := t.in
-	s := &in.prog.std
-	in.advanceClock(now)
-	p.now = now
-	p.done(stages.TrafficManager)
-	s.egressTime.set(p, micros(now))
-	if s.queueing {
-		s.enqTime.set(p, micros(p.EnqTime))
-		s.enqDepth.set(p, uint64(p.EnqDepth))
-		deq := max(p.DeqTime, p.EnqTime)
-		s.deqDelta.set(p, micros(deq)-micros(p.EnqTime))
-		s.deqDepth.set(p, uint64(p.DeqDepth))
-		s.qid.set(p, uint64(p.Queue))
+// ToSession enqueues a clone for the replicas of its session, truncated if the session says so.
+// instance and queue are as in Replicate.
+func (p *Packet) ToSession(s *CloneSession, instance Field, queue uint64, out Out) {
+	if s.Truncate > 0 {
+		p.trunc = s.Truncate
 	}
-	s.egressPort.set(p, uint64(p.EgressPort))
-	// Any value but the drop port: a drop in egress sets the field to the drop port.
-	s.spec.set(p, uint64(in.opts.DropPort)+1)
-	s.packetLength.set(p, uint64(p.size))
-
-	mu := t.acquire(1, p.IngressPort)
-	if pc := in.prog.code.egress; pc != 0 || p.watch != nil { // skips a control that is empty
-		p.pipeline("egress", pc, in.prog.egress)
-	}
-	p.done(stages.Egress)
-	session := in.session(p)
-	if mu != nil {
-		mu.RUnlock()
-	}
-
-	if p.failed {
-		t.end(p, p.EgressPort, DropAssertion, out)
-		return
-	}
-	if session != nil {
-		p.Note("Cloning packet at egress")
-		p.egressClone().toSession(session, out)
-	}
-	if uint32(s.spec.get(p)) == in.opts.DropPort {
-		p.Note("Dropping packet at the end of egress")
-		t.end(p, p.EgressPort, DropEgress, out)
-		return
-	}
-	if p.traced() {
-		p.deparseLogged()
-	} else {
-		p.deparse()
-	}
-	p.done(stages.Deparse)
-	if p.recirculate != 0 {
-		p.Note("Recirculating packet")
-		q := p.reenter(p.buf[p.head:p.end], p.recirculate, typeRecirculated)
-		q.Bytes = q.size
-		t.put(p)
-		out.Recirculate(q)
-		return
-	}
-	frame := p.payload()
-	if p.watch != nil {
-		p.logf("Transmitting packet of size %d out of port %d", len(frame), p.EgressPort)
-	}
-	out.Transmit(p.EgressPort, frame)
-	p.done(stages.Send)
-	t.put(p)
+	p.Replicate(s.Replicas, instance, queue, out)
 }
 
-// egressClone copies the packet as it leaves egress, with its headers. Of the metadata it keeps
-// only the fields of the field list.
-func (p *Packet) egressClone() *Packet {
-	q := p.cloneHeaders()
-	clear(q.W[:p.in.prog.layout.Meta])
-	q.copyList(p, int(p.cloneList))
-	p.in.prog.std.instanceType.set(q, typeEgressClone)
-	p.cloneList = 0
-	return q
+// Replicate enqueues one copy of p for every replica. The last copy is p itself. Each copy has the
+// replica's instance in a field.
+func (p *Packet) Replicate(rs []Replica, instance Field, queue uint64, out Out) {
+	if len(rs) == 0 {
+		p.Note("Dropping packet: the group has no replica")
+		out.Dropped(p.IngressPort, DropGroup)
+		p.Free()
+		return
+	}
+	for i := range rs {
+		q := p
+		if i < len(rs)-1 {
+			q = p.CloneHeaders()
+			q.trunc = p.trunc
+		}
+		instance.Set(q, uint64(rs[i].Instance))
+		if q.watch != nil {
+			q.Logf("Replicating packet on port %d", rs[i].Port)
+		}
+		q.Enqueue(rs[i].Port, queue, out)
+	}
 }

@@ -4,8 +4,8 @@ package engine
 // action uses together. Such programs depend on the order of ingress and egress, so packets must
 // pass them in the order of their arrival.
 func (prog *Program) SharesRegisters() bool {
-	ingress := prog.locksFrom(prog.ingress, map[*node]bool{}, map[int]bool{})
-	for lock := range prog.locksFrom(prog.egress, map[*node]bool{}, map[int]bool{}) {
+	ingress := prog.locksFrom(prog.passes[Ingress].first, map[*node]bool{}, map[int]bool{})
+	for lock := range prog.locksFrom(prog.passes[Egress].first, map[*node]bool{}, map[int]bool{}) {
 		if ingress[lock] {
 			return true
 		}

@@ -29,6 +29,7 @@ type meterSpec struct {
 	bytes  bool
 	rates  int
 	target phv.Ref // where a direct meter writes the color
+	colors [3]uint64
 }
 
 // registerSpec declares a register array.
@@ -72,7 +73,7 @@ func (c *compiler) buildMeter(a *bmv2json.MeterArray) {
 	if a.RateCount < 1 || a.RateCount > 2 {
 		c.Fail("meter %q has rate_count %d, allowed are 1 and 2", a.Name, a.RateCount)
 	}
-	s := &meterSpec{arraySpec: arraySpec{len(c.meters.list), a.Size}, bytes: a.Type == "bytes", rates: a.RateCount}
+	s := &meterSpec{arraySpec: arraySpec{len(c.meters.list), a.Size}, bytes: a.Type == "bytes", rates: a.RateCount, colors: c.arch.Colors}
 	if !a.Direct {
 		c.reserve(a.Name, a.Size, 80)
 		c.meters.add(c, a.Name, s)
@@ -206,12 +207,12 @@ func (m *meterCell) get() MeterRate {
 	return m.rate
 }
 
-// run meters one packet and returns its color: 0 green, 1 yellow, 2 red.
+// run meters one packet and returns its color as the architecture writes it.
 func (m *meterCell) run(bytes int, s *meterSpec, now units.Time) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.rate.Configured {
-		return 0
+		return s.colors[0]
 	}
 	n := uint64(1)
 	if s.bytes {
@@ -219,12 +220,12 @@ func (m *meterCell) run(bytes int, s *meterSpec, now units.Time) uint64 {
 	}
 	micros := uint64(max(0, now)) / uint64(units.Microsecond)
 	if s.rates == 2 && !m.spend(1, m.rate.PIR, m.rate.PBurst, n, micros) {
-		return 2
+		return s.colors[2]
 	}
 	if !m.spend(0, m.rate.CIR, m.rate.CBurst, n, micros) {
-		return 1
+		return s.colors[1]
 	}
-	return 0
+	return s.colors[0]
 }
 
 func (m *meterCell) spend(i int, rate, burst int64, n, micros uint64) bool {

@@ -118,7 +118,7 @@ func (p *Packet) observe(now units.Time) {
 	if t := o.Tracer; t != nil && t.admit(p.IngressPort, now) {
 		w.tracer, w.id, w.waits, w.copies = t, t.packets.Add(1)-1, len(p.in.wanted) > 0, new(atomic.Uint32)
 		p.watch = w
-		p.logf("Processing packet received on port %d", p.IngressPort)
+		p.Logf("Processing packet received on port %d", p.IngressPort)
 	}
 	if o.Times != nil && o.Times.Sample() {
 		w.times, w.last = o.Times, o.Times.Now()
@@ -134,10 +134,14 @@ func (w *watch) copied() *watch {
 	return &watch{tracer: w.tracer, id: w.id, number: w.copies.Add(1), copies: w.copies}
 }
 
+// Watched reports whether the packet is logged or timed. Callers of Logf with arguments ask first,
+// because the arguments take memory.
+func (p *Packet) Watched() bool { return p.watch != nil }
+
 func (p *Packet) traced() bool { return p.watch != nil && p.watch.tracer != nil }
 
-// logf logs a line of the packet's path, if the packet is logged.
-func (p *Packet) logf(format string, args ...any) {
+// Logf logs a line of the packet's path, if the packet is logged.
+func (p *Packet) Logf(format string, args ...any) {
 	w := p.watch
 	if w == nil || w.tracer == nil {
 		return
@@ -153,7 +157,7 @@ func (p *Packet) logf(format string, args ...any) {
 // Note adds a line to the packet's log, if the packet is logged.
 func (p *Packet) Note(line string) {
 	if p.watch != nil {
-		p.logf("%s", line)
+		p.Logf("%s", line)
 	}
 }
 
@@ -186,7 +190,7 @@ func (p *Packet) decide() {
 		}
 	}
 	for _, line := range w.lines {
-		p.logf("%s", line)
+		p.Logf("%s", line)
 	}
 	w.lines = nil
 }

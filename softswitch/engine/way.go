@@ -13,23 +13,23 @@ import (
 // the same as for all other packets.
 
 // parseLogged runs the parser and logs each state.
-func (p *Packet) parseLogged() {
-	ps := p.in.prog.parser
-	p.logf("Parser 'parser': start")
+func (p *Packet) parseLogged(ps *parser) {
+	codes := &p.in.prog.codes
+	p.Logf("Parser '%s': start", ps.name)
 	ok := true
 	for n, s := 0, ps.start; s != nil && ok; n++ {
 		if n > MaxParserStates {
-			p.parserError = ps.codes.timeout
+			p.parserError = codes.timeout
 			break
 		}
-		p.logf("Parser 'parser' entering state '%s'", s.name)
+		p.Logf("Parser '%s' entering state '%s'", ps.name, s.name)
 		if s.lock >= 0 {
 			p.in.registers[s.lock].mu.Lock()
 		}
 		next := s
 		for i := 0; i < len(s.steps) && ok; i++ {
 			if what := s.steps[i].what; what != "" {
-				p.logf("Extracting %s", what)
+				p.Logf("Extracting %s", what)
 			}
 			_, ok = (&parseState{steps: s.steps[i : i+1]}).run(p)
 		}
@@ -43,17 +43,17 @@ func (p *Packet) parseLogged() {
 		}
 		switch {
 		case ok && len(s.key) == 0:
-			p.logf("Parser state '%s' has no switch, going to default next state", s.name)
+			p.Logf("Parser state '%s' has no switch, going to default next state", s.name)
 		case ok:
-			p.logf("Parser state '%s': key is %x", s.name, s.keyOf(p))
+			p.Logf("Parser state '%s': key is %x", s.name, s.keyOf(p))
 		}
-		p.logf("Bytes parsed: %d", p.head-p.base)
+		p.Logf("Bytes parsed: %d", p.head-p.base)
 		s = next
 	}
-	if p.parserError != ps.codes.noError {
-		p.logf("Exception while parsing: %s", p.in.prog.errorName(p.parserError))
+	if p.parserError != codes.noError {
+		p.Logf("Exception while parsing: %s", p.in.prog.errorName(p.parserError))
 	}
-	p.logf("Parser 'parser': end")
+	p.Logf("Parser '%s': end", ps.name)
 }
 
 // keyOf returns the transition key of the state that has just run.
@@ -77,15 +77,15 @@ func (prog *Program) errorName(code uint32) string {
 
 // follow runs a pipeline from node n on and logs each node.
 func (p *Packet) follow(name string, n *node) {
-	p.logf("Pipeline '%s': start", name)
-	defer p.logf("Pipeline '%s': end", name)
+	p.Logf("Pipeline '%s': start", name)
+	defer p.Logf("Pipeline '%s': end", name)
 	p.exit = false
 	for n != nil {
 		var act *boundAction
 		next := n.next
 		switch {
 		case n.table != nil:
-			p.logf("Applying table '%s'", n.name)
+			p.Logf("Applying table '%s'", n.name)
 			act, next = p.apply(n)
 		case n.call != nil:
 			act = n.call
@@ -93,14 +93,14 @@ func (p *Packet) follow(name string, n *node) {
 			next = p.test(n)
 		}
 		if act != nil && act.act != nil {
-			p.logf("Action %s", act.act.name)
+			p.Logf("Action %s", act.act.name)
 			if !act.act.noop() {
 				p.Args = act.args
 				p.Interpret(act.act.pc)
 			}
 		}
 		if p.exit {
-			p.logf("Packet is marked for exit, interrupting pipeline")
+			p.Logf("Packet is marked for exit, interrupting pipeline")
 			return
 		}
 		n = next
@@ -116,7 +116,7 @@ func (p *Packet) test(n *node) *node {
 	if n.lock >= 0 {
 		p.in.registers[n.lock].mu.Unlock()
 	}
-	p.logf("Condition \"%s\" (%s) is %t", n.text, n.name, yes)
+	p.Logf("Condition \"%s\" (%s) is %t", n.text, n.name, yes)
 	if yes {
 		return n.yes
 	}
@@ -127,26 +127,26 @@ func (p *Packet) test(n *node) *node {
 func (p *Packet) apply(n *node) (*boundAction, *node) {
 	spec, t := n.table, p.in.tables[n.table.index]
 	if n.call != nil { // a table without a key whose action never changes
-		p.logf("Table '%s': miss", n.name)
-		p.logf("Action entry is %s", n.call)
+		p.Logf("Table '%s': miss", n.name)
+		p.Logf("Action entry is %s", n.call)
 		return n.call, n.next
 	}
 	key := make([]uint64, spec.words)
 	spec.build(p, key)
-	p.logf("Looking up key:")
+	p.Logf("Looking up key:")
 	for i, f := range spec.key.Fields {
-		p.logf("* %-20s: %0*x", f.Name, padded(f.Bits)/4, bitsOf(key, spec.key.At[i], f.Bits))
+		p.Logf("* %-20s: %0*x", f.Name, padded(f.Bits)/4, bitsOf(key, spec.key.At[i], f.Bits))
 	}
 	s := t.Match(p)
 	if s == &t.miss {
-		p.logf("Table '%s': miss", n.name)
-		p.logf("Action entry is %s", t.deflt)
+		p.Logf("Table '%s': miss", n.name)
+		p.Logf("Action entry is %s", t.deflt)
 		return t.deflt, spec.missed(t.deflt)
 	}
 	e := t.look.Find(key, &p.found).Owner.(*entry)
-	p.logf("Table '%s': hit with handle %d", n.name, e.handle().Slot())
+	p.Logf("Table '%s': hit with handle %d", n.name, e.handle().Slot())
 	act, next := e.chosen(s, spec)
-	p.logf("Action entry is %s", act)
+	p.Logf("Action entry is %s", act)
 	return act, next
 }
 
@@ -194,13 +194,13 @@ func (b *boundAction) String() string {
 }
 
 // deparseLogged logs the headers that the deparser is about to write.
-func (p *Packet) deparseLogged() {
-	p.logf("Deparser 'deparser': start")
-	p.deparse()
-	for _, e := range p.in.prog.deparser.order {
+func (p *Packet) deparseLogged(d *deparser) {
+	p.Logf("Deparser '%s': start", d.name)
+	p.deparse(d)
+	for _, e := range d.order {
 		if p.IsValid(e.h) && !e.h.Metadata {
-			p.logf("Deparsing header '%s'", e.h.Name)
+			p.Logf("Deparsing header '%s'", e.h.Name)
 		}
 	}
-	p.logf("Deparser 'deparser': end")
+	p.Logf("Deparser '%s': end", d.name)
 }

@@ -59,25 +59,22 @@ func (t *Worker) acquire(half, port uint32) *sync.RWMutex {
 	return mu
 }
 
-// digest sends a packet's digest after releasing the lock, because the receiver may call control
-// methods, which need the lock.
-func (t *Worker) digest(p *Packet, out Out) {
+// Digest sends the packet's learning message of a learn list. It releases the lock of a batch
+// meanwhile, because the receiver may call control methods, which need the lock.
+func (t *Worker) Digest(p *Packet, list uint64, out Out) {
 	if t.mu != nil {
 		t.mu.RUnlock()
 		defer t.mu.RLock()
 	}
-	p.digest(out)
+	p.digest(list, out)
 }
 
 // Receive returns a packet with a copy of a frame that arrived on port at time now.
 func (t *Worker) Receive(port uint32, frame []byte, now units.Time) *Packet {
 	p := t.get()
-	p.IngressPort, p.Bytes, p.size, p.now = port, len(frame), len(frame), now
+	p.IngressPort, p.Bytes, p.Size, p.now = port, len(frame), len(frame), now
 	p.load(frame)
-	s := &t.in.prog.std
-	s.ingressPort.set(p, uint64(port))
-	s.packetLength.set(p, uint64(len(frame)))
-	s.ingressTime.set(p, micros(now))
+	t.in.prog.model.Receive(p)
 	if t.in.observed {
 		p.observe(now)
 	}

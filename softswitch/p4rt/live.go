@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	_ "github.com/headgate/headgate/softswitch/arch"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/digest"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	_ "github.com/headgate/headgate/softswitch/arch"
 	"github.com/headgate/headgate/softswitch/engine"
 	_ "github.com/headgate/headgate/softswitch/native/headgate" // runs Headgate's own program as Go
 	"github.com/headgate/headgate/units"

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
+	_ "github.com/headgate/headgate/softswitch/arch"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/digest"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"

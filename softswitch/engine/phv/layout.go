@@ -108,6 +108,7 @@ type Layout struct {
 	Stacks      map[string]*Stack
 	Unions      map[string]*Union
 	UnionStacks map[string]*Stack
+	Scratch     int // first word of the architecture's scratch, the last of the metadata
 	Meta        int // words of metadata
 	Words       int
 	VLBytes     int
@@ -150,8 +151,8 @@ type builder struct {
 	utypes  map[string]*bmv2json.HeaderUnionType
 }
 
-// NewLayout lays out a program's headers. It panics with a bmv2json.Error if they are wrong.
-func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program) *Layout {
+// NewLayout lays out a program's headers, and words of scratch. It panics with a bmv2json.Error if they are wrong.
+func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program, scratch int) *Layout {
 	b := &builder{&Layout{
 		Types: map[string]*Type{}, Stacks: map[string]*Stack{}, Unions: map[string]*Union{}, UnionStacks: map[string]*Stack{},
 		Headers: map[string]*Header{}, aliases: map[string]Ref{},
@@ -163,6 +164,8 @@ func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program) *Layout {
 		r.In("headers", i, func() { b.addHeader(&doc.Headers[i]) })
 	}
 	b.place(true)
+	b.Scratch = b.Words
+	b.Words += scratch
 	b.Meta = b.Words
 	b.place(false)
 	for _, h := range b.List {

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/headgate/headgate/p4src"
+	_ "github.com/headgate/headgate/softswitch/arch"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
