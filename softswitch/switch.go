@@ -134,12 +134,7 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 	}
 	s.server = p4rt.New(p4rt.Options{
 		DeviceID: c.DeviceID,
-		CPUPort:  c.CPUPort,
-		DropPort: c.DropPort,
-		Queues:   m.Queues(),
-		Watchdog: dog,
-		Lossless: s.lossless,
-		Weights:  s.weights,
+		Options:  entity.Options{CPUPort: c.CPUPort, DropPort: c.DropPort, Queues: m.Queues(), Watchdog: dog, Lossless: s.lossless, Weights: s.weights},
 		Tracer:   c.Tracer,
 		Times:    c.Times,
 		Log:      c.Log,

@@ -1,7 +1,7 @@
 // Package p4rt is the P4Runtime server of the embedded switch, by specification 1.4. It is the gRPC
 // service that joins its subpackages: arbitration decides which client may write, schema holds the
-// P4Info, entity holds what clients have written, and packetio and digest translate the messages of
-// streams.
+// P4Info and translates packet-ins and packet-outs, entity holds what clients have written, and digest
+// gathers digests into lists.
 //
 // Where the specification leaves a choice, or this server differs from BMv2's:
 //

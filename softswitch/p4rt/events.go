@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
-	"github.com/headgate/headgate/softswitch/p4rt/packetio"
 	"github.com/headgate/headgate/units"
 )
 
@@ -22,7 +21,7 @@ func (s *Server) PacketIn(frame []byte) {
 		s.stats.packetIn.Add(1)
 		return
 	}
-	in := packetio.Decode(l.schema.PacketIn, frame)
+	in := l.schema.PacketIn.Decode(frame)
 	if in == nil {
 		s.stats.packetIn.Add(1)
 		return
@@ -131,7 +130,7 @@ func (s *Server) packetOut(c arbitration.Client, m *p4v1.PacketOut) error {
 	if l == nil || l.schema == nil {
 		return errNoPipeline
 	}
-	frame, missing, err := packetio.Encode(l.schema.PacketOut, m)
+	frame, missing, err := l.schema.PacketOut.Encode(m)
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "packet: %v", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 	"github.com/headgate/headgate/units"
 )
@@ -119,7 +120,7 @@ type rig struct {
 func newRig(t testing.TB, edit ...func(*Options)) *rig {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
-	opts := Options{DeviceID: deviceID, CPUPort: cpuPort, Queues: 8, StreamQueue: 64}
+	opts := Options{DeviceID: deviceID, Options: entity.Options{CPUPort: cpuPort, Queues: 8}, StreamQueue: 64}
 	for _, e := range edit {
 		e(&opts)
 	}

@@ -55,9 +55,9 @@ func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
 	}
 	l.P4Info, l.Raw, l.schema = cfg.P4Info, cfg, sch
 	l.digests = digest.New(sch, 1)
-	l.state, err = entity.New(sch, l.Instance, l.digests, entity.Options{
-		CPUPort: s.opts.CPUPort, DropPort: s.opts.DropPort, Queues: s.opts.Queues, Ports: s.opts.Ports, Watchdog: s.opts.Watchdog, Lossless: s.opts.Lossless, Weights: s.opts.Weights, Now: s.dev.Now,
-	})
+	opts := s.opts.Options
+	opts.Now = s.dev.Now
+	l.state, err = entity.New(sch, l.Instance, l.digests, opts)
 	return l, err
 }
 
@@ -144,3 +144,20 @@ func (s *Server) commit(l *live) error {
 }
 
 var errNoPipeline = status.Error(codes.FailedPrecondition, "no forwarding pipeline is configured: use SetForwardingPipelineConfig first")
+
+// TryControl calls use with the running pipeline's entities, which use may change, and its engine.
+// It serves an agent in the switch's own process, which has no session. It never waits: it returns
+// false at once if there is no pipeline with P4Info, or if a client is reading or writing. use may
+// keep the engine, which stays the same while the pipeline runs, but not the entities.
+func (s *Server) TryControl(use func(*entity.State, *engine.Instance)) bool {
+	if !s.mu.TryLock() {
+		return false
+	}
+	defer s.mu.Unlock()
+	l := s.running.Load()
+	if l == nil || l.state == nil {
+		return false
+	}
+	use(l.state, l.Instance)
+	return true
+}

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/headgate/headgate/internal/clients"
-	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -53,21 +52,8 @@ type Pipeline struct {
 type Options struct {
 	// DeviceID is the only device_id that requests may name.
 	DeviceID uint64
-	// CPUPort is the port of packet-ins and packet-outs; 0 means that there is none.
-	CPUPort uint32
-	// DropPort means drop; 0 means 511.
-	DropPort uint32
-	// Queues is the number of priority queues of a port; 0 means 1.
-	Queues int
-	// Ports are the ports that watch_port may name; empty allows every port.
-	Ports []uint32
-	// Watchdog is the switch's watchdog for received PFC; nil if it has none.
-	Watchdog entity.Watchdog
-	// Lossless is the setting of the queues that received PFC stops; nil if no controller may set
-	// it.
-	Lossless entity.Setting[pfcwd.Lossless]
-	// Weights is the setting of the queues' weights; nil if no controller may set it.
-	Weights entity.Setting[pfcwd.Weights]
+	// Options describe the switch; Now is the Device's.
+	entity.Options
 	// Tracer and Times observe the packets of every pipeline; nil for none.
 	Tracer *engine.Tracer
 	Times  *stages.Times
@@ -115,7 +101,7 @@ type Server struct {
 	// listeners are the streams of the primaries, replaced as a whole.
 	listeners atomic.Pointer[[]listener]
 
-	stats   counters
+	stats   struct{ packetIn, digest, idle, streamError, packetOutPartial atomic.Uint64 }
 	closing chan struct{}
 	closed  sync.Once
 }
@@ -131,20 +117,13 @@ type Stats struct {
 	PacketOutPartial uint64
 }
 
-type counters struct{ packetIn, digest, idle, streamError, packetOutPartial atomic.Uint64 }
-
 // New returns a server without a pipeline.
 func New(opts Options, dev Device) *Server {
-	if opts.DropPort == 0 {
-		opts.DropPort = 511
-	}
-	if opts.Queues == 0 {
-		opts.Queues = 1
-	}
-	if opts.StreamQueue == 0 {
-		opts.StreamQueue = 1024
-	}
+	opts.DropPort = cmp.Or(opts.DropPort, 511)
+	opts.Queues = max(1, opts.Queues)
+	opts.StreamQueue = cmp.Or(opts.StreamQueue, 1024)
 	opts.Budget = cmp.Or(opts.Budget, clients.Process)
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	s := &Server{
 		opts: opts, dev: dev, log: opts.Log,
 		down: map[uint32]bool{}, readings: map[*reading]bool{},
@@ -155,9 +134,6 @@ func New(opts Options, dev Device) *Server {
 			DeviceID:    opts.DeviceID,
 			CheckConfig: checkRoleConfig,
 		}),
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.listeners.Store(&[]listener{})
 	return s

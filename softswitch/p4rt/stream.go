@@ -3,6 +3,7 @@ package p4rt
 import (
 	"errors"
 	"io"
+	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
@@ -127,9 +128,7 @@ func (s *Server) receive(stream channel, c arbitration.Client, box *outbox) erro
 				if p := u.Packet; len(p.GetPayload()) > echoBytes {
 					p.Payload = append([]byte(nil), p.Payload[:echoBytes]...) // the client has the rest
 				}
-				s.reject(box, err, &p4v1.StreamError{
-					Details: &p4v1.StreamError_PacketOut{PacketOut: &p4v1.PacketOutError{PacketOut: u.Packet}},
-				})
+				s.reject(box, err, &p4v1.StreamError{Details: &p4v1.StreamError_PacketOut{PacketOut: &p4v1.PacketOutError{PacketOut: u.Packet}}})
 			}
 		case *p4v1.StreamMessageRequest_DigestAck:
 			s.reject(box, s.digestAck(c, u.DigestAck), &p4v1.StreamError{
@@ -163,33 +162,25 @@ func (s *Server) arbitrate(c arbitration.Client, m *p4v1.MasterArbitrationUpdate
 	s.updatePrimaries()
 	s.arbMu.Unlock()
 	if err == nil {
-		s.log.Info("arbitration", "client", c, "role", m.GetRole().GetName(), "election_id", m.GetElectionId().String(), "primary", out.ToPrimary != nil)
+		s.log.Info("arbitration", "client", c, "role", m.GetRole().GetName(), "election_id", m.GetElectionId().String(), "primary", slices.ContainsFunc(out, func(n arbitration.Notification) bool { return n.Primary }))
 		s.notify(out)
 	}
 	return err
 }
 
-// notify sends arbitration messages. The new primary's message is sent last, after all writes that
-// had begun are done. The caller holds arbitrating, so that clients see outcomes in order.
-func (s *Server) notify(out arbitration.Outcome) {
-	s.send(out.Others...)
-	if out.ToPrimary != nil {
-		s.awaitWrites()
-		s.send(*out.ToPrimary)
-	}
-}
-
-// awaitWrites waits for the write in progress. Later writes check arbitration themselves.
-func (s *Server) awaitWrites() {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-}
-
-func (s *Server) send(notes ...arbitration.Notification) {
-	s.arbMu.Lock()
-	defer s.arbMu.Unlock()
+// notify sends arbitration messages. The new primary's message is sent after the write in progress;
+// later writes check arbitration themselves. The caller holds arbitrating, so that clients see
+// outcomes in order.
+func (s *Server) notify(notes []arbitration.Notification) {
 	for _, n := range notes {
-		if box := s.streams[n.To]; box != nil {
+		if n.Primary {
+			s.mu.RLock()
+			s.mu.RUnlock() //lint:ignore SA2001 waits for the writer
+		}
+		s.arbMu.Lock()
+		box := s.streams[n.To]
+		s.arbMu.Unlock()
+		if box != nil {
 			box.mustSend(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Arbitration{Arbitration: n.Update}})
 		}
 	}

@@ -91,7 +91,7 @@ func recordError(failed []error, n, i int, err error) []error {
 }
 
 func (l *live) apply(u *p4v1.Update, sc *scope) error {
-	if !sc.allows(l.schema, entity.ObjectOf(u.GetEntity())) {
+	if sc != nil && !sc.allows(l.schema, entity.ObjectOf(u.GetEntity())) {
 		return status.Errorf(codes.PermissionDenied, "the role's configuration does not allow to write %q", l.schema.NameOf(entity.ObjectOf(u.GetEntity())))
 	}
 	return l.state.Apply(u)

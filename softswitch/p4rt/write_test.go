@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 )
 
@@ -210,7 +211,7 @@ func FuzzWrite(f *testing.F) {
 func quiet(t testing.TB) (*Server, *device) {
 	t.Helper()
 	dev := &device{sent: map[uint32]int{}}
-	s := New(Options{DeviceID: deviceID, CPUPort: cpuPort, Queues: 8}, dev)
+	s := New(Options{DeviceID: deviceID, Options: entity.Options{CPUPort: cpuPort, Queues: 8}}, dev)
 	dev.server = s
 	if err := s.LoadPipeline(p4test.Text, p4test.JSON); err != nil {
 		t.Fatal(err)

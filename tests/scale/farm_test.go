@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/softswitch/p4rt"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/tests/switchtest"
 	"github.com/headgate/headgate/units"
 )
@@ -86,7 +87,7 @@ func (s *server) start() error {
 	if err != nil {
 		return err
 	}
-	p := p4rt.New(p4rt.Options{DeviceID: uint64(s.at + 1), CPUPort: ids.CPUPort, Queues: ids.QueuesPerPort}, s)
+	p := p4rt.New(p4rt.Options{DeviceID: uint64(s.at + 1), Options: entity.Options{CPUPort: ids.CPUPort, Queues: ids.QueuesPerPort}}, s)
 	g := grpc.NewServer(append(p4rt.ServerOptions(clients.Process), grpc.UnaryInterceptor(s.count))...)
 	p.Register(g)
 	s.mu.Lock()

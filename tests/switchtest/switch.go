@@ -24,6 +24,7 @@ import (
 	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/softswitch/p4rt"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
 	"github.com/headgate/headgate/units"
 )
@@ -119,7 +120,7 @@ func (s *Switch) Stop() {
 func (s *Switch) Lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := p4rt.Options{DeviceID: s.deviceID, CPUPort: 510, Queues: 8}
+	o := p4rt.Options{DeviceID: s.deviceID, Options: entity.Options{CPUPort: 510, Queues: 8}}
 	if s.NoCPU {
 		o.CPUPort = 0
 	}

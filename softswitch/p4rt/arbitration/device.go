@@ -6,7 +6,12 @@
 package arbitration
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -17,16 +22,9 @@ type Client uint64
 
 // Notification is an arbitration message to be sent to one client.
 type Notification struct {
-	To     Client
-	Update *p4v1.MasterArbitrationUpdate
-}
-
-// Outcome holds the notifications after an event. The caller sends Others, waits until writes that
-// have already started are done, and then sends ToPrimary. ToPrimary is nil if there is no primary
-// to notify.
-type Outcome struct {
-	Others    []Notification
-	ToPrimary *Notification
+	To      Client
+	Primary bool // the client is the primary: wait until writes that have already started are done
+	Update  *p4v1.MasterArbitrationUpdate
 }
 
 // RoleKey identifies a role by its name, or by the number that clients older than P4Runtime 1.4 use.
@@ -96,12 +94,12 @@ func New(o Options) *Device {
 
 // Update handles a MasterArbitrationUpdate received from c. The error is a gRPC status. The state is
 // then unchanged, and the caller ends the stream with the status and calls Disconnect, as for every
-// ended stream.
-func (d *Device) Update(c Client, m *p4v1.MasterArbitrationUpdate) (Outcome, error) {
+// ended stream. The caller sends the notifications in their order; the primary's is the last.
+func (d *Device) Update(c Client, m *p4v1.MasterArbitrationUpdate) ([]Notification, error) {
 	known := d.clients[c]
 	key := Key(m.GetRole().GetName(), m.GetRole().GetId())
 	if err := d.check(known, key, m); err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
 	r := d.roles[key]
 	if r == nil {
@@ -122,14 +120,14 @@ func (d *Device) Update(c Client, m *p4v1.MasterArbitrationUpdate) (Outcome, err
 		r.primary = nil
 		return d.notifyAll(r), nil
 	}
-	return Outcome{Others: []Notification{d.message(known)}}, nil
+	return []Notification{d.message(known)}, nil
 }
 
 // check applies the rules for refusing an update, in the specification's order.
 func (d *Device) check(known *client, key RoleKey, m *p4v1.MasterArbitrationUpdate) error {
 	switch {
 	case known == nil && m.DeviceId != d.opts.DeviceID:
-		return status.Errorf(codes.NotFound, "device_id %d is not known, this device is %d", m.DeviceId, d.opts.DeviceID)
+		return d.unknown(m.DeviceId)
 	case known != nil && m.DeviceId != d.opts.DeviceID:
 		return status.Errorf(codes.FailedPrecondition, "device_id %d differs from %d, which this stream began with", m.DeviceId, d.opts.DeviceID)
 	case known != nil && key != known.role.key:
@@ -160,23 +158,120 @@ func (d *Device) check(known *client, key RoleKey, m *p4v1.MasterArbitrationUpda
 	return nil
 }
 
+func (d *Device) unknown(id uint64) error {
+	return status.Errorf(codes.NotFound, "device_id %d is not known, this device is %d", id, d.opts.DeviceID)
+}
+
 // Disconnect forgets a client whose stream has ended. Unknown clients are ignored.
-func (d *Device) Disconnect(c Client) Outcome {
+func (d *Device) Disconnect(c Client) []Notification {
 	gone := d.clients[c]
 	if gone == nil {
-		return Outcome{}
+		return nil
 	}
 	delete(d.clients, c)
 	r := gone.role
-	for i, o := range r.clients {
-		if o == gone {
-			r.clients = append(r.clients[:i:i], r.clients[i+1:]...)
-			break
-		}
-	}
+	r.clients = slices.DeleteFunc(r.clients, func(o *client) bool { return o == gone })
 	if r.primary != gone {
-		return Outcome{}
+		return nil
 	}
 	r.primary = nil
 	return d.notifyAll(r)
+}
+
+// MayWrite checks the sender of a Write or SetForwardingPipelineConfig. The error is NOT_FOUND for
+// another device, or for a role that no client ever had. It is PERMISSION_DENIED unless election
+// is the election id of the role's primary.
+func (d *Device) MayWrite(deviceID uint64, key RoleKey, election *p4v1.Uint128) error {
+	if deviceID != d.opts.DeviceID {
+		return d.unknown(deviceID)
+	}
+	r := d.roles[key]
+	switch {
+	case r == nil:
+		return status.Errorf(codes.NotFound, "role %v is not known", key)
+	case r.primary == nil:
+		return status.Errorf(codes.PermissionDenied, "role %v has no primary", key)
+	case election == nil:
+		return status.Errorf(codes.PermissionDenied, "election_id is unset, that of the primary of role %v is %s", key, text(r.highest))
+	case compare(election, r.primary.election) != 0:
+		return status.Errorf(codes.PermissionDenied, "election_id %s is not that of the primary of role %v, %s", text(election), key, text(r.highest))
+	}
+	return nil
+}
+
+// KnowsRole reports whether a client ever had the role. The default role is always known.
+func (d *Device) KnowsRole(key RoleKey) bool { return d.roles[key] != nil }
+
+// Config returns the configuration of the role's latest primary; nil means full access.
+func (d *Device) Config(key RoleKey) *anypb.Any {
+	if r := d.roles[key]; r != nil {
+		return r.config
+	}
+	return nil
+}
+
+// RoleOf returns a client's role and whether the client is the role's primary. ok is false before
+// the client's first accepted update.
+func (d *Device) RoleOf(c Client) (key RoleKey, primary, ok bool) {
+	known := d.clients[c]
+	if known == nil {
+		return RoleKey{}, false, false
+	}
+	return known.role.key, known.role.primary == known, true
+}
+
+// Primaries calls f for the primary of every role that has one.
+func (d *Device) Primaries(f func(RoleKey, Client)) {
+	for key, r := range d.roles {
+		if r.primary != nil {
+			f(key, r.primary.id)
+		}
+	}
+}
+
+// notifyAll makes the notifications for every client of a role.
+func (d *Device) notifyAll(r *role) (all []Notification) {
+	for _, c := range r.clients {
+		if c != r.primary {
+			all = append(all, d.message(c))
+		}
+	}
+	if r.primary != nil {
+		all = append(all, d.message(r.primary))
+	}
+	return all
+}
+
+func (d *Device) message(c *client) Notification {
+	r := c.role
+	m := &p4v1.MasterArbitrationUpdate{DeviceId: d.opts.DeviceID, ElectionId: r.highest, Status: &rpcstatus.Status{}}
+	if r.key != (RoleKey{}) || r.config != nil {
+		m.Role = &p4v1.Role{Name: r.key.Name, Id: r.key.ID, Config: r.config}
+	}
+	switch {
+	case r.primary == c:
+		m.Status.Message = "you are the primary"
+	case r.primary != nil:
+		m.Status.Code, m.Status.Message = int32(codes.AlreadyExists), "you are a backup, there is a primary"
+	default:
+		m.Status.Code, m.Status.Message = int32(codes.NotFound), "you are a backup, there is no primary"
+	}
+	return Notification{c.id, r.primary == c, m}
+}
+
+func compare(a, b *p4v1.Uint128) int {
+	return cmp.Or(cmp.Compare(a.High, b.High), cmp.Compare(a.Low, b.Low))
+}
+
+func text(id *p4v1.Uint128) string { return fmt.Sprintf("{high: %d, low: %d}", id.High, id.Low) }
+
+// String returns the role's name in messages.
+func (k RoleKey) String() string {
+	switch {
+	case k.Name != "":
+		return fmt.Sprintf("%q", k.Name)
+	case k.ID != 0:
+		return fmt.Sprintf("number %d", k.ID)
+	}
+	return "default"
 }

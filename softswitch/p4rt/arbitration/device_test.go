@@ -192,18 +192,14 @@ func TestArbitration(t *testing.T) {
 }
 
 func (d *Device) run(s step) (string, error) {
-	var out Outcome
+	var notes []Notification
 	var err error
 	if s.gone {
-		out = d.Disconnect(s.client)
+		notes = d.Disconnect(s.client)
 	} else {
-		out, err = d.Update(s.client, update(s))
+		notes, err = d.Update(s.client, update(s))
 	}
 	var told []string
-	notes := out.Others
-	if out.ToPrimary != nil {
-		notes = append(slices.Clone(notes), *out.ToPrimary)
-	}
 	for _, n := range notes {
 		id := "-"
 		if e := n.Update.ElectionId; e != nil {

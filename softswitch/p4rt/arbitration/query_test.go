@@ -63,7 +63,7 @@ func TestQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := out.ToPrimary.Update.Role.Id; got != 4 {
+	if got := out[len(out)-1].Update.Role.Id; got != 4 {
 		t.Errorf("role id %d, want 4", got)
 	}
 	if key, primary, ok := d.RoleOf(1); !ok || !primary || key != Key("", 4) {

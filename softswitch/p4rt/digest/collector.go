@@ -4,7 +4,9 @@
 package digest
 
 import (
-	"container/list"
+	"bytes"
+	"cmp"
+	"slices"
 	"sync"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -40,8 +42,7 @@ type buffer struct {
 	pending map[string]bool // keys of list
 	first   units.Time      // arrival of the oldest message in list
 	cache   map[string]bool // keys sent and not acknowledged
-	sent    list.List       // of sentList, oldest first
-	byList  map[uint64]*list.Element
+	sent    []sentList      // oldest first; acknowledged ones have no keys
 }
 
 type sentList struct {
@@ -55,7 +56,7 @@ type sentList struct {
 func New(s *schema.Schema, lists uint64) *Collector {
 	c := &Collector{digests: map[string]*buffer{}, byID: map[uint32]*buffer{}, nextID: lists}
 	for _, d := range s.Digests.List {
-		b := &buffer{spec: d, pending: map[string]bool{}, cache: map[string]bool{}, byList: map[uint64]*list.Element{}}
+		b := &buffer{spec: d, pending: map[string]bool{}, cache: map[string]bool{}}
 		c.digests[d.Name], c.byID[d.ID] = b, b
 	}
 	return c
@@ -76,8 +77,7 @@ func (c *Collector) Configure(id uint32, config *p4v1.DigestEntry_Config) {
 		clear(b.pending)
 	}
 	if config.GetAckTimeoutNs() <= 0 {
-		b.sent.Init()
-		clear(b.byList)
+		b.sent = nil
 		clear(b.cache)
 	}
 }
@@ -91,16 +91,13 @@ func (c *Collector) Add(name string, fields [][]byte, now units.Time) *p4v1.Dige
 	if b == nil || b.config == nil {
 		return nil
 	}
-	key := keyOf(fields)
+	// The key is unique, because the fields of a digest always have the same widths.
+	key := string(bytes.Join(fields, nil))
 	if b.pending[key] || b.cache[key] {
 		return nil
 	}
-	if len(b.cache)+len(b.list) >= maxCache {
-		c.dropped++
-		return nil
-	}
 	data := b.spec.Type.Encode(fields)
-	if data == nil {
+	if data == nil || len(b.cache)+len(b.list) >= maxCache {
 		c.dropped++
 		return nil
 	}
@@ -108,28 +105,10 @@ func (c *Collector) Add(name string, fields [][]byte, now units.Time) *p4v1.Dige
 		b.first = now
 	}
 	b.list, b.keys, b.pending[key] = append(b.list, data), append(b.keys, key), true
-	limit := int(b.config.MaxListSize)
-	if limit == 0 || limit > maxList {
-		limit = maxList
-	}
-	if len(b.list) >= limit || b.config.MaxTimeoutNs == 0 {
+	if limit := min(cmp.Or(int(b.config.MaxListSize), maxList), maxList); len(b.list) >= limit || b.config.MaxTimeoutNs == 0 {
 		return c.flush(b, now)
 	}
 	return nil
-}
-
-// keyOf returns a key that is unique among the messages of one digest, because their fields always
-// have the same widths.
-func keyOf(fields [][]byte) string {
-	n := 0
-	for _, f := range fields {
-		n += len(f)
-	}
-	key := make([]byte, 0, n)
-	for _, f := range fields {
-		key = append(key, f...)
-	}
-	return string(key)
 }
 
 // Sweep returns the lists whose oldest message has waited max_timeout_ns, and forgets sent
@@ -142,8 +121,8 @@ func (c *Collector) Sweep(now units.Time) []*p4v1.DigestList {
 		if b.config == nil {
 			continue
 		}
-		for at := b.sent.Front(); at != nil && now-at.Value.(sentList).at >= nanoseconds(b.config.AckTimeoutNs); at = b.sent.Front() {
-			b.forget(at)
+		for len(b.sent) > 0 && now-b.sent[0].at >= nanoseconds(b.config.AckTimeoutNs) {
+			b.forget(0)
 		}
 		if len(b.list) > 0 && now-b.first >= nanoseconds(b.config.MaxTimeoutNs) {
 			due = append(due, c.flush(b, now))
@@ -161,8 +140,8 @@ func (c *Collector) Ack(digest uint32, list uint64) bool {
 	if b == nil {
 		return false
 	}
-	if at := b.byList[list]; at != nil {
-		b.forget(at)
+	if i, ok := slices.BinarySearchFunc(b.sent, list, func(l sentList, id uint64) int { return cmp.Compare(l.id, id) }); ok {
+		b.forget(i)
 	}
 	return true
 }
@@ -181,18 +160,21 @@ func (c *Collector) flush(b *buffer, now units.Time) *p4v1.DigestList {
 		for _, k := range b.keys {
 			b.cache[k] = true
 		}
-		b.byList[out.ListId] = b.sent.PushBack(sentList{out.ListId, now, b.keys})
+		b.sent = append(b.sent, sentList{out.ListId, now, b.keys})
 	}
 	b.list, b.keys = nil, nil
 	clear(b.pending)
 	return out
 }
 
-func (b *buffer) forget(at *list.Element) {
-	l := b.sent.Remove(at).(sentList)
-	delete(b.byList, l.id)
-	for _, k := range l.keys {
+// forget forgets the keys of a sent list.
+func (b *buffer) forget(i int) {
+	for _, k := range b.sent[i].keys {
 		delete(b.cache, k)
+	}
+	b.sent[i].keys = nil
+	for len(b.sent) > 0 && b.sent[0].keys == nil {
+		b.sent = b.sent[1:]
 	}
 }
 

@@ -21,7 +21,8 @@ import (
 
 // Options describe the switch that the entities live in.
 type Options struct {
-	// CPUPort is the port that SDN_PORT_CPU denotes; 0 means that there is none.
+	// CPUPort is the port of packet-ins and packet-outs, which SDN_PORT_CPU denotes; 0 means that
+	// there is none.
 	CPUPort uint32
 	// DropPort is the port that drops packets; replicas may not use it.
 	DropPort uint32

@@ -1,7 +1,4 @@
-// Package packetio translates between the metadata of P4Runtime's packet-ins and packet-outs and
-// the P4 headers that carry them to and from the CPU port. A header holds its fields in order,
-// packed bit by bit, most significant first. Start reading at Encode and Decode.
-package packetio
+package schema
 
 import (
 	"fmt"
@@ -11,27 +8,26 @@ import (
 
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/softswitch/engine/phv"
-	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// Encode builds the frame of a packet-out. If h is nil, metadata must be empty. A field that is
+// Encode builds the frame of a packet-out: the fields in order, packed bit by bit, most significant
+// first, and the payload. If h is nil, metadata must be empty. A field that is
 // left out is 0, as in BMv2. missing names the first such field that the P4Info does not mark as
 // padding, or is "". Errors name the field, the value and what is allowed.
-func Encode(h *schema.Header, out *p4v1.PacketOut) (frame []byte, missing string, err error) {
-	var fields []schema.HeaderField
+func (h *Header) Encode(out *p4v1.PacketOut) (frame []byte, missing string, err error) {
+	var fields []HeaderField
 	size := 0
 	if h != nil {
 		fields, size = h.Fields, h.Bits/8
 	}
 	frame = make([]byte, size, size+len(out.Payload))
 	for i, m := range out.Metadata {
-		if !slices.ContainsFunc(fields, func(f schema.HeaderField) bool { return f.ID == m.GetMetadataId() }) {
+		if !slices.ContainsFunc(fields, func(f HeaderField) bool { return f.ID == m.GetMetadataId() }) {
 			return nil, "", fmt.Errorf("metadata[%d].metadata_id is %d, which is no field of packet_out", i, m.GetMetadataId())
 		}
 	}
 	at := 0
-	for i := range fields {
-		f := &fields[i]
+	for _, f := range fields {
 		var value []byte
 		found := false
 		for _, m := range out.Metadata {
@@ -57,7 +53,7 @@ func Encode(h *schema.Header, out *p4v1.PacketOut) (frame []byte, missing string
 
 // Decode splits a frame that left on the CPU port into metadata and payload. The result shares no
 // memory with the frame. Decode returns nil if the frame is shorter than its header.
-func Decode(h *schema.Header, frame []byte) *p4v1.PacketIn {
+func (h *Header) Decode(frame []byte) *p4v1.PacketIn {
 	if h == nil {
 		return &p4v1.PacketIn{Payload: append([]byte(nil), frame...)}
 	}

@@ -1,4 +1,4 @@
-package packetio
+package schema
 
 import (
 	"bytes"
@@ -9,11 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
 // header is one of 9, 3 and 4 bits, the last of which is padding.
-var header = &schema.Header{Bits: 16, Fields: []schema.HeaderField{
+var header = &Header{Bits: 16, Fields: []HeaderField{
 	{ID: 1, Name: "port", Bits: 9}, {ID: 2, Name: "queue", Bits: 3}, {ID: 9, Name: "pad", Bits: 4, Padding: true},
 }}
 
@@ -21,10 +20,10 @@ func meta(id uint32, v ...byte) *p4v1.PacketMetadata {
 	return &p4v1.PacketMetadata{MetadataId: id, Value: v}
 }
 
-func TestEncode(t *testing.T) {
+func TestHeaderEncode(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		header *schema.Header
+		header *Header
 		meta   []*p4v1.PacketMetadata
 		frame  string // with payload "xy"
 		err    string
@@ -43,7 +42,7 @@ func TestEncode(t *testing.T) {
 		{"empty", header, []*p4v1.PacketMetadata{meta(1), meta(2, 1)}, "", `metadata "port" is 0x, allowed`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, absent, err := Encode(c.header, &p4v1.PacketOut{Payload: []byte("xy"), Metadata: c.meta})
+			got, absent, err := c.header.Encode(&p4v1.PacketOut{Payload: []byte("xy"), Metadata: c.meta})
 			switch {
 			case c.err == "" && (err != nil || string(got) != c.frame || absent != c.absent):
 				t.Errorf("%x, %q, %v; want %x, %q", got, absent, err, c.frame, c.absent)
@@ -54,9 +53,9 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func TestDecode(t *testing.T) {
+func TestHeaderDecode(t *testing.T) {
 	frame := []byte("\xaa\xdfxy")
-	in := Decode(header, frame)
+	in := header.Decode(frame)
 	if string(in.Payload) != "xy" || !bytes.Equal(in.Metadata[0].Value, []byte{1, 0x55}) || !bytes.Equal(in.Metadata[1].Value, []byte{5}) || in.Metadata[2].MetadataId != 9 {
 		t.Errorf("%v", in)
 	}
@@ -64,10 +63,10 @@ func TestDecode(t *testing.T) {
 	if string(in.Payload) != "xy" {
 		t.Error("the packet-in shares the frame's memory")
 	}
-	if Decode(header, frame[:1]) != nil {
+	if header.Decode(frame[:1]) != nil {
 		t.Error("a frame without its header was decoded")
 	}
-	if in := Decode(nil, []byte("xy")); string(in.Payload) != "xy" || len(in.Metadata) != 0 {
+	if in := (*Header)(nil).Decode([]byte("xy")); string(in.Payload) != "xy" || len(in.Metadata) != 0 {
 		t.Errorf("without header: %v", in)
 	}
 }
@@ -75,10 +74,10 @@ func TestDecode(t *testing.T) {
 // Decode returns what was encoded, for any widths.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &schema.Header{}
+		h := &Header{}
 		out := &p4v1.PacketOut{Payload: rapid.SliceOf(rapid.Byte()).Draw(t, "payload")}
 		add := func(bits int, v []byte) {
-			h.Fields = append(h.Fields, schema.HeaderField{ID: uint32(len(h.Fields) + 1), Bits: bits})
+			h.Fields = append(h.Fields, HeaderField{ID: uint32(len(h.Fields) + 1), Bits: bits})
 			h.Bits += bits
 			out.Metadata = append(out.Metadata, &p4v1.PacketMetadata{MetadataId: uint32(len(h.Fields)), Value: v})
 		}
@@ -90,11 +89,11 @@ func TestRoundTrip(t *testing.T) {
 		if rest := -h.Bits & 7; rest > 0 {
 			add(rest, []byte{0})
 		}
-		frame, _, err := Encode(h, out)
+		frame, _, err := h.Encode(out)
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := Decode(h, frame)
+		in := h.Decode(frame)
 		if !bytes.Equal(in.Payload, out.Payload) {
 			t.Fatalf("payload %x became %x", out.Payload, in.Payload)
 		}
@@ -106,29 +105,29 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-func BenchmarkDecode(b *testing.B) {
+func BenchmarkHeaderDecode(b *testing.B) {
 	frame := make([]byte, 128)
 	b.ReportAllocs()
 	for b.Loop() {
-		Decode(header, frame)
+		header.Decode(frame)
 	}
 }
 
 // FuzzDecode: a frame is shorter than its header, or encoding its decoded form gives the frame
 // again.
-func FuzzDecode(f *testing.F) {
+func FuzzHeaderDecode(f *testing.F) {
 	for _, s := range []string{"", "\xaa", "\xaa\xdfxy", "\x00\x00"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		in := Decode(header, frame)
+		in := header.Decode(frame)
 		if (in == nil) != (len(frame) < 2) {
 			t.Fatalf("%x is %v", frame, in)
 		}
 		if in == nil {
 			return
 		}
-		again, missing, err := Encode(header, &p4v1.PacketOut{Payload: in.Payload, Metadata: in.Metadata[:2]})
+		again, missing, err := header.Encode(&p4v1.PacketOut{Payload: in.Payload, Metadata: in.Metadata[:2]})
 		if err != nil || missing != "" || again[0] != frame[0] || again[1] != frame[1]&0xf0 || !bytes.Equal(again[2:], frame[2:]) {
 			t.Errorf("%x became %x: %q, %v", frame, again, missing, err)
 		}
