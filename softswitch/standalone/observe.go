@@ -1,18 +1,16 @@
 package standalone
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/big"
 	"net"
 	"net/netip"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -75,19 +73,6 @@ func number(text string) *big.Int {
 		return n
 	}
 	return nil
-}
-
-// onSignal prints the statistics at each SIGUSR1. Calling end stops it.
-func (o *Options) onSignal(sw *softswitch.Realtime, out io.Writer) (end func()) {
-	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, syscall.SIGUSR1)
-	go func() {
-		defer close(done)
-		for range signals {
-			o.print(sw, out)
-		}
-	}()
-	return func() { signal.Stop(signals); close(signals); <-done }
 }
 
 // print prints the statistics of --stats: packets of each port, drops by reason, and the mean time of each stage.
@@ -190,10 +175,41 @@ func (m metrics) Collect(c chan<- prometheus.Metric) {
 	}
 }
 
-// tracer returns the tracer that the options ask for, with its log, or nil for none.
-func (o *Options) tracer(log *slog.Logger) *engine.Tracer {
-	if o.Tracer != nil {
-		o.Tracer.Log = cmp.Or(o.Tracer.Log, log)
+// levels are BMv2's log levels.
+var levels = map[string]slog.Level{
+	"trace": slog.LevelDebug, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError, "off": math.MaxInt,
+}
+
+func level(name string) (slog.Level, error) {
+	l, ok := levels[name]
+	if !ok {
+		return 0, fmt.Errorf("--log-level %q: want trace, debug, info, warn, error or off", name)
 	}
-	return o.Tracer
+	return l, nil
+}
+
+// logger returns the log that the options ask for: to the console, to a file, or warnings only to
+// standard error. The returned function closes it.
+func (o *Options) logger(stdout, stderr io.Writer) (*slog.Logger, func() error, error) {
+	min, err := level(o.LogLevel)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, done := stderr, func() error { return nil }
+	if o.Tracer != nil {
+		min = slog.LevelDebug
+	}
+	switch {
+	case o.LogConsole:
+		out = stdout
+	case o.LogFile != "":
+		file, err := os.Create(o.LogFile)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--log-file: %w", err)
+		}
+		out, done = file, file.Close
+	default:
+		min = max(min, slog.LevelWarn)
+	}
+	return o.LogFormat.Log(out, min), done, nil
 }

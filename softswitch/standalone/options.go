@@ -4,6 +4,7 @@ package standalone
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,12 +108,7 @@ func parseInterfaces(args []string) ([]port.Named, error) {
 }
 
 func (o *Options) hasPort(n uint32) bool {
-	for _, p := range o.Interfaces {
-		if p.Number == n {
-			return true
-		}
-	}
-	return n == o.CPUPort && n != 0
+	return n == o.CPUPort && n != 0 || slices.ContainsFunc(o.Interfaces, func(p port.Named) bool { return p.Number == n })
 }
 
 // parseRates reads PORT=RATE.

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -52,21 +53,23 @@ func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ended := hangups(log)
+	// A switch has no configuration file to reload, and must not end with its terminal.
+	ended := onSignal(syscall.SIGHUP, func() {
+		log.Info("SIGHUP: a switch has nothing to read again and goes on; SIGTERM ends it")
+	})
 	err = o.run(ctx, stdout, log)
 	ended()
 	return errors.Join(err, closeLog())
 }
 
-// hangups logs each SIGHUP and ignores it otherwise. A switch has no configuration file to reload,
-// and must not end with its terminal. Calling end stops it.
-func hangups(log *slog.Logger) (end func()) {
+// onSignal calls f at each signal s. Calling end stops it.
+func onSignal(s os.Signal, f func()) (end func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, syscall.SIGHUP)
+	signal.Notify(signals, s)
 	go func() {
 		defer close(done)
 		for range signals {
-			log.Info("SIGHUP: a switch has nothing to read again and goes on; SIGTERM ends it")
+			f()
 		}
 	}()
 	return func() { signal.Stop(signals); close(signals); <-done }
@@ -92,7 +95,7 @@ func (o *Options) run(ctx context.Context, stdout io.Writer, log *slog.Logger) e
 // options ask for them.
 func (o *Options) drive(ctx context.Context, sw *softswitch.Realtime, stdout io.Writer, log *slog.Logger) error {
 	if o.Stats {
-		ended := o.onSignal(sw, stdout)
+		ended := onSignal(syscall.SIGUSR1, func() { o.print(sw, stdout) })
 		defer func() { ended(); o.print(sw, stdout) }()
 	}
 	if at, err := service.Metrics(ctx, o.Metrics, metrics{sw, o.Times}, log); err != nil {
@@ -108,6 +111,9 @@ func (o *Options) drive(ctx context.Context, sw *softswitch.Realtime, stdout io.
 
 // build makes the switch and starts its P4Runtime server. The switch is then ready to run.
 func (o *Options) build(stdout io.Writer, log *slog.Logger) (*softswitch.Realtime, error) {
+	if o.Tracer != nil {
+		o.Tracer.Log = cmp.Or(o.Tracer.Log, log)
+	}
 	for _, note := range o.Ignored {
 		log.Info(note)
 	}
@@ -121,7 +127,7 @@ func (o *Options) build(stdout io.Writer, log *slog.Logger) (*softswitch.Realtim
 		DropPort: o.DropPort,
 		Traffic:  o.Traffic,
 		PFC:      o.PFC,
-		Tracer:   o.tracer(log),
+		Tracer:   o.Tracer,
 		Times:    o.Times,
 		Log:      log,
 	})
@@ -181,10 +187,8 @@ func (o *Options) attach(sw *softswitch.Realtime, stdout io.Writer, log *slog.Lo
 				return err
 			}
 		}
-	} else {
-		if err := o.attachInterfaces(sw, log); err != nil {
-			return err
-		}
+	} else if err := o.attachInterfaces(sw, log); err != nil {
+		return err
 	}
 	for _, p := range o.Interfaces {
 		if _, err := fmt.Fprintf(stdout, "Adding interface %s as port %d%s\n", p.Name, p.Number, kind); err != nil {
@@ -334,4 +338,45 @@ func (o *Options) summarize(sw *softswitch.Realtime, log *slog.Logger) {
 				"storms", pfc.Storms, "droppedInStorms", pfc.StormDropped, "pauseTimes", p.Queues.PauseTimes(), "ignored", pfc.Ignored, "malformed", pfc.Malformed, "otherMACControl", pfc.Other)
 		}
 	}
+}
+
+// appear waits until all interfaces exist, for at most --interface-wait. Containers and virtual
+// machines get their interfaces after their programs have started.
+func (o *Options) appear(ctx context.Context, find func(name string) (*net.Interface, error)) error {
+	if o.UseFiles {
+		return nil
+	}
+	end := time.NewTimer(o.InterfaceWait)
+	defer end.Stop()
+	for _, p := range o.Interfaces {
+		for {
+			_, err := find(p.Name)
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-end.C:
+				return fmt.Errorf("--interface %d@%s: %w, not after --interface-wait %v either", p.Number, p.Name, err, o.InterfaceWait)
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+// spareBytes is the size of spareHeap, 32 MB. A Write of a thousand updates leaves some 0.4 MB of
+// garbage. An idle switch uses none of the 32 MB.
+const spareBytes = 32 << 20
+
+// spareHeap returns memory that the caller keeps and never touches, so that no physical memory
+// backs it. The garbage collector runs when the heap has doubled and counts this memory, so a
+// small switch does not collect after every few megabytes of messages. spareHeap returns nil if
+// the environment sets GOGC or GOMEMLIMIT.
+func spareHeap() []byte {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	return make([]byte, spareBytes)
 }
