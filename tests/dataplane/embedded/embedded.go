@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -23,11 +24,12 @@ import (
 
 // Switch is a running embedded switch. It is owned by the test that started it.
 type Switch struct {
-	loop  *clock.Loop
-	sw    *softswitch.Switch
-	ports map[uint32]*softswitch.Port
-	inbox target.Inbox
-	waits chan wait // nil when the wall clock paces the loop
+	loop   *clock.Loop
+	sw     *softswitch.Switch
+	ports  map[uint32]*softswitch.Port
+	inbox  target.Inbox
+	paused bool       // the loop runs where the test waits, and not by the wall clock
+	mu     sync.Mutex // of the loop that is paused
 
 	address net.Addr
 	conn    *grpc.ClientConn
@@ -38,10 +40,10 @@ type Switch struct {
 var _ target.Timed = (*Switch)(nil)
 
 // Start starts the switch without a program, paced by the wall clock.
-func Start() (*Switch, error) { return start(nil) }
+func Start() (*Switch, error) { return start(false) }
 
-func start(waits chan wait) (*Switch, error) {
-	s := &Switch{loop: clock.NewLoop(), ports: map[uint32]*softswitch.Port{}, waits: waits, stopped: make(chan error, 1)}
+func start(paused bool) (*Switch, error) {
+	s := &Switch{loop: clock.NewLoop(), ports: map[uint32]*softswitch.Port{}, paused: paused, stopped: make(chan error, 1)}
 	var err error
 	s.sw, err = softswitch.NewOnLoop(s.loop, softswitch.Config{
 		Name: "under test", DeviceID: target.DeviceID, CPUPort: ids.CPUPort,
@@ -65,7 +67,7 @@ func start(waits chan wait) (*Switch, error) {
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	run := s.loop.RunReal
-	if waits != nil {
+	if paused {
 		run = s.drive
 	}
 	go func() { s.stopped <- run(ctx) }()
@@ -109,10 +111,10 @@ func (s *Switch) Send(port uint32, frames ...[]byte) error {
 
 // Receive implements target.Target.
 func (s *Switch) Receive(port uint32, most time.Duration) (target.Frame, bool) {
-	if s.waits != nil {
-		return s.await(wait{frame: true, port: port, most: units.FromDuration(most)})
+	if !s.paused {
+		return s.inbox.Take(port, most)
 	}
-	return s.inbox.Take(port, most)
+	return s.pass(most, func() (target.Frame, bool) { return s.inbox.Take(port, 0) })
 }
 
 // Shape implements target.Target.
@@ -145,34 +147,21 @@ func (s *Switch) Close() error {
 // PACC returns the counters of the PACC loop in the switch.
 func (s *Switch) PACC() (cnpgen.LoopStats, []cnpgen.PortStats, bool) { return s.sw.PACC() }
 
-// wait is a test's for a frame, or for time to pass.
-type wait struct {
-	frame bool
-	port  uint32
-	most  units.Time
-	end   chan outcome
-}
-
-type outcome struct {
-	frame target.Frame
-	ok    bool
-}
-
 // StartPaused starts the switch as Start does, but with a clock that stands unless the test is in
 // Receive or Sleep, and runs as fast as it can there: what a test says of times holds however late
 // the machine is. Until then the test waits for all that it has sent in by P4Runtime.
 func StartPaused() (*Switch, error) {
-	return start(make(chan wait))
+	return start(true)
 }
 
 func (s *Switch) drive(ctx context.Context) error {
 	look := time.NewTicker(200 * time.Microsecond) // for what P4Runtime has posted
 	defer look.Stop()
 	for {
+		s.mu.Lock()
 		s.loop.RunUntil(s.loop.Now())
+		s.mu.Unlock()
 		select {
-		case w := <-s.waits:
-			w.end <- s.serve(ctx, w)
 		case <-look.C:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -180,27 +169,17 @@ func (s *Switch) drive(ctx context.Context) error {
 	}
 }
 
-func (s *Switch) serve(ctx context.Context, w wait) outcome {
+// pass lets time pass until there is a frame.
+func (s *Switch) pass(most time.Duration, take func() (target.Frame, bool)) (target.Frame, bool) {
 	const step = units.Millisecond
-	for until := s.loop.Now() + w.most; ctx.Err() == nil; s.loop.RunUntil(min(s.loop.Now()+step, until)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for until := s.loop.Now() + units.FromDuration(most); ; s.loop.RunUntil(min(s.loop.Now()+step, until)) {
 		s.loop.RunUntil(s.loop.Now())
-		if w.frame {
-			if f, ok := s.inbox.Take(w.port, 0); ok {
-				return outcome{f, true}
-			}
-		}
-		if s.loop.Now() >= until {
-			break
+		if f, ok := take(); ok || s.loop.Now() >= until {
+			return f, ok
 		}
 	}
-	return outcome{}
-}
-
-func (s *Switch) await(w wait) (target.Frame, bool) {
-	w.end = make(chan outcome, 1)
-	s.waits <- w
-	o := <-w.end
-	return o.frame, o.ok
 }
 
 // Now implements target.Timed.
@@ -208,9 +187,9 @@ func (s *Switch) Now() time.Duration { return s.loop.Time().Duration() }
 
 // Sleep implements target.Timed.
 func (s *Switch) Sleep(d time.Duration) {
-	if s.waits == nil {
+	if !s.paused {
 		time.Sleep(d)
 		return
 	}
-	s.await(wait{most: units.FromDuration(d)})
+	s.pass(d, func() (f target.Frame, ok bool) { return f, false })
 }
