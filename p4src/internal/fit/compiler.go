@@ -18,22 +18,18 @@ type compilerReport struct {
 			Stages int                          `json:"nStages"`
 			Stage  []map[string]json.RawMessage `json:"mau_stages"`
 		} `json:"mau"`
-		PHV    map[string][]containerType `json:"phv_containers"`
+		PHV map[string][]struct {
+			Units int `json:"units"`
+			Width int `json:"width"`
+		} `json:"phv_containers"`
 		Parser struct {
-			Parsers []parserUsage `json:"parsers"`
+			Parsers []struct {
+				Gress  string     `json:"gress"`
+				Rows   int        `json:"nStates"`
+				States []struct{} `json:"states"`
+			} `json:"parsers"`
 		} `json:"parser"`
 	} `json:"resources"`
-}
-
-type containerType struct {
-	Units int `json:"units"`
-	Width int `json:"width"`
-}
-
-type parserUsage struct {
-	Gress  string     `json:"gress"`
-	Rows   int        `json:"nStates"`
-	States []struct{} `json:"states"`
 }
 
 // in returns how many units of a kind a stage has, and those in use.

@@ -50,22 +50,20 @@ type contextReport struct {
 	} `json:"tables"`
 }
 
-// featureNames tells the feature of a table, counter or register by its name.
-type featureNames struct {
-	half map[string]string // of tables, counters and registers, by name
-}
+// featureNames are the halves of tables, counters and registers by name, and tell their features.
+type featureNames map[string]string
 
 func (c contextReport) features() featureNames {
-	f := featureNames{half: map[string]string{}}
+	half := featureNames{}
 	for _, t := range c.Tables {
-		f.half[t.Name] = t.Direction
+		half[t.Name] = t.Direction
 		// Users of the crossbar are written in two other ways.
 		if _, name, ok := strings.Cut(t.Name, "."); ok {
-			f.half[strings.ReplaceAll(name, ".", "_")] = t.Direction
-			f.half["_"+strings.ReplaceAll(t.Name, ".", "_")] = t.Direction
+			half[strings.ReplaceAll(name, ".", "_")] = t.Direction
+			half["_"+strings.ReplaceAll(t.Name, ".", "_")] = t.Direction
 		}
 	}
-	return f
+	return half
 }
 
 // of returns half and feature, "ingress routing". The half is where the compiler placed the
@@ -74,11 +72,11 @@ func (c contextReport) features() featureNames {
 // tbl_punt_tell_queue (control and action) for tables that the compiler makes of statements;
 // cond-12 for conditions.
 func (f featureNames) of(name string) string {
-	half := f.half[name]
+	half := f[name]
 	name, _, _ = strings.Cut(name, "$") // ipv4_lpm$action: the table's memory of action data
 	name = strings.TrimPrefix(strings.TrimSuffix(name, "-gateway"), "_")
 	if half == "" {
-		half = f.half[name]
+		half = f[name]
 	}
 	for _, h := range []string{"ingress", "egress"} {
 		if begins(name, h) && len(name) > len(h) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -64,18 +65,18 @@ func withFixedIDs(p4info []byte, v1model *p4configv1.P4Info, ids map[string]uint
 	}
 	known := map[string]uint32{}
 	for _, p := range externs(v1model) {
-		known[p.preamble.GetName()] = p.preamble.GetId()
+		known[p.GetName()] = p.GetId()
 	}
 	replace := map[string]string{}
-	for _, e := range externs(&info) {
-		id, ok := known[e.preamble.GetName()]
+	for kind, p := range externs(&info) {
+		id, ok := known[p.GetName()]
 		if !ok {
-			name := "ID_" + e.kind + "_" + strings.ToUpper(e.preamble.GetAlias())
+			name := "ID_" + kind + "_" + strings.ToUpper(p.GetAlias())
 			if id, ok = ids[name]; !ok {
-				return nil, fmt.Errorf("%s has no id: shared/ids.p4 has no %s", e.preamble.GetName(), name)
+				return nil, fmt.Errorf("%s has no id: shared/ids.p4 has no %s", p.GetName(), name)
 			}
 		}
-		replace[fmt.Sprint(e.preamble.GetId())] = fmt.Sprint(id)
+		replace[fmt.Sprint(p.GetId())] = fmt.Sprint(id)
 	}
 	use := regexp.MustCompile(`(?m)^( *(?:id|implementation_id|direct_resource_ids): )(\d+)$`)
 	return use.ReplaceAllFunc(p4info, func(line []byte) []byte {
@@ -87,21 +88,15 @@ func withFixedIDs(p4info []byte, v1model *p4configv1.P4Info, ids map[string]uint
 	}), nil
 }
 
-// extern is an object of P4Runtime that is an extern on Tofino.
-type extern struct {
-	kind     string // as in the names of ids.p4
-	preamble *p4configv1.Preamble
-}
-
-func externs(info *p4configv1.P4Info) []extern {
-	var list []extern
-	for _, k := range []struct {
-		of   protoreflect.Name
-		kind string
-	}{{"action_profiles", "SELECTOR"}, {"counters", "COUNTER"}, {"direct_counters", "DIRECT_COUNTER"}, {"digests", "DIGEST"}, {"registers", "REGISTER"}} {
-		for _, p := range preambles(info, k.of) {
-			list = append(list, extern{k.kind, p})
+// externs visits the objects of P4Runtime that are externs on Tofino, with their kinds as in the names of ids.p4.
+func externs(info *p4configv1.P4Info) iter.Seq2[string, *p4configv1.Preamble] {
+	return func(yield func(string, *p4configv1.Preamble) bool) {
+		for of, kind := range map[protoreflect.Name]string{"action_profiles": "SELECTOR", "counters": "COUNTER", "direct_counters": "DIRECT_COUNTER", "digests": "DIGEST", "registers": "REGISTER"} {
+			for _, p := range preambles(info, of) {
+				if !yield(kind, p) {
+					return
+				}
+			}
 		}
 	}
-	return list
 }
