@@ -91,9 +91,9 @@ func withFixedIDs(p4info []byte, v1model *p4configv1.P4Info, ids map[string]uint
 // externs visits the objects of P4Runtime that are externs on Tofino, with their kinds as in the names of ids.p4.
 func externs(info *p4configv1.P4Info) iter.Seq2[string, *p4configv1.Preamble] {
 	return func(yield func(string, *p4configv1.Preamble) bool) {
-		for of, kind := range map[protoreflect.Name]string{"action_profiles": "SELECTOR", "counters": "COUNTER", "direct_counters": "DIRECT_COUNTER", "digests": "DIGEST", "registers": "REGISTER"} {
-			for _, p := range preambles(info, of) {
-				if !yield(kind, p) {
+		for _, k := range [][2]string{{"action_profiles", "SELECTOR"}, {"counters", "COUNTER"}, {"direct_counters", "DIRECT_COUNTER"}, {"digests", "DIGEST"}, {"registers", "REGISTER"}} {
+			for _, p := range preambles(info, protoreflect.Name(k[0])) {
+				if !yield(k[1], p) {
 					return
 				}
 			}

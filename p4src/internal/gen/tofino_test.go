@@ -103,9 +103,9 @@ func controlPlane(info *p4configv1.P4Info) []object {
 			}
 		}
 	}
-	for _, e := range externs(info) {
-		if e.kind != "DIRECT_COUNTER" { // part of its table
-			list = append(list, object{e.preamble.GetName(), 0})
+	for kind, p := range externs(info) {
+		if kind != "DIRECT_COUNTER" { // part of its table
+			list = append(list, object{p.GetName(), 0})
 		}
 	}
 	return list
