@@ -146,18 +146,23 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 	}
 	c.reads.Resize(cfg.Controller.Comparisons)
 	next := &applied{inputs: in, devices: map[string]*unit{}, desired: desired}
+	c.routing.Lock()
 	c.install(next, fresh, generation)
+	for name, d := range desired {
+		next.devices[name].SetDesired(d.Desired)
+	}
+	c.routing.Unlock()
 	c.conduct.Configure(judged(cfg, in.graph), soze.Of(cfg).UDPPort)
 	if err := c.links.forget(cfg); err != nil {
 		c.log.Error("links that are gone may come back out of service", "err", err)
-	}
-	for name, d := range desired {
-		next.devices[name].SetDesired(d.Desired)
 	}
 	c.event(view.Event{
 		Severity: view.Info, Subject: cfg.Name, Kind: "config.applied",
 		Message: fmt.Sprintf("generation %d from %s", generation, cfg.File),
 	})
+	c.routing.Lock()
+	defer c.routing.Unlock()
+	c.distribute(next) // links may have changed since check
 	c.warn(next)
 	return generation, next, nil
 }
@@ -302,15 +307,15 @@ func (c *Controller) SetLink(ctx context.Context, a, b string, up bool) error {
 		c.event(view.Event{Severity: view.Warning, Subject: name, Kind: kind, Message: text})
 	}
 	if len(changed) > 0 {
-		c.distribute(cur)
+		c.recompute()
 	}
 	return nil
 }
 
 // recompute sends new routes to the switches.
 func (c *Controller) recompute() {
-	c.applying.Lock()
-	defer c.applying.Unlock()
+	c.routing.Lock()
+	defer c.routing.Unlock()
 	cur := c.snapshot()
 	if cur != nil {
 		c.distribute(cur)
@@ -318,7 +323,7 @@ func (c *Controller) recompute() {
 }
 
 // distribute sends the new desired state to the switches whose routes changed. The caller holds
-// applying.
+// routing.
 func (c *Controller) distribute(a *applied) {
 	last := a.desired
 	a.desired = c.desired(a.inputs, last)
@@ -336,7 +341,7 @@ func (c *Controller) distribute(a *applied) {
 
 // warn says when the routes that links out of service leave can go wrong, and when they cannot
 // any more. They are used all the same: a fabric that may deadlock is better than none. The caller
-// holds applying.
+// holds routing.
 func (c *Controller) warn(a *applied) {
 	state := c.links.state()
 	for _, avoided := range []map[string]bool{state.SuspectLinks, state.HeldLinks} {

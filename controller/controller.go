@@ -73,8 +73,8 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Controller is the daemon. Apply, Plan and SetLink change it one at a time, under
-// applying; what readers see is under mu.
+// Controller is the daemon. Apply and SetLink change it one at a time, under applying, which is held while the change is
+// stored. Routes follow links meanwhile, under routing; what readers see is under mu.
 type Controller struct {
 	opts     Options
 	features []*feature.Feature
@@ -88,8 +88,10 @@ type Controller struct {
 	alarmsMu sync.Mutex
 	alarms   map[view.HostAlarm]uint64 // guarded by alarmsMu
 
-	applying sync.Mutex
-	risk     string // warning about the routes; guarded by applying
+	applying sync.Mutex // locked before routing
+
+	routing sync.Mutex
+	risk    string // warning about the routes; guarded by routing
 
 	mu         sync.RWMutex
 	running    context.Context // nil until Run
@@ -102,7 +104,7 @@ type Controller struct {
 type applied struct {
 	*inputs
 	devices map[string]*unit
-	desired desired // the last state that the devices got; applying guards it
+	desired desired // the last state that the devices got; routing guards it
 }
 
 // unit is a device with the function that ends it.

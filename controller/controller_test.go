@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -236,6 +237,37 @@ func TestKilledSwitchComesBackWhole(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLinksWhileSaving: routes avoid a link that dies while the store has not kept a configuration yet.
+func TestLinksWhileSaving(t *testing.T) {
+	f := newFabric(t)
+	f.edit("probe_interval: 200ms", "probe_interval: 50ms")
+	f.edit("probe_timeout: 60s", "probe_timeout: 500ms")
+	f.startAll()
+	f.apply()
+	eventually(t, "both ways", func() bool { return f.group() == "3, 4" })
+	asked, answer, applied := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	f.c.opts.Save = func(context.Context, *config.Config, uint64) error {
+		close(asked)
+		<-answer
+		return nil
+	}
+	go func() {
+		_, _, err := f.c.Apply(context.Background(), "fabric.yaml", f.yaml)
+		applied <- err
+	}()
+	<-asked
+	var once sync.Once
+	save := func() { once.Do(func() { close(answer) }) }
+	t.Cleanup(save) // or the controller does not end
+	f.setWire("leaf1:4-spine2:1", false)
+	eventually(t, "routes without the dead link", func() bool { return f.group() == "3" })
+	save()
+	if err := <-applied; err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "routes of the new configuration without the dead link", func() bool { return f.group() == "3" })
 }
 
 func TestLinks(t *testing.T) {
