@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/headgate/headgate/units"
 )
 
 // titles are the papers' names on the pages.
@@ -81,7 +83,7 @@ func (p *page) row(b *strings.Builder) {
 	fmt.Fprintf(b, "| [%[1]s](%[1]s.md) | %s | [%s](%[1]s.md#%[3]s) | %s | %s | %s |\n", p.file.Figure.Paper, p.file.Figure.Number, p.file.Name, seeds, took, verdict)
 }
 
-// write writes a figure's section: its pictures, its claims beside what was measured, and where the causes of misses stand.
+// write writes a figure's section: its pictures, headlines and claims that do not agree beside the measurements, and links to the causes of misses.
 func (p *page) write(b *strings.Builder) {
 	f, r := p.file, p.record
 	fmt.Fprintf(b, "\n## %s\n\n", f.Name)
@@ -95,17 +97,22 @@ func (p *page) write(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "%s. [File](../../sim/experiment/builtin/%s.yaml), `headgate sim run %[2]s%s --seeds %d`, %.3g s.\n", f.Title, f.Name, scale, r.Seeds, r.CPUSeconds)
 	for _, name := range p.pictures {
-		fmt.Fprintf(b, "\n![%s](%s)\n", f.Title, name)
-	}
-	if len(f.Claims) > 0 {
-		b.WriteString("\n| claim | paper | ours | |\n|---|---|---|---|\n")
+		fmt.Fprintf(b, "\n![%s](%s)\n", strings.TrimSuffix(name, ".svg"), name)
 	}
 	var causes []string
+	shown, agree := 0, 0
 	for i := range f.Claims {
 		c := &f.Claims[i]
 		j := r.Judgement(c)
 		if j == nil {
 			continue // since the record was made
+		}
+		if j.Verdict == Agrees && !c.Headline {
+			agree++
+			continue
+		}
+		if shown++; shown == 1 {
+			b.WriteString("\n| claim | paper | ours | |\n|---|---|---|---|\n")
 		}
 		name, ours := c.Name, "–"
 		if c.Headline {
@@ -118,19 +125,22 @@ func (p *page) write(b *strings.Builder) {
 			}
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, j.Paper, ours, j.Verdict)
-		if cause := fmt.Sprintf("[%s](disagreements.md#%s)", c.Cause, anchor(c.Cause)); c.Cause != "" && j.Verdict != Agrees && !slices.Contains(causes, cause) {
+		if cause := fmt.Sprintf("[Cause](disagreements.md#%s)", anchor(c.Cause)); c.Cause != "" && j.Verdict != Agrees && !slices.Contains(causes, cause) {
 			causes = append(causes, cause)
 		}
 	}
+	if agree > 0 {
+		fmt.Fprintf(b, "\nAgree without being headlines: %s.\n", units.Count(agree, "claim"))
+	}
 	if len(causes) > 0 {
-		fmt.Fprintf(b, "\nCause: %s.\n", strings.Join(causes, ", "))
+		fmt.Fprintf(b, "\n%s\n", strings.Join(causes, ", "))
 	}
 }
 
 // writeCounts writes in how many claims of each paper the direction agrees and how many of its headlines are within their tolerance, from
 // the records of the files as they are.
 func writeCounts(b *strings.Builder, pages map[string][]page) {
-	b.WriteString("\n## Directions and headlines\n\nA claim has a direction when the paper says what is more or less, or gives a number over another one. Headlines, in bold on\nthe pages, are the numbers that the papers make much of in the text of their evaluations. Where one does not agree, its page names the\n[cause](disagreements.md).\n\n| paper | directions that agree | headlines within the tolerance |\n|---|---|---|\n")
+	b.WriteString("\n## Directions and headlines\n\nA claim has a direction when the paper says what is more or less, or gives a number over another one. Headlines, in bold on\nthe pages, are the numbers that the papers stress in the text of their evaluations. The pages list them and every claim that does not\nagree, with its [cause](disagreements.md); `headgate sim run NAME` prints all.\n\n| paper | directions that agree | headlines within the tolerance |\n|---|---|---|\n")
 	for _, paper := range Papers {
 		directed, right, all, near := 0, 0, 0, 0
 		for _, pg := range pages[paper] {
