@@ -148,7 +148,6 @@ func (f *Frame) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc)
 }
 
-// appendIPv4 appends the IPv4 header of a packet with so many bytes behind it.
 func (f *Frame) appendIPv4(b []byte, length int) []byte {
 	ip, total := len(b), ipv4Len+length
 	src, dst := f.Src.As4(), f.Dst.As4()
@@ -208,7 +207,6 @@ func (f *Frame) Decode(b []byte) error {
 	return f.decodeTransport(header, udp, rest)
 }
 
-// decodeIPv4 reads the IPv4 header and returns the packet behind it.
 func (f *Frame) decodeIPv4(b []byte) ([]byte, error) {
 	total := int(binary.BigEndian.Uint16(b[2:]))
 	switch {
@@ -297,4 +295,32 @@ func icrc(p *[icrcPseudo]byte, ip, udp, bth, rest []byte) uint32 {
 	copy(h, bth[:BTHLen])
 	h[4] = ones // FECN, BECN, reserved
 	return crc32.Update(crc32.ChecksumIEEE(p[:8+n+udpLen+BTHLen]), crc32.IEEETable, rest)
+}
+
+// decodeIPv6 reads the IPv6 header and returns the packet behind it. RoCEv2 has UDP right behind it
+// (annex A17.3.1), so that a header between the two is refused.
+func (f *Frame) decodeIPv6(b []byte) ([]byte, error) {
+	if len(b) < ipv6Len+udpLen {
+		return nil, ErrShort
+	}
+	first := binary.BigEndian.Uint32(b)
+	length := int(binary.BigEndian.Uint16(b[4:]))
+	switch {
+	case first>>28 != 6:
+		return nil, ErrIPv6
+	case length < udpLen || length > len(b)-ipv6Len:
+		return nil, ErrIPv6Len
+	case b[6] != protocolUDP:
+		return nil, ErrNotUDP
+	}
+	f.Src, f.Dst = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
+	f.DSCP, f.ECN, f.FlowLabel, f.TTL = uint8(first>>22)&63, ECN(first>>20&3), first&MaxFlowLabel, b[7]
+	return b[ipv6Len : ipv6Len+length], nil
+}
+
+func (f *Frame) appendIPv6(b []byte, length int) []byte {
+	b = binary.BigEndian.AppendUint32(b, 6<<28|uint32(f.DSCP&63)<<22|uint32(f.ECN&3)<<20|f.FlowLabel&MaxFlowLabel)
+	b = append(b, byte(length>>8), byte(length), protocolUDP, f.TTL)
+	src, dst := f.Src.As16(), f.Dst.As16()
+	return append(append(b, src[:]...), dst[:]...)
 }

@@ -32,7 +32,6 @@ type attachments struct {
 	refused map[uint32]string // per port, the logged error of the last failed attempt to open its interface
 }
 
-// attached is a driver that a Source of its own reads.
 type attached struct {
 	stop func()
 	done chan struct{}

@@ -60,14 +60,12 @@ type dataplane struct {
 	sent           uint64 // frames sent by all ports
 }
 
-// recirculation is a packet on its way back to ingress.
 type recirculation struct {
 	packet   *engine.Packet
 	pipeline *pipeline
 	due      units.Time
 }
 
-// portState is a port of the data plane.
 type portState struct {
 	out Sender // nil: no driver or cable is attached
 	up  bool
@@ -102,7 +100,6 @@ func (c *dataplane) install(d *engine.Instance) {
 	c.stats.Pipelines++
 }
 
-// port returns a port's state, nil when it does not exist.
 func (c *dataplane) port(n uint32) *portState {
 	if n > maxPort {
 		return nil
@@ -110,7 +107,6 @@ func (c *dataplane) port(n uint32) *portState {
 	return c.ports[n]
 }
 
-// classes yields each class of each port.
 func (c *dataplane) classes(yield func(number uint32, class int, p *portState)) {
 	for number, p := range c.ports {
 		for class := 0; p != nil && class < packet.PFCClasses; class++ {
@@ -239,7 +235,6 @@ func (pl *pipeline) Enqueue(p *engine.Packet) {
 // Dropped implements engine.Out.
 func (pl *pipeline) Dropped(port uint32, why engine.Drop) { pl.dataplane.dropped(port, why) }
 
-// dropped counts a packet that the program dropped, at its port.
 func (c *dataplane) dropped(number uint32, why engine.Drop) {
 	if p := c.port(number); p != nil {
 		p.info.Drops[why]++

@@ -86,7 +86,6 @@ type pipe struct {
 	stats   LinkStats
 }
 
-// flight is a frame under way.
 type flight struct {
 	frame []byte
 	at    units.Time
@@ -109,7 +108,6 @@ func (p *pipe) Send(frame []byte, finish units.Time) {
 	}
 }
 
-// deliver passes the first frame to the receiving endpoint.
 func (p *pipe) deliver() {
 	frame := p.flights.Pop().frame
 	p.stats.Frames++
@@ -121,7 +119,6 @@ func (p *pipe) deliver() {
 	}
 }
 
-// cut loses the frames under way.
 func (p *pipe) cut() {
 	p.timer.Stop()
 	for p.flights.Len() > 0 {

@@ -156,7 +156,6 @@ func (c *dataplane) pause(number uint32, class int, until, now units.Time) {
 	}
 }
 
-// forget ends the pause and the storm of a class at a port.
 func (c *dataplane) forget(number uint32, class int, now units.Time) {
 	r := &c.ports[number].received[class]
 	if r.storm {
@@ -177,7 +176,6 @@ func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
 	c.lossless = l
 }
 
-// setWeights replaces the weights of queues.
 func (c *dataplane) setWeights(w pfcwd.Weights, _ units.Time) {
 	var shares []tm.Share // as at the start
 	if w != (pfcwd.Weights{}) {

@@ -35,13 +35,11 @@ type arrival struct {
 	unseen   bool  // it was dropped because there is no pipeline
 }
 
-// result is a packet that left ingress.
 type result struct {
 	packet       *engine.Packet
 	recirculated bool // it goes back to ingress, not to a queue
 }
 
-// drop is a packet that ingress dropped.
 type drop struct {
 	port uint32
 	why  engine.Drop
@@ -59,7 +57,6 @@ func (a *rxBatch) Dropped(port uint32, why engine.Drop) { a.drops = append(a.dro
 // fill puts frames into an empty batch.
 func (a *rxBatch) fill(b *port.Batch) { a.batch, a.frames = b, b.Frames }
 
-// reset empties a batch.
 func (a *rxBatch) reset() {
 	clear(a.results)
 	a.pipeline, a.frames, a.next, a.waits, a.batch = nil, nil, 0, 0, nil

@@ -99,7 +99,6 @@ func (c *dataplane) setWatch(w pfcwd.Settings, now units.Time) {
 	c.watchStorms(now)
 }
 
-// watchdog gives the control plane access to the watchdog.
 type watchdog struct{ setting[pfcwd.Settings] }
 
 // Storms implements entity.Watchdog.

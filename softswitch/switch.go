@@ -91,7 +91,6 @@ type Switch struct {
 	dataplane dataplane
 }
 
-// newSwitch makes a switch that no driver runs yet.
 func newSwitch(c Config, r driver) (*Switch, error) {
 	if c.DropPort == 0 {
 		c.DropPort = DefaultDropPort

@@ -114,7 +114,6 @@ func (s *Server) SetPortState(port uint32, up bool) error {
 	return nil
 }
 
-// packetOut handles a PacketOut; the error is for a StreamError.
 func (s *Server) packetOut(c arbitration.Client, m *p4v1.PacketOut) error {
 	sc, err := s.sender(c)
 	if err != nil {

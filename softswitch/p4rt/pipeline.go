@@ -84,7 +84,6 @@ func (s *Server) enact(action p4v1.SetForwardingPipelineConfigRequest_Action, l 
 	return nil
 }
 
-// reconcile writes the running pipeline's state to l.
 func (s *Server) reconcile(l *live) error {
 	old := s.running.Load()
 	if old == nil || old.state == nil {

@@ -81,7 +81,6 @@ func (s *Server) handleWrite(_ any, ctx context.Context, decode func(any) error,
 	})
 }
 
-// recordError records the error of update i of n.
 func recordError(failed []error, n, i int, err error) []error {
 	if failed == nil {
 		failed = make([]error, n)
@@ -97,7 +96,6 @@ func (l *live) apply(u *p4v1.Update, sc *scope) error {
 	return l.state.Apply(u)
 }
 
-// applyAll applies all updates or none.
 func (l *live) applyAll(updates []*p4v1.Update, sc *scope) []error {
 	var undo [][]*p4v1.Update
 	for i, u := range updates {
@@ -171,7 +169,6 @@ func batchError(msg string, errs []error, limit int) error {
 	return status.ErrorProto(st)
 }
 
-// firstErrors describes the first failures of a batch.
 func firstErrors(errs []error) string {
 	var b strings.Builder
 	shown := 0

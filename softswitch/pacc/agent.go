@@ -149,7 +149,6 @@ func readWatched(st *entity.State) []flowtable.Watched {
 	return list
 }
 
-// purge empties the tables of flows and queue pairs.
 func purge(st *entity.State) error {
 	var errs error
 	for _, table := range slices.Concat(flowtable.IPv4.Learned(), flowtable.IPv6.Learned()) {

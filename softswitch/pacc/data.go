@@ -36,7 +36,6 @@ type data struct {
 	frame []byte
 }
 
-// row is a flow with the handles of its two entries.
 type row struct {
 	cnpgen.Flow
 	all, congested engine.Handle
@@ -104,7 +103,6 @@ func (d *data) control(use func(*entity.State)) (running bool, err error) {
 	return running, err
 }
 
-// unless returns err if it has another status code.
 func unless(code codes.Code, err error) error {
 	if status.Code(err) == code {
 		return nil
@@ -197,7 +195,6 @@ func (d *data) drop(st *entity.State, f cnpgen.Flow) error {
 	return errs
 }
 
-// clear removes all flows and queue pairs from the tables.
 func (d *data) clear() error {
 	all := make([]cnpgen.Flow, len(d.flows))
 	for i, r := range d.flows {

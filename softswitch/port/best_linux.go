@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 )
 
-// driver is a way to drive a network interface.
 type driver interface {
 	Port
 	input
@@ -79,7 +78,6 @@ func (q *bestPort) Choose(users *IfaceUsers) (driver, why string) {
 	return "afpacket", user
 }
 
-// each calls f for the drivers.
 func (q *bestPort) each(f func(driver) error) error {
 	var errs error
 	for _, d := range q.all {

@@ -10,9 +10,11 @@ import "encoding/binary"
 const (
 	protocolTCP = 6
 	protocolUDP = 17
+
+	linkHeader = 14 // bytes of an Ethernet header
+	vlanTag    = 4
 )
 
-// transport says where the TCP or UDP segment of a frame is.
 type transport struct {
 	network  int // offset of the IP header
 	segment  int // offset of the TCP or UDP header
@@ -70,7 +72,6 @@ func (t transport) fits(f []byte) bool {
 	return t.end <= len(f) && t.segment+header <= t.end
 }
 
-// checksum returns the checksum field of the segment.
 func (t transport) checksum(f []byte) []byte {
 	if t.protocol == protocolUDP {
 		return f[t.segment+6 : t.segment+8]
@@ -180,7 +181,6 @@ func sum(b []byte) (total uint64) {
 	return total
 }
 
-// fold folds a sum to 16 bits.
 func fold(total uint64) uint16 {
 	for total > 0xffff {
 		total = total>>16 + total&0xffff

@@ -129,7 +129,6 @@ func OpenInterface(p Named) (Port, Source, error) {
 	return q, newReader(q), nil
 }
 
-// find finds the port's interface.
 func (p Named) find() (*net.Interface, error) {
 	ifi, err := net.InterfaceByName(p.Name)
 	if err == nil {
@@ -180,7 +179,6 @@ func (q *packetPort) open(ifi *net.Interface) error {
 
 func htons(v uint16) uint16 { return v<<8 | v>>8 }
 
-// descriptors implements input.
 func (q *packetPort) descriptors() []int { return []int{q.fd} }
 
 // fill moves frames from the ring to b and reports whether there were any.
@@ -191,7 +189,6 @@ func (q *packetPort) fill(b *Batch) bool {
 	return len(b.Frames) > n
 }
 
-// failed clears the socket's error.
 func (q *packetPort) failed() {
 	_ = q.raw.Control(func(fd uintptr) {
 		_, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)

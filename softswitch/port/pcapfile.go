@@ -53,12 +53,10 @@ func createPcap(path string) (*pcapWriter, error) {
 	return w, nil
 }
 
-// stamp sets the timestamp of the records that follow.
 func (w *pcapWriter) stamp(at time.Time) {
 	w.at = uint64(uint32(at.Unix())) | uint64(at.Nanosecond()/1000)<<32
 }
 
-// write adds a record.
 func (w *pcapWriter) write(frame []byte) error {
 	if len(frame) > snapLength {
 		return fmt.Errorf("a frame of %d bytes: want at most %d", len(frame), snapLength)
@@ -101,7 +99,6 @@ func (w *pcapWriter) writeFull() {
 	}
 }
 
-// flush writes all records to the file.
 func (w *pcapWriter) flush() error {
 	w.busy.Wait()
 	if w.err == nil && len(w.buf) > 0 {
@@ -152,7 +149,6 @@ func openPcap(path string, port uint32) (*pcapReader, error) {
 	return r, nil
 }
 
-// next moves to the next frame, or to the end.
 func (r *pcapReader) next() error {
 	data, info, err := r.packets.ZeroCopyReadPacketData()
 	switch captured, length := info.CaptureLength, info.Length; {
@@ -170,7 +166,6 @@ func (r *pcapReader) next() error {
 	return nil
 }
 
-// unexpectedEOF turns io.EOF into io.ErrUnexpectedEOF.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -37,9 +37,6 @@ const (
 	// ringHeader is the space in front of a frame: the kernel's header, a link-layer address and
 	// padding.
 	ringHeader = 128
-	// vlanTag and linkHeader are the sizes of a VLAN tag and an Ethernet header.
-	vlanTag    = 4
-	linkHeader = 14
 	// vnetHeader is the size of struct virtio_net_hdr, which stands in front of a frame and says
 	// how the frame was merged. mergedUDP is the value of its second byte for merged datagrams
 	// (VIRTIO_NET_HDR_GSO_UDP_L4). The fifth and sixth byte hold the length of the merged

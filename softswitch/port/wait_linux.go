@@ -150,7 +150,6 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 	return nil
 }
 
-// waiter waits for the sockets of interfaces.
 type waiter struct {
 	fds   []unix.PollFd // the first descriptor ends the wait for good
 	of    []input       // by descriptor, without the first

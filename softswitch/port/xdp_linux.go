@@ -249,7 +249,6 @@ func (q *xdpPort) kick() {
 	}
 }
 
-// reap frees the chunks of frames that the kernel has sent.
 func (q *xdpPort) reap() {
 	c := &q.sockets.completion
 	n := c.ready()
@@ -262,7 +261,6 @@ func (q *xdpPort) reap() {
 	c.done()
 }
 
-// discard drops the frames that were not published.
 func (q *xdpPort) discard() {
 	r := &q.sockets.send
 	for range r.unpublished() {

@@ -175,7 +175,6 @@ func (m metrics) Collect(c chan<- prometheus.Metric) {
 	}
 }
 
-// levels are BMv2's log levels.
 var levels = map[string]slog.Level{
 	"trace": slog.LevelDebug, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError, "off": math.MaxInt,
 }

@@ -105,7 +105,6 @@ func Usage() string {
 	return "Flags:\n" + f.general.FlagUsages() + "\nFlags behind --, as for simple_switch_grpc:\n" + f.target.FlagUsages()
 }
 
-// parse reads the arguments after `headgate switch`.
 func parse(args []string) (*flags, error) {
 	f := newFlags()
 	if err := f.general.Parse(joinPcap(args)); err != nil {
@@ -162,7 +161,6 @@ func (f *flags) unused() (err error) {
 	return err
 }
 
-// check fills in the options.
 func (f *flags) check(own []string) (err error) {
 	o := &f.options
 	switch {

@@ -147,7 +147,6 @@ func closed(sw *softswitch.Realtime) error {
 	return sw.Run(ended)
 }
 
-// start gives the switch its ports, program and server.
 func (o *Options) start(sw *softswitch.Realtime, stdout io.Writer, log *slog.Logger) error {
 	if err := o.attach(sw, stdout, log); err != nil {
 		return err
@@ -319,7 +318,6 @@ func (t *TLSOptions) credentials(log *slog.Logger) (credentials.TransportCredent
 	return credentials.NewTLS(c), nil
 }
 
-// summarize logs the counters at the end.
 func (o *Options) summarize(sw *softswitch.Realtime, log *slog.Logger) {
 	st := sw.Stats()
 	log.Info("switch", "pipelines", st.Pipelines, "withoutPipeline", st.NoPipeline, "unknownPort", st.UnknownPort,

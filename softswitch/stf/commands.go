@@ -80,7 +80,6 @@ func (r *Runner) createNode(s *Statement, n []uint64) error {
 	return err
 }
 
-// node reads the handle of a node.
 func (r *Runner) node(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 0, 16)
 	if err != nil || int(n) >= len(r.mc.nodes) {
@@ -120,7 +119,6 @@ func (r *Runner) associate(s *Statement, n []uint64) error {
 	return r.install(g)
 }
 
-// replicas reads the ports of a node.
 func replicas(rid uint16, list []string) (rs []engine.Replica, err error) {
 	for i, text := range list {
 		if text == "|" {

@@ -120,7 +120,6 @@ var verbs = sync.OnceValue(func() map[string]verb {
 	}
 })
 
-// expect records an expectation.
 func (r *Runner) expect(s *Statement) error {
 	if s.Any {
 		r.any[s.Port] = true
@@ -294,7 +293,6 @@ func (r *Runner) Check() error {
 	return nil
 }
 
-// ports returns the ports that sent or were expected to send.
 func (r *Runner) ports() []int {
 	all := slices.Concat(slices.Collect(maps.Keys(r.any)), slices.Collect(maps.Keys(r.sent)), slices.Collect(maps.Keys(r.expected)))
 	slices.Sort(all)

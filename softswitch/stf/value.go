@@ -48,7 +48,6 @@ func digitBits(s string) (int, string, error) {
 	return 0, "", fmt.Errorf("%q needs a prefix 0x, 0b or 0o", s)
 }
 
-// pair reads two numbers.
 func pair(value, mask string, bits int) (engine.Match, error) {
 	a, err := number(value, bits)
 	if err != nil {
@@ -58,7 +57,6 @@ func pair(value, mask string, bits int) (engine.Match, error) {
 	return engine.Match{Value: a, Mask: b}, err
 }
 
-// match converts the text of a match to the engine's form.
 func match(text string, k engine.KeyField) (engine.Match, error) {
 	switch k.Kind {
 	case engine.Ternary, engine.Optional:

@@ -16,7 +16,6 @@ type group struct {
 	visited bool   // the queue has received its quantum of this round
 }
 
-// port is one egress port.
 type port struct {
 	id      uint32
 	rate    units.Rate // 0: unlimited
@@ -44,7 +43,6 @@ func newPort(id uint32, order int, rate units.Rate, c *Config) *port {
 	return p
 }
 
-// schedule replaces the port's schedule.
 func (p *port) schedule(shares []Share) {
 	p.groups = nil
 	levels := map[int][]int{}

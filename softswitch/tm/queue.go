@@ -17,7 +17,6 @@ type slot struct {
 	epoch uint32
 }
 
-// queue is a FIFO with limits.
 type queue struct {
 	ring.Ring[slot]
 	bytes units.Bytes
@@ -29,7 +28,6 @@ type queue struct {
 	stats   QueueStats
 }
 
-// admits reports whether a packet of n bytes fits.
 func (q *queue) admits(n units.Bytes) bool {
 	return (q.limit.Packets == 0 || q.Len() < q.limit.Packets) &&
 		(q.limit.Bytes == 0 || q.bytes+n <= q.limit.Bytes)

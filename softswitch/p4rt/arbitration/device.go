@@ -229,7 +229,6 @@ func (d *Device) Primaries(f func(RoleKey, Client)) {
 	}
 }
 
-// notifyAll makes the notifications for every client of a role.
 func (d *Device) notifyAll(r *role) (all []Notification) {
 	for _, c := range r.clients {
 		if c != r.primary {

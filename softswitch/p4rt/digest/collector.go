@@ -33,7 +33,6 @@ type Collector struct {
 	dropped uint64
 }
 
-// buffer is one digest.
 type buffer struct {
 	spec    *schema.Digest
 	config  *p4v1.DigestEntry_Config // nil when disabled
@@ -167,7 +166,6 @@ func (c *Collector) flush(b *buffer, now units.Time) *p4v1.DigestList {
 	return out
 }
 
-// forget forgets the keys of a sent list.
 func (b *buffer) forget(i int) {
 	for _, k := range b.sent[i].keys {
 		delete(b.cache, k)

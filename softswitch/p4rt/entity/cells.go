@@ -11,7 +11,6 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// arrays are the counters, the meters or the registers of a program.
 type arrays = *schema.Index[*schema.Array]
 
 // eachCell calls f for the cells of an array that an index selects. An unset index selects all.
@@ -51,7 +50,6 @@ func writeCells(x arrays, op p4v1.Update_Type, id uint32, index *p4v1.Index, pre
 	return eachCell(x.Kind, a, index, set)
 }
 
-// readCells emits what get returns for the cells that a read selects.
 func readCells(x arrays, id uint32, index *p4v1.Index, emit func(Found), get func(a *schema.Array, i *p4v1.Index) (message any, err error)) error {
 	if id == 0 && index != nil {
 		return invalid("index is set with %s_id 0, which reads all %ss", x.Kind, x.Kind)
@@ -128,7 +126,6 @@ func (s *State) readRegisters(req *p4v1.RegisterEntry, emit func(Found)) error {
 	})
 }
 
-// directKind is a kind of direct resource.
 type directKind struct {
 	name string
 	of   func(*schema.Table) uint32 // the id of a table's, 0 if it has none

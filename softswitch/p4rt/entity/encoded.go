@@ -54,7 +54,6 @@ func errEncoding(err error) error {
 	return status.Errorf(codes.Internal, "the entry cannot be encoded: %v", err)
 }
 
-// appendCall appends a call of an action as TableEntry.action.
 func appendCall(b []byte, a *p4v1.Action) []byte {
 	const idField, paramsField = 1, 4                     // of Action
 	const paramIDField, valueField, calledField = 2, 3, 1 // of Param, and of TableAction
@@ -76,7 +75,6 @@ func appendCall(b []byte, a *p4v1.Action) []byte {
 	return b
 }
 
-// matches reports whether the entry has a match in canonical form.
 func (e encoded) matches(match []byte) bool {
 	n := len(match)
 	return len(e) > n && string(e[:n]) == string(match) && e[n] != matchField<<3|byte(protowire.BytesType)
@@ -91,7 +89,6 @@ func (e encoded) with(m *p4v1.TableEntry) (encoded, error) {
 	return encoded(b), nil
 }
 
-// decode returns the entry as a new message.
 func (e encoded) decode() *p4v1.TableEntry {
 	m := &p4v1.TableEntry{}
 	if err := proto.Unmarshal([]byte(e), m); err != nil {
@@ -151,7 +148,6 @@ const (
 	fieldReplicaPort = 3  // Replica.port, bytes, in a oneof with egress_port
 )
 
-// isConst reads TableEntry.is_const.
 func isConst(e *p4v1.TableEntry) bool {
 	v, _ := protowire.ConsumeVarint(unknown(e, fieldIsConst, protowire.VarintType))
 	return v != 0
@@ -160,7 +156,6 @@ func isConst(e *p4v1.TableEntry) bool {
 // isConstField is a TableEntry with is_const true, in protobuf's encoding.
 var isConstField = encoded(protowire.AppendVarint(protowire.AppendTag(nil, fieldIsConst, protowire.VarintType), 1))
 
-// setConst sets TableEntry.is_const in a message that is being built.
 func setConst(e *p4v1.TableEntry) {
 	e.ProtoReflect().SetUnknown([]byte(isConstField))
 }

@@ -80,7 +80,6 @@ func writeReplicas[E interface {
 	return nil
 }
 
-// replicas validates the copies that a group or session makes.
 func (s *State) replicas(kind string, id uint32, in []*p4v1.Replica) ([]engine.Replica, error) {
 	out := make([]engine.Replica, 0, len(in))
 	seen := make(map[engine.Replica]bool, len(in))

@@ -117,7 +117,6 @@ func errMixed(name string) error {
 	return invalid("action profile %q: it is programmed either with one-shots or with members and groups, not with both", name)
 }
 
-// missing is the error for a member or group that does not exist.
 func (p *profile) missing(kind string, id uint32) error {
 	return notFound("action profile %q: there is no %s %d", p.spec.Name, kind, id)
 }
@@ -214,7 +213,6 @@ func (p *profile) room(weight, freed int64) error {
 	return nil
 }
 
-// checkGroup validates size and members of a group and returns the sum of its weights.
 func (s *State) checkGroup(p *profile, in *p4v1.ActionProfileGroup) (int64, error) {
 	name, id, limit := p.spec.Name, in.GroupId, p.spec.MaxGroupSize
 	if in.MaxSize < 0 || limit > 0 && in.MaxSize > limit {
@@ -343,7 +341,6 @@ type oneShot struct {
 	weight  int64 // sum over the actions
 }
 
-// parseShot validates an action set.
 func (s *State) parseShot(t *table, in *p4v1.ActionProfileActionSet) (*oneShot, error) {
 	p := t.profile
 	shot := &oneShot{set: &p4v1.ActionProfileActionSet{}}

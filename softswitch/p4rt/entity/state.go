@@ -93,7 +93,6 @@ func New(s *schema.Schema, in *engine.Instance, d *digest.Collector, o Options) 
 // Schema returns the schema of the pipeline.
 func (s *State) Schema() *schema.Schema { return s.schema }
 
-// kind is a kind of entity.
 type kind struct {
 	is     func(*p4v1.Entity) bool
 	object func(*p4v1.Entity) uint32
@@ -131,7 +130,6 @@ func tableOf[E interface{ GetTableEntry() *p4v1.TableEntry }](e E) uint32 {
 	return e.GetTableEntry().GetTableId()
 }
 
-// kindOf returns the kind of an entity, or nil if the entity is unset.
 func kindOf(e *p4v1.Entity) *kind {
 	for i := range kinds {
 		if kinds[i].is(e) {

@@ -13,7 +13,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// table holds the entries of one table.
 type table struct {
 	spec    *schema.Table
 	profile *profile                // nil for direct tables
@@ -33,7 +32,6 @@ type entry struct {
 	fixed    bool // the program declares the entry
 }
 
-// idle holds what the idle notifications of an entry need.
 type idle struct {
 	timeout  units.Time
 	notified units.Time // time of the last notification, 0 for none
@@ -118,7 +116,6 @@ func (s *State) locate(t *table, k *schema.Key, in *p4v1.TableEntry) (*entry, er
 	return t.entries.At(h.Slot()), nil
 }
 
-// keyed validates the key fields of an entry and fills k.
 func (t *table) keyed(k *schema.Key, in *p4v1.TableEntry) error {
 	if err := t.spec.Key(k, in.Match); err != nil {
 		return err

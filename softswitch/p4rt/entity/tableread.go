@@ -92,7 +92,6 @@ func (s *State) selected(t *table, req *p4v1.TableEntry, f func(*entry) error) e
 	return nil
 }
 
-// passes applies the filters that are not part of the key.
 func (e *entry) passes(req *p4v1.TableEntry, action uint32) bool {
 	number, text := req.GetControllerMetadata(), req.GetMetadata()
 	if action == 0 && number == 0 && len(text) == 0 {

@@ -219,7 +219,6 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 	return s.writeResources(t, engine.DefaultEntry, in, true)
 }
 
-// checkDefaultKey refuses a default entry with a key.
 func (t *table) checkDefaultKey(in *p4v1.TableEntry) error {
 	switch {
 	case len(in.Match) > 0:
@@ -244,7 +243,6 @@ func (s *State) writeResources(t *table, h engine.Handle, in *p4v1.TableEntry, m
 	return s.setMeter(t, h, in.MeterConfig)
 }
 
-// choice is the validated action of an entry.
 type choice struct {
 	action *p4v1.TableAction // canonical
 	target engine.Target     // of a one-shot, valid once makeShot has run
@@ -252,7 +250,6 @@ type choice struct {
 	uses   *int              // use count of the member or group; nil for others
 }
 
-// choose validates the action of an entry.
 func (s *State) choose(t *table, in *p4v1.TableAction) (c choice, err error) {
 	p := t.profile
 	c.action = in

@@ -47,7 +47,6 @@ func (t *Type) Leaves() []int {
 // maxParts bounds the parts of one type, because a type can contain another one many times.
 const maxParts = 4096
 
-// dataType resolves a type.
 func (s *Schema) dataType(where string, spec *p4configv1.P4DataTypeSpec) (*Type, error) {
 	left := maxParts
 	return s.resolve(where, spec, 0, &left)

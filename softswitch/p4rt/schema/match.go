@@ -74,7 +74,6 @@ func (k *Key) parse(kind, name string, fields []*Field, match []*p4v1.FieldMatch
 	return nil
 }
 
-// check validates one match and returns its canonical values.
 func (f *Field) check(m *p4v1.FieldMatch) (value, mask []byte, prefix int, err error) {
 	kind, masked := engine.MatchKind(0), false
 	first, second := "value", "mask"
@@ -180,7 +179,6 @@ func (t *Table) Action(call *engine.ActionCall, in *p4v1.Action, asDefault bool)
 	return r.call(call, in)
 }
 
-// call validates an action's parameters.
 func (a *Action) call(call *engine.ActionCall, in *p4v1.Action) (*p4v1.Action, error) {
 	bad := func(format string, args ...any) (*p4v1.Action, error) {
 		return nil, status.Errorf(codes.InvalidArgument, "action %q: "+format, append([]any{a.Name}, args...)...)

@@ -182,7 +182,6 @@ func entryActions(t *Table) map[uint32]bool {
 	return ids
 }
 
-// parseDirect reads the direct counters and meters. Tables refer to them.
 func (s *Schema) parseDirect() error {
 	return cmp.Or(
 		eachObject(s, "direct counter", p4configv1.P4Ids_DIRECT_COUNTER, s.Info.GetDirectCounters(), func(o Object, c *p4configv1.DirectCounter) error {
@@ -273,7 +272,6 @@ var kinds = map[p4configv1.MatchField_MatchType]engine.MatchKind{
 	p4configv1.MatchField_OPTIONAL: engine.Optional,
 }
 
-// parseFields reads the fields of a key.
 func (s *Schema) parseFields(in []*p4configv1.MatchField) ([]*Field, error) {
 	var list []*Field
 	for i, m := range in {
@@ -300,7 +298,6 @@ func (s *Schema) parseFields(in []*p4configv1.MatchField) ([]*Field, error) {
 	return list, nil
 }
 
-// parseArrays reads counters, meters and registers.
 func (s *Schema) parseArrays() error {
 	return cmp.Or(
 		parseObjects(s, &s.Counters, "counter", p4configv1.P4Ids_COUNTER, s.Info.GetCounters(), func(o Object, c *p4configv1.Counter) (*Array, error) {
@@ -349,7 +346,6 @@ func (s *Schema) parseDigests() error {
 	})
 }
 
-// parseHeaders reads the controller headers.
 func (s *Schema) parseHeaders() error {
 	return eachObject(s, "controller packet metadata", p4configv1.P4Ids_CONTROLLER_HEADER, s.Info.GetControllerPacketMetadata(), func(o Object, c *p4configv1.ControllerPacketMetadata) error {
 		slot, ok := map[string]**Header{"packet_in": &s.PacketIn, "packet_out": &s.PacketOut}[o.Name]

@@ -115,7 +115,6 @@ type Width struct {
 	Strings string
 }
 
-// number validates a byte string and returns it in canonical form.
 func (w Width) number(what string, b []byte) ([]byte, error) {
 	switch {
 	case w.Strings != "": // the switch cannot translate strings

@@ -232,7 +232,6 @@ func (s *slab[T]) take(n int) []T {
 
 func (s *slab[T]) one() *T { return &s.take(1)[0] }
 
-// reset makes all values free again.
 func (s *slab[T]) reset() {
 	clear(s.block[:s.used])
 	s.used = 0
