@@ -48,7 +48,6 @@ func completeFlag(cmd *cobra.Command, flag string, w words) {
 	}
 }
 
-// fixed are words that no controller is asked for.
 func fixed(list ...string) words {
 	return func(context.Context, *env, []string) []string { return list }
 }

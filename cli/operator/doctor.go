@@ -101,7 +101,6 @@ func ofFile(ctx context.Context, file string, answers bool) []doctor.Finding {
 	return append(list, doctor.Frames(ctx, cfg, dirs)...)
 }
 
-// showFindings writes them, and fails when one of them does.
 func showFindings(e *env, list []doctor.Finding) error {
 	failed := 0
 	for _, f := range list {

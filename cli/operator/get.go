@@ -15,7 +15,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// getFabric shows the switches and hosts of the running configuration, or with config its YAML.
 func getFabric(ctx context.Context, e *env, config bool) error {
 	r, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
 	if err != nil {
@@ -144,7 +143,6 @@ func flowRows(w io.Writer, h *pb.HostReport) {
 	}
 }
 
-// getWeights shows the flows' weights and the budgets of an application, "" for all.
 func getWeights(ctx context.Context, e *env, application string) error {
 	return show(ctx, e, e.weight().ListWeights, &pb.ListWeightsRequest{Application: application}, func(w io.Writer, r *pb.ListWeightsResponse) { drawWeights(w, r.GetFlows(), r.GetBudgets()) })
 }

@@ -15,7 +15,6 @@ type column struct {
 	cells    map[string]string // by capability
 }
 
-// head names a column.
 func (c *column) head() string {
 	const most = 3
 	if len(c.switches) <= most {

@@ -110,7 +110,6 @@ func setWeight(ctx context.Context, e *env, flow, application, value string) err
 	})
 }
 
-// deleteWeight deletes a flow's weight, which becomes free in the application's budget.
 func deleteWeight(ctx context.Context, e *env, flow string) error {
 	key, err := parseFlow(flow)
 	if err != nil {

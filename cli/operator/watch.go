@@ -28,7 +28,6 @@ func watchEvents(ctx context.Context, e *env, recent uint32) error {
 	}})
 }
 
-// watchTelemetry follows the ports' samples of some switches, none for all.
 func watchTelemetry(ctx context.Context, e *env, switches []string) error {
 	stream, err := e.fabric().StreamTelemetry(ctx, &pb.StreamTelemetryRequest{Switches: switches})
 	if err != nil {
@@ -85,7 +84,6 @@ func watchTelemetry(ctx context.Context, e *env, switches []string) error {
 	})
 }
 
-// watchWeights follows the weights of an application's flows, "" for all.
 func watchWeights(ctx context.Context, e *env, application string) error {
 	stream, err := e.weight().WatchWeights(ctx, &pb.WatchWeightsRequest{Application: application})
 	if err != nil {

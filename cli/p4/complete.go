@@ -125,7 +125,6 @@ func completeWrite(cmd *cobra.Command, args []string, typed string) ([]string, c
 	return pick(completions(i, i.GetTables()[t], args[1:]), typed)
 }
 
-// completions returns what may follow the given words of a table's entry.
 func completions(i *p4configv1.P4Info, t *p4configv1.Table, given []string) []string {
 	has := func(name string) bool {
 		return slices.ContainsFunc(given, func(w string) bool { return strings.HasPrefix(w, name+"=") })

@@ -70,7 +70,6 @@ func newTarget(cmd *cobra.Command) (*target, error) {
 	return t, nil
 }
 
-// reader returns a client that only reads, and what closes it.
 func (t *target) reader() (*session.Client, func() error, error) {
 	return session.Dial(t.Address, t.Device, t.creds)
 }
@@ -220,7 +219,6 @@ func (t *target) session(ctx context.Context, h *handler) (s *session.Session, s
 	}
 }
 
-// print writes entities, one a line, or with -o json or yaml as an array.
 func (t *target) print(list []pipeline.Named) error {
 	if t.Format != command.Table {
 		return t.Value(append([]pipeline.Named{}, list...), nil)

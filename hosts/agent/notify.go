@@ -34,7 +34,6 @@ func (a *Agent) notifyOwed(now units.Time) {
 	}
 }
 
-// sendNotification answers a flow with a congestion notification, which opens a window.
 func (a *Agent) sendNotification(at int32) {
 	p := &a.peers.list[at]
 	a.windows = append(a.windows, window{p.notify.End(), at})

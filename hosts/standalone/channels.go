@@ -102,7 +102,6 @@ func (o *Options) checkTarget() error {
 	return nil
 }
 
-// plan is the host's own division of delays.
 func (o *Options) plan() channel.Plan {
 	p := o.Channels
 	if p == (channel.Plan{}) {

@@ -73,7 +73,6 @@ func (o *Options) addFlow(s string) error {
 	return err
 }
 
-// addClass reads a class of a DSCP such as "26=3".
 func (o *Options) addClass(s string) error {
 	dscp, class, _ := strings.Cut(s, "=")
 	d, err := strconv.ParseUint(dscp, 10, 6)

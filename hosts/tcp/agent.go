@@ -42,7 +42,6 @@ type flow struct {
 	changed units.Time // when Acked last changed
 }
 
-// look reads the kernel's connections into flows.
 func (a *Agent) look(now units.Time) error {
 	list, err := a.kernel.Flows()
 	if err != nil {

@@ -111,7 +111,6 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // paperRate is the link rate for which the Söze paper gives its times.
 const paperRate = 40 * units.Gbps
 
-// flow returns what the laws know about each connection.
 func (o *Options) flow() law.Flow {
 	return law.Flow{Rate: o.Rate, MSS: 1448, BaseRTT: o.BaseRTT, Scale: max(1, float64(paperRate)/float64(o.Rate))}
 }

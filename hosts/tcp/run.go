@@ -74,7 +74,6 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 	return group.Wait()
 }
 
-// attach attaches to the kernel and sets the classes and the parameters.
 func attach(o *Options, log *slog.Logger) (*governor, error) {
 	classes, cgroups, err := o.resolve()
 	if err != nil {
@@ -105,7 +104,6 @@ func attach(o *Options, log *slog.Logger) (*governor, error) {
 	return g, nil
 }
 
-// setParams passes the classes and the parameters to the kernel.
 func (g *governor) setParams() error {
 	p, err := g.o.params()
 	if err != nil {
@@ -129,7 +127,6 @@ func (g *governor) setParams() error {
 	return g.kernel.SetParams(p)
 }
 
-// adopt applies the fabric's parameters. It is remote.Options' callback.
 func (g *governor) adopt(_ context.Context, list []*headgatev1.HostParameter) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

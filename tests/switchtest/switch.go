@@ -147,7 +147,6 @@ type watchdog struct{ setting[pfcwd.Settings] }
 
 func (*watchdog) Storms() []pfcwd.Storm { return nil }
 
-// noDevice is a data plane that forwards nothing.
 type noDevice struct{}
 
 func (noDevice) Commit(*p4rt.Pipeline) {}

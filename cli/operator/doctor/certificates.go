@@ -127,7 +127,6 @@ func (s files) check(dirs confine.Dirs, now time.Time) (list []Finding) {
 	return list
 }
 
-// parse returns the certificates of a PEM file, as many as can be read.
 func parse(text []byte) (list []*x509.Certificate) {
 	for {
 		var block *pem.Block

@@ -134,7 +134,6 @@ func Listeners(ctx context.Context, c *config.Config, answers bool) []Finding {
 	return list
 }
 
-// patience bounds the question to a switch.
 const patience = 3 * time.Second
 
 // Switches asks each switch's P4Runtime server, from this machine, for its version and its program.

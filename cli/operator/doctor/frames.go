@@ -61,7 +61,6 @@ func Frames(ctx context.Context, c *config.Config, dirs confine.Dirs) []Finding 
 	return append(list, Finding{Area: "MTU", Subject: "hosts", Verdict: Info, Text: NotChecked + "hosts do not tell the MTU of their interfaces: see ip link there"})
 }
 
-// frames returns the largest frame of the interface of each port that has one.
 func frames(ctx context.Context, s *config.Switch, dirs confine.Dirs) (map[uint32]units.Bytes, error) {
 	creds, err := session.Credentials(s.TLS, dirs)
 	if err != nil {
@@ -131,7 +130,6 @@ func (f *Finding) judge(by map[uint32]units.Bytes, c *config.Config, s *config.S
 	}
 }
 
-// ports returns the ports of a switch that have links.
 func ports(c *config.Config, s *config.Switch) []uint32 {
 	var list []uint32
 	for _, l := range c.Links {

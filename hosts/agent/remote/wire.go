@@ -63,7 +63,6 @@ func toWire(host string, flows []agent.FlowReport, ended [len(agent.SizeBounds) 
 	return out
 }
 
-// fromWire translates a weight and refuses what makes no sense.
 func fromWire(w *headgatev1.FlowWeight) (agent.FlowKey, float64, error) {
 	key, err := keyFromWire(w.GetFlow())
 	if err != nil {

@@ -337,7 +337,6 @@ func want[T Value](r Range) string {
 	return low + " to " + high
 }
 
-// bound prints a bound, "" for none.
 func bound[T Value](v float64) string {
 	if math.Abs(v) >= 1<<62 {
 		return ""

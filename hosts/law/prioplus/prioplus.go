@@ -225,7 +225,6 @@ func (l *Law) SetChannel(target, limit units.Time) error {
 	return nil
 }
 
-// delay returns the acknowledgement's delay of the kind that the law uses.
 func (l *Law) delay(a *law.Ack) units.Time {
 	switch {
 	case l.par.OneWay == 0:

@@ -128,7 +128,6 @@ func pinnedMaps(dir string) (m programMaps, err error) {
 // last is the name of the pin that load makes last. If it exists, all others do.
 const last = "parameters"
 
-// load loads the object, attaches its parts and pins them in dir.
 func (k *Kernel) load(cfg Config, dir string) error {
 	shared, err := part(nil, "", func(*ebpf.CollectionSpec) error { return nil })
 	if err != nil {

@@ -64,7 +64,6 @@ func (k *Kernel) SetParams(p Params) error {
 	return k.maps.Parameters.Put(uint32(0), &v)
 }
 
-// sozeParams converts parameters that soze.New accepts.
 func sozeParams(p soze.Params) (v programSozeParams) {
 	v.P, v.K = nanos(p.P), max(nanos(p.K), 1)
 	v.LgAlpha, v.LgBeta = lg(bytesPerSecond(p.Alpha)), lg(bytesPerSecond(p.Beta))
@@ -79,7 +78,6 @@ func sozeParams(p soze.Params) (v programSozeParams) {
 
 func bytesPerSecond(r units.Rate) float64 { return float64(r) / 8 }
 
-// prioParams converts parameters that prioplus.New and swift.New accept.
 func prioParams(p prioplus.Params, s swift.Params) programPrioParams {
 	return programPrioParams{
 		BaseRtt: nanos(p.BaseRTT), Tolerance: nanos(p.Tolerance), LineRate: uint64(bytesPerSecond(p.LineRate)),

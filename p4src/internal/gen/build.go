@@ -71,7 +71,6 @@ func (b build) p4info() (*p4configv1.P4Info, error) {
 	return &info, nil
 }
 
-// readBuild reads a target's artefacts as they stand in the tree.
 func readBuild(dir string, t target) (build, error) {
 	b := build{target: t, files: map[string][]byte{}}
 	for _, name := range t.artefacts {
@@ -113,7 +112,6 @@ func (b build) digestLines(dir string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// sourceDigests returns the lines of a main and of what it includes.
 func sourceDigests(dir, main string) (string, error) {
 	names, err := sourceFiles(dir, main)
 	if err != nil {

@@ -100,7 +100,6 @@ func initialism(word string) string {
 	return ""
 }
 
-// goName turns snake_case of either case into an exported Go name.
 func goName(parts ...string) string {
 	var b strings.Builder
 	for _, part := range parts {

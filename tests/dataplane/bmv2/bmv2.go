@@ -132,7 +132,6 @@ func (s *Switch) openStream(starting context.Context) error {
 	}
 }
 
-// receive moves frames from the switch to the inbox until the stream ends.
 func (s *Switch) receive(stream dataplanepb.DataplaneInterface_PacketStreamClient, done chan<- struct{}) {
 	defer close(done)
 	for {
