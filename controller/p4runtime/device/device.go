@@ -73,18 +73,11 @@ type Desired struct {
 
 // Stats are a device's counters since its start.
 type Stats struct {
-	Reconciles            uint64 // attempts
-	Reads                 uint64 // attempts that read the switch
-	Updates               uint64 // entities written
-	RefusedUpdates        uint64
-	Pushes                uint64 // of the pipeline
-	Connects              uint64
-	Messages              uint64 // from the switch
-	DroppedMessages       uint64 // messages, or pieces of them, that came faster than a loop handled them
-	LoopErrors            uint64 // failed ticks
-	TrafficManagerApplies uint64 // times that the traffic manager was reconciled
-	TrafficManagerRows    uint64 // rows written to the traffic manager
-	TrafficManagerErrors  uint64 // times that reconciling the traffic manager failed
+	Reconciles      uint64 // attempts
+	Reads           uint64 // attempts that read the switch
+	Updates         uint64 // entities written
+	Pushes          uint64 // of the pipeline
+	DroppedMessages uint64 // messages, or pieces of them, that came faster than a loop handled them
 }
 
 // Device is one switch. A goroutine for the session, one for the reconciler and one for each loop run it. They
@@ -353,7 +346,6 @@ func (h handler) Role(r session.Role, why error) {
 	case session.Backup:
 		d.setState(view.Backup, text)
 	case session.Primary:
-		d.stats.Connects++
 		d.setState(view.Reconciling, "")
 	}
 	d.wake()
@@ -379,7 +371,6 @@ func (h handler) Message(m *p4v1.StreamMessageResponse) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heard = h.heard || m.GetPacket() != nil
-	h.stats.Messages++
 	if h.stats.DroppedMessages += dropped; dropped > 0 && h.attached != nil && !h.attached.overrun {
 		h.attached.overrun = true
 		h.opts.Events(view.Event{

@@ -41,7 +41,6 @@ func (r *runner) run(ctx context.Context) {
 			if !next.After(began) {
 				if err := r.Tick(ctx, began); err != nil {
 					r.d.log.Debug("feature loop", "feature", r.name, "err", err)
-					r.d.count(func(s *Stats) { s.LoopErrors++ })
 				}
 				ended := time.Now()
 				if next = next.Add(every); !next.After(ended) {

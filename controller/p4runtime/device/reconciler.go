@@ -346,10 +346,7 @@ func (d *Device) write(ctx context.Context, c *session.Client, plan reconcile.Pl
 		}
 		failed = append(failed, rest...)
 	}
-	d.count(func(s *Stats) {
-		s.Updates += uint64(plan.Len() - len(failed))
-		s.RefusedUpdates += uint64(len(failed))
-	})
+	d.count(func(s *Stats) { s.Updates += uint64(plan.Len() - len(failed)) })
 	if len(failed) > 0 {
 		first := failed[0]
 		return fmt.Errorf("%w; first: %s", &session.WriteError{Failed: failed, Total: plan.Len()}, d.opts.Pipeline.Describe(first.Update.GetEntity()))

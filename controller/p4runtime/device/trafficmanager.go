@@ -34,13 +34,6 @@ func (d *Device) applyTrafficManager(ctx context.Context, j job, known *knownSta
 	ctx, cancel := context.WithTimeout(ctx, d.opts.TrafficManagerTime)
 	defer cancel()
 	rows, err := d.opts.TrafficManager.Apply(ctx, known.trafficManager, want)
-	d.count(func(s *Stats) {
-		s.TrafficManagerApplies++
-		s.TrafficManagerRows += uint64(rows)
-		if err != nil {
-			s.TrafficManagerErrors++
-		}
-	})
 	if err != nil {
 		known.trafficManager, known.lastWritten = nil, nil
 		return rows, errors.New(trafficManagerText(err))
