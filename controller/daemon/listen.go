@@ -150,7 +150,7 @@ func (d *daemon) ready() []metrics.Check {
 	for _, s := range fabric.Switches {
 		c := metrics.Check{Part: "switch " + s.Name}
 		if s.State != view.Ready {
-			c.Err = fmt.Errorf("%v: %s", s.State, s.Err)
+			c.Err = fmt.Errorf("%s: %s", view.StateName(s.State), s.Err)
 		}
 		list = append(list, c)
 	}

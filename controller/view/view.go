@@ -33,6 +33,11 @@ const (
 	Degraded     = pb.SwitchStatus_STATE_DEGRADED
 )
 
+// StateName returns a switch's or a port's state for people and metrics, such as "ready".
+func StateName(s fmt.Stringer) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
+}
+
 // Switch is a switch's session, its port states and its target's capabilities.
 type Switch struct {
 	Name         string

@@ -73,7 +73,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	rows := map[*view.Table][]series{}
 	for _, s := range c.Source.Switches() {
 		for state := view.Disconnected; state <= view.Degraded; state++ {
-			switchState.send(ch, truth(s.State == state), s.Name, state.String())
+			switchState.send(ch, truth(s.State == state), s.Name, view.StateName(state))
 		}
 		switchEntries.send(ch, float64(s.Entries), s.Name)
 		switchReconciles.send(ch, float64(s.Reconciles), s.Name)

@@ -166,7 +166,7 @@ func stateOf(links []view.Link, a, b string) string {
 	}
 	for _, l := range links {
 		if is(l.A, a) && is(l.B, b) || is(l.A, b) && is(l.B, a) {
-			return strings.ToLower(strings.TrimPrefix(pb.PortStatus_State(l.State).String(), "STATE_"))
+			return view.StateName(pb.PortStatus_State(l.State))
 		}
 	}
 	return ""
