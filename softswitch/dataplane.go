@@ -44,6 +44,7 @@ type dataplane struct {
 
 	watch    pfcwd.Settings                            // the PFC watchdog's settings
 	lossless pfcwd.Lossless                            // the queues that a received PAUSE of each class stops
+	obeyed   pfcwd.Obeyed                              // ports that differ in the classes of lossless
 	stormAt  units.Time                                // when watchStorms is due; MaxTime for never
 	stormed  func(port uint32, class int, begins bool) // called when a storm begins or ends
 

@@ -53,7 +53,7 @@ type PFCStats struct {
 	// that it dropped in them. Storming has a bit for each class that is in a storm now.
 	Storms, StormDropped [packet.PFCClasses]uint64
 	Storming             uint8
-	// Ignored counts the PAUSEs of a class that stop no queue, because the class is not lossless or has none.
+	// Ignored counts the PAUSEs of a class that stop no queue, because the class is not lossless at the port or has none.
 	Ignored   [packet.PFCClasses]uint64
 	Malformed uint64 // PFC frames that were short, misaddressed or had reserved bits; ignored
 	Other     uint64 // MAC control frames with another opcode; ignored
@@ -137,7 +137,7 @@ func (c *dataplane) obey(number uint32, state *portState, frame []byte, now unit
 			st.Resumes[class]++
 			r.resume(now)
 			c.pause(number, class, now, now)
-		case c.lossless[class] == 0:
+		case c.lossless[class] == 0 || !c.obeyed.Obeys(number, class):
 			st.Ignored[class]++
 		default:
 			st.Pauses[class]++
@@ -174,6 +174,17 @@ func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
 		}
 	})
 	c.lossless = l
+}
+
+// setObeyed replaces the ports that differ in the classes whose PAUSEs they obey. A class that a port obeys no longer is
+// no longer paused there.
+func (c *dataplane) setObeyed(o pfcwd.Obeyed, now units.Time) {
+	c.classes(func(number uint32, class int, _ *portState) {
+		if c.obeyed.Obeys(number, class) && !o.Obeys(number, class) {
+			c.forget(number, class, now)
+		}
+	})
+	c.obeyed = o
 }
 
 func (c *dataplane) setWeights(w pfcwd.Weights, _ units.Time) {

@@ -436,3 +436,35 @@ func TestWeightsChange(t *testing.T) {
 		t.Errorf("of the first 10 frames %d were of the lower queue without weights", low)
 	}
 }
+
+// TestObeyedByPort: a port ignores the PAUSEs of a class that is not lossless there, and sends what one holds back
+// as soon as it learns of that.
+func TestObeyedByPort(t *testing.T) {
+	loop, s, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
+	s.lossless.Set(&pfcwd.Lossless{3: 1 << 3, 4: 1 << 4})
+	h2.send(0, pauseFrame(65535, 3, 4))
+	h1.send(ms, frame(2, 3, 3, 100))
+	h1.send(ms, frame(2, 4, 4, 100))
+	loop.RunUntil(100 * ms)
+	if len(h2.got) != 0 {
+		t.Fatalf("%d frames arrived while both classes are paused", len(h2.got))
+	}
+	s.obeyed.Set(&pfcwd.Obeyed{2: 1 << 4})
+	loop.RunUntil(200 * ms)
+	h2.send(210*ms, pauseFrame(65535, 3, 4))
+	h1.send(220*ms, frame(2, 3, 5, 100))
+	loop.RunUntil(300 * ms)
+	if got := h2.order(); len(got) != 2 || got[0] != 3 || got[1] != 5 {
+		t.Errorf("frames %v arrived, want those of class 3", got)
+	}
+	if st := stats(t, s, 2).PFC; st.Ignored[3] != 1 || st.Ignored[4] != 0 {
+		t.Errorf("%v PAUSEs were ignored, want one of class 3", st.Ignored)
+	}
+	s.obeyed.Set(nil)
+	h2.send(310*ms, pauseFrame(65535, 3))
+	h1.send(320*ms, frame(2, 3, 6, 100))
+	loop.RunUntil(400 * ms)
+	if len(h2.got) != 2 {
+		t.Errorf("%d frames arrived, want class 3 to obey again", len(h2.got))
+	}
+}

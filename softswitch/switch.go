@@ -86,6 +86,7 @@ type Switch struct {
 	watchdog *watchdog // nil without PFC
 	lossless *setting[pfcwd.Lossless]
 	weights  *setting[pfcwd.Weights]
+	obeyed   *setting[pfcwd.Obeyed]
 
 	mu        sync.Mutex
 	dataplane dataplane
@@ -122,6 +123,7 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 	}}
 	var dog entity.Watchdog
 	s.lossless = &setting[pfcwd.Lossless]{Switch: s, apply: s.dataplane.setLossless}
+	s.obeyed = &setting[pfcwd.Obeyed]{Switch: s, apply: s.dataplane.setObeyed}
 	s.weights = &setting[pfcwd.Weights]{Switch: s, apply: s.dataplane.setWeights}
 	if pfc != nil {
 		s.dataplane.watch, s.dataplane.lossless, s.lossless.initial = pfc.Watch, pfc.queues, pfc.queues
@@ -133,7 +135,7 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 	}
 	s.server = p4rt.New(p4rt.Options{
 		DeviceID: c.DeviceID,
-		Options:  entity.Options{CPUPort: c.CPUPort, DropPort: c.DropPort, Queues: m.Queues(), Watchdog: dog, Lossless: s.lossless, Weights: s.weights},
+		Options:  entity.Options{CPUPort: c.CPUPort, DropPort: c.DropPort, Queues: m.Queues(), Watchdog: dog, Lossless: s.lossless, Weights: s.weights, Obeyed: s.obeyed},
 		Tracer:   c.Tracer,
 		Times:    c.Times,
 		Log:      c.Log,

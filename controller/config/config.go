@@ -197,6 +197,10 @@ type Port struct {
 	Rate units.Rate
 	// QueueLimit of each of the port's queues in bytes, ≥ 1; default qos.queue_limit.
 	QueueLimit units.Bytes
+	// Lossless has the classes that are under PFC at this port, of those of the switch's buffer.lossless; default all
+	// of them. What comes in with a DSCP of another one is mapped to a lossy class by qos.port_maps, and a PAUSE of
+	// another one is ignored. Targets: bmv2, which obeys no PAUSE, and embedded.
+	Lossless *uint8
 }
 
 // TLS names the files that secure the connection to a switch.

@@ -242,7 +242,28 @@ const maxPort = ids.CPUPort - 1
 
 func readPort(m *yamlnode.Map) Port {
 	m.Need("number")
-	return Port{Number: uint32(m.Int("number", 1, 1, maxPort)), Rate: m.Rate("rate", 0, 1, MaxRate), QueueLimit: m.Bytes("queue_limit", 0, 1, ids.Unlimited)}
+	p := Port{Number: uint32(m.Int("number", 1, 1, maxPort)), Rate: m.Rate("rate", 0, 1, MaxRate), QueueLimit: m.Bytes("queue_limit", 0, 1, ids.Unlimited)}
+	m.Computed("lossless")
+	if classes := ReadClasses(m, "lossless", 0); m.Has("lossless") {
+		p.Lossless = &classes
+	}
+	return p
+}
+
+// ReadClasses reads a list of classes of IEEE 802.1Q as a bit for each.
+func ReadClasses(m *yamlnode.Map, key string, def uint8) uint8 {
+	classes := m.Ints(key, 0, 7)
+	if !m.Has(key) {
+		return def
+	}
+	var mask uint8
+	for _, class := range classes {
+		if mask>>class&1 != 0 {
+			m.Fault(key, "has %d twice", class)
+		}
+		mask |= 1 << class
+	}
+	return mask
 }
 
 func readTLS(m *yamlnode.Map) TLS {

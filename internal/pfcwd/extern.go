@@ -26,6 +26,8 @@ const (
 	LosslessID = ExternType<<24 | 3
 	// WeightsID is like LosslessID, for the weights of queues.
 	WeightsID = ExternType<<24 | 4
+	// ObeyedID is like LosslessID, for ports that differ in the classes whose PAUSEs they obey.
+	ObeyedID = ExternType<<24 | 5
 )
 
 // The instances carry a google.protobuf.Struct:
@@ -34,6 +36,7 @@ const (
 //	storms:   {storms: [{port: 1, class: 3, on: true, count: 1, dropped: 12}, …]}
 //	lossless: {class_3: [3], class_4: [4, 5]}, the queues of each class
 //	weights:  {queue_0: 3, queue_1: 1}
+//	obeyed:   {port_1: [], port_2: [3]}
 
 // Entity returns the settings as P4Runtime carries them; equal settings are equal messages.
 func (s Settings) Entity() *p4v1.Entity {

@@ -125,7 +125,7 @@ func (s *Switch) Lose() {
 		o.CPUPort = 0
 	}
 	if s.Externs {
-		o.Lossless, o.Weights, o.Watchdog = &setting[pfcwd.Lossless]{}, &setting[pfcwd.Weights]{}, &watchdog{}
+		o.Lossless, o.Weights, o.Obeyed, o.Watchdog = &setting[pfcwd.Lossless]{}, &setting[pfcwd.Weights]{}, &setting[pfcwd.Obeyed]{}, &watchdog{}
 	}
 	s.p4rt = p4rt.New(o, noDevice{})
 	s.promoted, s.highest = map[uint64]uint64{}, 0

@@ -73,7 +73,7 @@ var (
 		TrafficManager: "gives a victim port the whole shared pool", Instead: "the policies spfc and dsh+spfc cannot be had",
 	}
 	obeyCapability = feature.Capability{
-		Name: "buffer.obeyed", Externs: []uint32{pfcwd.LosslessID},
+		Name: "buffer.obeyed", Externs: []uint32{pfcwd.LosslessID, pfcwd.ObeyedID},
 		Without: feature.EmbeddedOnly("P4Runtime cannot say which classes obey PFC"),
 		Instead: "a class under PFC has the queue of its number",
 	}

@@ -54,6 +54,7 @@ func (b *bufferFaults) addAt(i int, path, is, want string) {
 func check(c *config.Config, d *yamlnode.Doc) {
 	b := &bufferFaults{c: c, at: map[string]*bufferFault{}}
 	for i := range c.Switches {
+		b.checkPorts(i)
 		if Of(&c.Switches[i]).On() {
 			b.checkBuffer(i)
 		}
@@ -104,6 +105,32 @@ func (b *bufferFaults) checkBuffer(i int) {
 	}
 }
 
+// checkPorts makes sure that no packet comes in by a port with a class that is lossless on the switch and not at the port.
+func (b *bufferFaults) checkPorts(i int) {
+	s, q := &b.c.Switches[i], qos.Of(b.c)
+	for j, p := range s.Ports {
+		if p.Lossless == nil {
+			continue
+		}
+		path, own := fmt.Sprintf("switches[%d].ports[%d].lossless", i, j), *p.Lossless
+		switch more := own &^ Of(s).Lossless; {
+		case !Of(s).On():
+			b.addAt(i, path, "is given without a buffer.policy", "it with a policy only: no class is lossless")
+			continue
+		case more != 0:
+			b.addAt(i, path, "has "+classes(more), "classes of the switch's buffer.lossless alone, "+classes(Of(s).Lossless))
+			continue
+		}
+		for dscp := range uint8(64) {
+			if class := q.ClassAt(s.Name, p.Number, dscp); Of(s).Lossless&^own>>class&1 != 0 {
+				b.addAt(i, path, fmt.Sprintf("lacks class %d", class), fmt.Sprintf(
+					"it, or DSCP %d of port %d in a lossy class by qos.port_maps: it comes in with that class, which is lossless on the switch", dscp, p.Number))
+				break
+			}
+		}
+	}
+}
+
 // checkCable holds what the switch at the end at sends over a link against what the other end takes: frames for which its headroom is
 // made, and classes that are lossless at both ends or at none. No route changes the class of a DSCP otherwise.
 func (b *bufferFaults) checkCable(l config.Link, at, other config.Endpoint) {
@@ -121,9 +148,9 @@ func (b *bufferFaults) checkCable(l config.Link, at, other config.Endpoint) {
 	}
 	there := uint8(0)
 	if peer.On() {
-		there = peer.Lossless
+		there = losslessAt(&b.c.Switches[j], other.Port)
 	}
-	if lost := own.Lossless &^ there; lost != 0 && !own.AllowClassChange {
+	if lost := losslessAt(&b.c.Switches[i], at.Port) &^ there; lost != 0 && !own.AllowClassChange {
 		b.add(i, "lossless", fmt.Sprintf("has %s", classes(lost)), fmt.Sprintf(
 			"classes that %s has too, where %s leads, or buffer.allow_class_change: true; a packet that changes from lossless to lossy on its way is dropped like any other", other.Node, l.Name))
 	}

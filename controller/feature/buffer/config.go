@@ -204,6 +204,14 @@ func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []ui
 	return h.WithDefaults(), ports, true
 }
 
+// losslessAt returns the classes that are under PFC at a port of a switch, a bit for each.
+func losslessAt(s *config.Switch, port uint32) uint8 {
+	if own := s.Port(port).Lossless; own != nil {
+		return *own & Of(s).Lossless
+	}
+	return Of(s).Lossless
+}
+
 // LosslessQueues returns the egress queues that hold classes under PFC on a switch, a bit for
 // each; none without a policy.
 func LosslessQueues(c *config.Config, s *config.Switch) (queues uint8) {
@@ -285,7 +293,7 @@ func (b *Config) read(m *yamlnode.Map) {
 	}
 	b.Policy = headroom.Kind(m.OneOf("policy", string(b.Policy), policies...))
 	b.Size = m.Bytes("size", b.Size, 1, maxBuffer)
-	b.Lossless = readLossless(m, "lossless", b.Lossless)
+	b.Lossless = config.ReadClasses(m, "lossless", b.Lossless)
 	b.MTU = m.Bytes("mtu", b.MTU, 64, 65535)
 	b.Private = m.Bytes("private", b.Private, 0, maxBuffer)
 	b.LossyPrivate = m.Bytes("lossy_private", b.LossyPrivate, 0, maxBuffer)
@@ -345,20 +353,4 @@ func readAlpha(s string) (headroom.Alpha, error) {
 		return 0, yamlnode.ErrNotAllowed
 	}
 	return a, nil
-}
-
-// readLossless reads a list of classes as a bit for each.
-func readLossless(m *yamlnode.Map, key string, def uint8) uint8 {
-	classes := m.Ints(key, 0, headroom.Classes-1)
-	if !m.Has(key) {
-		return def
-	}
-	var mask uint8
-	for _, class := range classes {
-		if mask>>class&1 != 0 {
-			m.Fault(key, "has %d twice", class)
-		}
-		mask |= 1 << class
-	}
-	return mask
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/tables/log2"
 	"github.com/headgate/headgate/units"
 )
@@ -118,4 +119,49 @@ links:
 	if c.Scaled(b.Period).Duration() != MinPeriod || b.Storm != 100_000 || b.Stuck != 200*time.Millisecond {
 		t.Errorf("at line rate: %+v", b)
 	}
+}
+
+// TestLosslessByPort: a port may have less lossless classes than its switch, where no DSCP comes in by it with another.
+func TestLosslessByPort(t *testing.T) {
+	file := func(buffer, ports, qos string) string {
+		return "name: f\nswitches:\n  - {name: s, device_id: 1, address: \"h:1\", target: embedded" + buffer + ", ports: [" + ports + "]}\n" +
+			"hosts: [{name: h, ipv4: 10.0.0.1}, {name: i, ipv4: 10.0.0.2}]\nlinks: [{a: \"s:1\", b: h, rate: 1Gbps}, {a: \"s:2\", b: i, rate: 1Gbps}]\n" +
+			"qos: {classes: [{dscp: 26, class: 3}, {dscp: 8, class: 1}]" + qos + "}\n"
+	}
+	const on = ", buffer: {policy: dt, size: 4MB, lossless: [3]}"
+	for _, tt := range []struct{ buffer, ports, qos, want string }{
+		{on, "{number: 2, lossless: [3]}", "", ""},
+		{on, "{number: 2, lossless: []}", ", port_maps: [{switch: s, port: 2, dscp: 26, class: 1}]", ""},
+		{on, "{number: 2, lossless: []}", "", "switches[0].ports[0].lossless: lacks class 3 on the switch \"s\", want it, or DSCP 26 of port 2 in a lossy class by qos.port_maps: " +
+			"it comes in with that class, which is lossless on the switch"},
+		{on, "{number: 2, lossless: []}", ", port_maps: [{switch: s, port: 1, dscp: 26, class: 1}]", "DSCP 26 of port 2 in a lossy class"},
+		{on, "{number: 2, lossless: [1, 3]}", "", "switches[0].ports[0].lossless: has class 1 on the switch \"s\", want classes of the switch's buffer.lossless alone, class 3"},
+		{on, "{number: 2, lossless: [8]}", "", "switches[0].ports[0].lossless[0]: is \"8\", want an integer from 0 to 7"},
+		{on, "{number: 2, lossless: [3, 3]}", "", "switches[0].ports[0].lossless: has 3 twice"},
+		{"", "{number: 2, lossless: []}", "", "switches[0].ports[0].lossless: is given without a buffer.policy on the switch \"s\", want it with a policy only: no class is lossless"},
+	} {
+		_, err := config.Parse("f", []byte(file(tt.buffer, tt.ports, tt.qos)), nil, New(nil).Section, qos.New(nil).Section)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s%s: %v, want %s", tt.ports, tt.qos, err, tt.want)
+		}
+	}
+}
+
+// TestObeyedByPort: the embedded switch learns which ports obey less classes than it does.
+func TestObeyedByPort(t *testing.T) {
+	env := environment(t, `device_id: 1, address: "127.0.0.1:9551", target: embedded`, `device_id: 1, address: "127.0.0.1:9551", target: embedded, ports: [{number: 2, lossless: []}]`,
+		"  classes:\n", "  port_maps: [{switch: leaf1, port: 2, dscp: 24, class: 0}]\n  classes:\n")
+	list, err := New(nil).Desired(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if x := e.GetExternEntry(); x.GetExternId() == pfcwd.ObeyedID {
+			if got, err := pfcwd.ReadObeyed(x); err != nil || !cmp.Equal(got, pfcwd.Obeyed{2: 0}) {
+				t.Errorf("the switch gets %v, %v", got, err)
+			}
+			return
+		}
+	}
+	t.Error("the switch does not learn which classes port 2 obeys")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
@@ -56,6 +57,15 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 				obeyed[c] &^= 1 << priority(s) // PFC frames leave by that queue
 			}
 			c.Add(obeyed.Entity(), nil)
+			ports := pfcwd.Obeyed{}
+			for _, p := range s.Ports {
+				if p.Lossless != nil {
+					ports[p.Number] = *p.Lossless
+				}
+			}
+			if len(ports) > 0 {
+				c.Add(ports.Entity(), nil)
+			}
 		}
 	}
 	for _, port := range env.Graph.Ports(s.Name) {
@@ -177,6 +187,12 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 // PFC frames. The queues of others obey PFC for the class of their number: a class in another queue is never paused.
 func ownQueues(env *feature.Env) error {
 	s := env.Switch
+	for i, p := range s.Ports {
+		if p.Lossless != nil && s.Target.Chip() != "" {
+			return yamlnode.Fault{Field: fmt.Sprintf("%s.ports[%d].lossless", env.Config.Path(s), i), Text: fmt.Sprintf(
+				"differs from buffer.lossless, but the program of the switch %q has one map of DSCPs for all ports, want none", s.Name)}
+		}
+	}
 	classes := queuesOf(env.Config, s)
 	for i, k := range qos.Of(env.Config).Classes {
 		if classes[k.Class] == 0 {

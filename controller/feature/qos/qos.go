@@ -85,7 +85,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 			c.Add(env.Pipeline.Entry(ids.TableClassByPortName).Exact("ingress_port", p4msg.Uint(uint64(m.Port))).Exact("dscp", p4msg.Uint(uint64(m.DSCP))).
 				Action(ids.ActionSetClassName, feature.Arg("class", uint64(m.Class)), feature.Arg("queue", uint64(q.queueOf(m.Class)))).Entity())
 		default:
-			c.Add(nil, env.Refuse(fmt.Sprintf("qos.port_maps[%d]", i), fmt.Sprintf("of the switch %q", s.Name), portCapability))
+			c.Add(nil, env.Refuse(fmt.Sprintf("qos.port_maps[%d]", i), fmt.Sprintf("a map of DSCP %d", m.DSCP), portCapability))
 		}
 	}
 	if has(limitCapability) {
@@ -348,6 +348,16 @@ func (q Config) ClassOf(dscp uint8) Class {
 		}
 	}
 	return Class{DSCP: dscp}
+}
+
+// ClassAt returns the class of a DSCP that comes in by a port.
+func (q Config) ClassAt(sw string, port uint32, dscp uint8) uint8 {
+	for _, m := range q.PortMaps {
+		if m.Switch == sw && m.Port == port && m.DSCP == dscp {
+			return m.Class
+		}
+	}
+	return q.ClassOf(dscp).Class
 }
 
 // QueuesOf returns the queues of a class, each once.

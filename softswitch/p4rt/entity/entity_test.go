@@ -198,11 +198,11 @@ func (c *kept[T]) Settings() (v T, set bool) {
 
 func (c *kept[T]) Set(v *T) { c.set = v }
 
-// The weights of queues are such an extern, too.
+// The weights of queues are such an extern, too, and so are the ports that differ in what they obey.
 func TestWeights(t *testing.T) {
-	w := &kept[pfcwd.Weights]{}
+	w, o := &kept[pfcwd.Weights]{}, &kept[pfcwd.Obeyed]{}
 	f := newFixture(t)
-	f.opts.Weights, f.opts.Queues = w, 8
+	f.opts.Weights, f.opts.Obeyed, f.opts.Queues = w, o, 8
 	one, two := pfcwd.Weights{3, 1}.Entity().GetExternEntry(), pfcwd.Weights{7: 9}.Entity().GetExternEntry()
 	f.fails(t, codes.InvalidArgument, p4msg.Insert(pfcwd.Weights{8: 1}.Entity().GetExternEntry()))
 	f.must(t, p4msg.Insert(one))
@@ -210,6 +210,10 @@ func TestWeights(t *testing.T) {
 	f.must(t, p4msg.Modify(two))
 	f.wantRead(t, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.WeightsID}, two)
 	f.must(t, p4msg.Delete(two))
+	ports := pfcwd.Obeyed{2: 1 << 3}.Entity().GetExternEntry()
+	f.fails(t, codes.InvalidArgument, p4msg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.ObeyedID}))
+	f.must(t, p4msg.Insert(ports))
+	f.wantRead(t, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.ObeyedID}, ports)
 	if w.set != nil {
 		t.Errorf("weights %v after they were deleted", *w.set)
 	}

@@ -233,7 +233,7 @@ type Watchdog interface {
 }
 
 var errExtern = status.Error(codes.Unimplemented,
-	"extern_entry: this switch has no externs beyond v1model's but the lossless classes, the weights of queues and the PFC watchdog, and the watchdog with --pfc only")
+	"extern_entry: this switch has no externs beyond v1model's but the lossless classes, those that ports obey, the weights of queues and the PFC watchdog, and the watchdog with --pfc only")
 
 func (s *State) writeExtern(op p4v1.Update_Type, in *p4v1.ExternEntry) error {
 	switch id := in.GetExternId(); {
@@ -247,6 +247,8 @@ func (s *State) writeExtern(op p4v1.Update_Type, in *p4v1.ExternEntry) error {
 		return writeSetting(op, in, s.opts.Weights, func(e *p4v1.ExternEntry) (pfcwd.Weights, error) {
 			return pfcwd.ReadWeights(e, s.opts.Queues)
 		})
+	case id == pfcwd.ObeyedID && s.opts.Obeyed != nil:
+		return writeSetting(op, in, s.opts.Obeyed, pfcwd.ReadObeyed)
 	case s.opts.Watchdog == nil:
 		return errExtern
 	case id == pfcwd.StormsID:
@@ -254,7 +256,7 @@ func (s *State) writeExtern(op p4v1.Update_Type, in *p4v1.ExternEntry) error {
 	case id == pfcwd.SettingsID:
 		return writeSetting[pfcwd.Settings](op, in, s.opts.Watchdog, pfcwd.ReadSettings)
 	default:
-		return notFound("extern_entry 0x%08x: want 0x%08x, 0x%08x or 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.LosslessID), uint32(pfcwd.WeightsID))
+		return notFound("extern_entry 0x%08x: want 0x%08x, or 0x%08x to 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.LosslessID), uint32(pfcwd.ObeyedID))
 	}
 }
 
@@ -287,6 +289,9 @@ func (s *State) readExterns(req *p4v1.ExternEntry, emit func(Found)) error {
 	if w := s.opts.Weights; w != nil {
 		readSetting(has, pfcwd.WeightsID, w)
 	}
+	if o := s.opts.Obeyed; o != nil {
+		readSetting(has, pfcwd.ObeyedID, o)
+	}
 	_, known := has[id]
 	switch {
 	case len(has) == 0 && kind == 0 && len(s.schema.Info.GetExterns()) == 0:
@@ -294,7 +299,7 @@ func (s *State) readExterns(req *p4v1.ExternEntry, emit func(Found)) error {
 	case kind != 0 && kind != pfcwd.ExternType, len(has) == 0, id != 0 && !known && s.opts.Watchdog == nil:
 		return errExtern
 	case id != 0 && !known:
-		return notFound("extern_entry 0x%08x: want 0x%08x to 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.WeightsID))
+		return notFound("extern_entry 0x%08x: want 0x%08x to 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.ObeyedID))
 	}
 	for _, at := range slices.Sorted(maps.Keys(has)) {
 		if id == 0 || id == at {

@@ -37,6 +37,8 @@ type Options struct {
 	Lossless Setting[pfcwd.Lossless]
 	// Weights is the setting of the queues' weights; nil if no controller may set it.
 	Weights Setting[pfcwd.Weights]
+	// Obeyed is the setting of ports that differ in the classes whose PAUSEs they obey; nil if no controller may set it.
+	Obeyed Setting[pfcwd.Obeyed]
 	// Now is the switch's clock; nil means a clock that stands at 0.
 	Now func() units.Time
 }
