@@ -133,6 +133,9 @@ func tableOf[E interface{ GetTableEntry() *p4v1.TableEntry }](e E) uint32 {
 }
 
 func kindOf(e *p4v1.Entity) *kind {
+	if _, ok := e.GetEntity().(*p4v1.Entity_TableEntry); ok { // as kinds[0].is, in a fraction of the time
+		return &kinds[0]
+	}
 	for i := range kinds {
 		if kinds[i].is(e) {
 			return &kinds[i]
