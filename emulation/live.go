@@ -2,109 +2,83 @@ package emulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"sync"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
+	"github.com/headgate/headgate/internal/screen"
+
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/units"
 )
 
 // Live shows a run on a terminal: rates as they move, queues, switches, and the results of the
-// variants before. Ctrl-C and q end the run through its cancel function.
+// variants before. Ctrl-C and q end the run through its cancel function. It is safe for concurrent use.
 type Live struct {
-	program *tea.Program
-	ended   chan struct{}
+	over, ended chan struct{}
+
+	mu      sync.Mutex
+	run     *Run // nil before the first variant
+	ready   bool // its switches hold their configuration and it is not over
+	phase   int
+	note    string
+	results []*Result
 }
 
 // NewLive returns a view on the terminal; cancel ends the run when the user asks to.
 func NewLive(cancel context.CancelFunc) *Live {
-	l := &Live{program: tea.NewProgram(&screen{cancel: cancel}), ended: make(chan struct{})}
+	l := &Live{over: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
 		defer close(l.ended)
-		_, _ = l.program.Run() // an unusable terminal must not end the run
+		s := screen.Screen{In: os.Stdin, Out: os.Stdout, Every: 250 * time.Millisecond, Picture: l.picture}
+		err := s.Run(context.Background(), func() error { <-l.over; return nil })
+		if err == nil || errors.Is(err, context.Canceled) { // an unusable terminal must not end the run
+			cancel()
+		}
 	}()
 	return l
 }
 
 // Close gives the terminal back.
 func (l *Live) Close() {
-	l.program.Quit()
+	close(l.over)
 	<-l.ended
 }
 
 // Show is a Show.
-func (l *Live) Show(e Event) { l.program.Send(e) }
-
-// frameMsg is a moment of a run.
-type frameMsg struct {
-	run *Run
-	now Snapshot
-}
-
-// screen is the view's state, owned by the program's goroutine.
-type screen struct {
-	cancel  context.CancelFunc
-	run     *Run // nil before the first variant
-	ready   bool // its switches hold their configuration and it is not over
-	phase   int
-	note    string
-	now     Snapshot
-	results []*Result
-	width   int // of the terminal in columns; 0 until it is known
-}
-
-// Init implements tea.Model.
-func (s *screen) Init() tea.Cmd { return nil }
-
-// Update implements tea.Model.
-func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch m := msg.(type) {
-	case tea.WindowSizeMsg:
-		s.width = m.Width
-	case tea.KeyPressMsg:
-		if k := m.String(); k == "q" || k == "ctrl+c" {
-			s.note = "stopping …"
-			s.cancel()
-			return s, tea.Quit
-		}
-	case Event:
-		return s, s.event(m)
-	case frameMsg:
-		if m.run == s.run && s.ready { // else of a variant that is over
-			s.now = m.now
-			return s, frame(m.run)
-		}
-	}
-	return s, nil
-}
-
-// event takes what happens in the run.
-func (s *screen) event(e Event) tea.Cmd {
+func (l *Live) Show(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch e.Kind {
 	case Started:
-		s.run, s.ready, s.phase, s.note = e.Run, false, 0, "switches come up …"
+		l.run, l.ready, l.phase, l.note = e.Run, false, 0, "switches come up …"
 	case Ready:
-		s.ready, s.note, s.now = true, "", Snapshot{}
-		return frame(e.Run)
+		l.ready, l.note = true, ""
 	case PhaseBegun:
-		s.phase, s.note = e.Phase, ""
+		l.phase, l.note = e.Phase, ""
 	case Faulted:
-		s.note = "FAULT: " + e.Fault
+		l.note = "FAULT: " + e.Fault
 	case Ended:
-		s.results, s.ready = append(s.results, e.Result), false
+		l.results, l.ready = append(l.results, e.Result), false
 	}
-	return nil
 }
 
-// frame takes the next snapshot of a run in a moment.
-func frame(r *Run) tea.Cmd {
-	return tea.Tick(250*time.Millisecond, func(time.Time) tea.Msg { return frameMsg{r, r.Snapshot(context.Background())} })
+// picture draws the run as it is. It does not hold up Show while it asks the controller.
+func (l *Live) picture(width int) string {
+	l.mu.Lock()
+	run, ready := l.run, l.ready
+	l.mu.Unlock()
+	var now Snapshot
+	if ready {
+		now = run.Snapshot(context.Background())
+	}
+	return l.draw(now, width)
 }
 
 var (
@@ -113,45 +87,41 @@ var (
 	alarm = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Color("9"))
 )
 
-// View implements tea.Model.
-func (s *screen) View() tea.View {
-	if s.run == nil {
-		return tea.NewView("…\n")
+// draw draws a moment of the run.
+func (l *Live) draw(now Snapshot, width int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == nil {
+		return "…"
 	}
-	sc, c := s.run.Scenario, s.run.Config
+	sc, c := l.run.Scenario, l.run.Config
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n\n", bold.Render(sc.Title),
 		faint.Render(fmt.Sprintf("fabric %s · API %s · page %s · q ends", c.Name, c.Controller.Listen, pageOf(c))))
 	if len(sc.Variants) > 1 {
-		for _, v := range s.results {
+		for _, v := range l.results {
 			fmt.Fprintf(&b, "  %-14s %s\n", v.Variant, v.summary())
 		}
-		fmt.Fprintf(&b, "variant %d of %d: %s\n", s.run.Index+1, len(sc.Variants), bold.Render(sc.Variants[s.run.Index].Name))
+		fmt.Fprintf(&b, "variant %d of %d: %s\n", l.run.Index+1, len(sc.Variants), bold.Render(sc.Variants[l.run.Index].Name))
 	}
-	if s.ready {
-		p := sc.Phases[s.phase]
-		fmt.Fprintf(&b, "%s  %s  phase %d of %d: %s\n", bar(s.now, max(s.width-70, 30)), s.now.progress(), s.phase+1, len(sc.Phases), bold.Render(p.Name))
+	if l.ready {
+		p := sc.Phases[l.phase]
+		fmt.Fprintf(&b, "%s  %s  phase %d of %d: %s\n", bar(now, max(width-70, 30)), now.progress(), l.phase+1, len(sc.Phases), bold.Render(p.Name))
 		for _, a := range p.Actions {
 			fmt.Fprintf(&b, "    %s\n", a)
 		}
 	}
-	if s.note != "" {
-		fmt.Fprintf(&b, "%s\n", alarm.Render(s.note))
+	if l.note != "" {
+		fmt.Fprintf(&b, "%s\n", alarm.Render(l.note))
 	}
-	if s.ready {
-		fmt.Fprintf(&b, "\n%s\n", s.now.flowTable(max(s.width-70, 20)))
-		if s.now.Recorded {
-			fmt.Fprintf(&b, "%s\n", s.now.recorded())
+	if l.ready {
+		fmt.Fprintf(&b, "\n%s\n", now.flowTable(max(width-70, 20)))
+		if now.Recorded {
+			fmt.Fprintf(&b, "%s\n", now.recorded())
 		}
-		fmt.Fprintf(&b, "%s\n", s.now.switchTable())
+		fmt.Fprintf(&b, "%s\n", now.switchTable())
 	}
-	lines := strings.Split(b.String(), "\n")
-	for i, l := range lines {
-		if s.width > 0 {
-			lines[i] = ansi.Truncate(l, s.width, "…")
-		}
-	}
-	return tea.NewView(strings.Join(lines, "\n"))
+	return b.String()
 }
 
 // pageOf is the address of the controller's page, which is beside the metrics.

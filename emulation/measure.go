@@ -203,8 +203,7 @@ func (rec *Record) curves(s *Scenario) Curves {
 	return c
 }
 
-func (rec *Record) pause(s *Scenario) Pause {
-	var p Pause
+func (rec *Record) pause(s *Scenario) (p Pause) {
 	for i, m := range rec.Pauses {
 		p.Frames += m.pauses
 		p.Refreshes += m.refreshes

@@ -54,8 +54,7 @@ func polled(sw *pb.SwitchStatus) *timestamppb.Timestamp {
 }
 
 // PoolsOf returns the most that each pool held, by switch, as the controller knows it.
-func PoolsOf(switches []*pb.SwitchStatus) map[string]Pools {
-	var all map[string]Pools
+func PoolsOf(switches []*pb.SwitchStatus) (all map[string]Pools) {
 	for _, sw := range switches {
 		if polled(sw) == nil {
 			continue

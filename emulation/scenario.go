@@ -218,8 +218,7 @@ func predictable() string {
 }
 
 // Names returns what --scenario may be, the default first.
-func Names() []string {
-	var names []string
+func Names() (names []string) {
 	for _, s := range All() {
 		names = append(names, s.Name)
 	}

@@ -97,8 +97,7 @@ func (s Series) queueQuantile(q float64) float64 {
 // settle returns, in microseconds, how long after the first sample a value comes within band (a
 // fraction) of a level and stays there. The value is averaged over windows of the given length. It
 // returns nil if the value never settles, or settles less than one window before the end.
-func (s Series) settle(value func(Series) float64, level, band float64, window units.Time) *float64 {
-	var at *float64
+func (s Series) settle(value func(Series) float64, level, band float64, window units.Time) (at *float64) {
 	if level <= 0 {
 		return nil
 	}

@@ -199,8 +199,7 @@ func (s *Sim) Now() units.Time { return s.now }
 
 // Running returns the number of flows that have started and not ended; Waiting that of
 // those that have yet to start.
-func (s *Sim) Running() int {
-	n := 0
+func (s *Sim) Running() (n int) {
 	for _, p := range s.partitions {
 		n += p.running
 	}

@@ -58,8 +58,7 @@ func (s *Sim) Results() []Result { return s.results }
 func (s *Sim) StartOf(i int) units.Time { return s.started[i] }
 
 // Delivered returns the payload that the flows of a group have delivered in order.
-func (s *Sim) Delivered(group int) units.Bytes {
-	var sum units.Bytes
+func (s *Sim) Delivered(group int) (sum units.Bytes) {
 	for _, p := range s.partitions {
 		sum += p.groups[group]
 	}
@@ -155,8 +154,7 @@ func (s *Sim) PortRate(port int) units.Rate { return s.ports[port].rate }
 func (s *Sim) Queued(port, class int) units.Bytes { return s.ports[port].queues[class].bytes }
 
 // PauseTime returns the time that classes of ports were stopped by PFC, in sum.
-func (s *Sim) PauseTime() units.Time {
-	var t units.Time
+func (s *Sim) PauseTime() (t units.Time) {
 	for i := range s.ports {
 		for c := range NumClasses {
 			t += s.pausedFor(int32(i), c)

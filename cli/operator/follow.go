@@ -6,21 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/term"
+	"github.com/headgate/headgate/internal/screen"
+
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/cli/command"
 )
-
-// redraw is the time between two drawings of a live table.
-const redraw = 200 * time.Millisecond
 
 // follower turns a stream into lines or a live table. record is called with every message, in order.
 // After it lines is called, or on a terminal draw. The calls never overlap.
@@ -57,14 +52,15 @@ func follow[M any, P interface {
 		return receive(func(m P) error { return e.line(m) })
 	case e.Terminal && f.draw != nil:
 		var mu sync.Mutex
-		return live(ctx, e, func() string {
+		live := screen.Screen{In: e.In, Out: e.Out, Every: 200 * time.Millisecond, Whole: true, Picture: func(int) string {
 			mu.Lock()
 			defer mu.Unlock()
 			var out bytes.Buffer
 			// Writing a table to memory cannot fail.
 			_ = (command.Output{Out: &out}).Tabs(f.draw)
 			return out.String()
-		}, func() error {
+		}}
+		return live.Run(ctx, func() error {
 			return receive(func(m P) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -82,83 +78,4 @@ func follow[M any, P interface {
 		}
 		return nil
 	})
-}
-
-// live draws a picture repeatedly while run runs, until someone presses q or ctrl-c.
-func live(ctx context.Context, e *env, picture func() string, run func() error) error {
-	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithOutput(e.Out), tea.WithoutSignalHandler()}
-	if f, ok := e.Out.(*os.File); !ok || !term.IsTerminal(f.Fd()) {
-		options = append(options, tea.WithWindowSize(80, 24)) // a terminal of unknown size
-	}
-	if f, ok := e.In.(*os.File); !ok || !term.IsTerminal(f.Fd()) {
-		options = append(options, tea.WithInput(nil))
-	}
-	shown := &screen{picture: picture}
-	p := tea.NewProgram(shown, options...)
-	ended := make(chan error, 1)
-	go func() { ended <- run(); p.Quit() }()
-	_, err := p.Run()
-	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
-		err = nil
-	}
-	if err == nil && shown.interrupted {
-		err = context.Canceled
-	}
-	if err != nil {
-		return err
-	}
-	select {
-	case err := <-ended:
-		return err
-	default: // the operator quit; the stream ends with the process
-		return nil
-	}
-}
-
-// screen is a bubbletea model that only draws.
-type screen struct {
-	picture       func() string
-	interrupted   bool // by ctrl-c
-	text          string
-	width, height int
-}
-
-type tick struct{}
-
-func again() tea.Msg { time.Sleep(redraw); return tick{} }
-
-// Init implements tea.Model.
-func (s *screen) Init() tea.Cmd { return func() tea.Msg { return tick{} } }
-
-// Update implements tea.Model.
-func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
-	switch m := m.(type) {
-	case tick:
-		s.text = s.picture()
-		return s, again
-	case tea.WindowSizeMsg:
-		s.width, s.height = m.Width, m.Height
-	case tea.KeyPressMsg:
-		if k := m.String(); k == "q" || k == "ctrl+c" || k == "esc" {
-			s.interrupted = k == "ctrl+c"
-			return s, tea.Quit
-		}
-	}
-	return s, nil
-}
-
-// View implements tea.Model. It shows as much of the picture as fits, and how to quit.
-func (s *screen) View() tea.View {
-	lines := strings.Split(strings.TrimRight(s.text, "\n"), "\n")
-	if room := s.height - 2; s.height > 2 && len(lines) > room {
-		lines = append(lines[:room-1], fmt.Sprintf("… %d more lines", len(lines)-room+1))
-	}
-	for i, l := range lines {
-		if r := []rune(l); s.width > 0 && len(r) > s.width {
-			lines[i] = string(r[:s.width])
-		}
-	}
-	v := tea.NewView(strings.Join(lines, "\n") + "\n\nq to leave")
-	v.AltScreen = true
-	return v
 }

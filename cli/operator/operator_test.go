@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/cli/command"
 	"github.com/spf13/cobra"
@@ -170,21 +169,6 @@ func TestLiveTable(t *testing.T) {
 	})
 	if err != nil || out.String() != "app1?\napp2?\n" {
 		t.Errorf("lines: %q, %v", out.String(), err)
-	}
-}
-
-func TestScreen(t *testing.T) {
-	s := &screen{picture: func() string { return "1234567890\n2\n3\n4\n5\n6\n" }}
-	s.Update(tea.WindowSizeMsg{Width: 6, Height: 6})
-	s.Update(tick{})
-	if got, want := s.View().Content, "123456\n2\n3\n… 3 mo\n\nq to leave"; got != want {
-		t.Errorf("view = %q, want %q", got, want)
-	}
-	if _, cmd := s.Update(tea.KeyPressMsg{Code: 'q', Text: "q"}); cmd == nil {
-		t.Error("q does not leave")
-	}
-	if _, cmd := s.Update(tea.KeyPressMsg{Code: 'x', Text: "x"}); cmd != nil {
-		t.Error("x does something")
 	}
 }
 

@@ -79,8 +79,7 @@ func (f *Fabric) Losses(ctx context.Context) (l Losses, err error) {
 }
 
 // switchLosses is what a switch lost outside its pipeline; on the loop.
-func switchLosses(n *node) Losses {
-	var l Losses
+func switchLosses(n *node) (l Losses) {
 	st := n.sw.Stats()
 	l.Switches = st.NoPipeline + st.UnknownPort + st.RecirculationsDropped
 	for _, p := range n.sw.PortStats() {

@@ -181,10 +181,9 @@ func (l *Predictions) Applied(generation uint64, traffic string, list []*pb.Pred
 
 // List returns the changes, oldest first, with their measurements until now or until they ended.
 // generation is the one in force. All others have ended, whoever replaced them.
-func (l *Predictions) List(generation uint64, now Counters) []*pb.PredictedChange {
+func (l *Predictions) List(generation uint64, now Counters) (out []*pb.PredictedChange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []*pb.PredictedChange
 	for _, c := range l.list {
 		if c.generation != generation {
 			c.over = true

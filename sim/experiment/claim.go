@@ -230,9 +230,8 @@ func (c *Claim) judge(v float64) Verdict {
 }
 
 // Judge holds a report against the claims of its file. Ratios are taken seed by seed.
-func (f *File) Judge(r *Report) []Judgement {
+func (f *File) Judge(r *Report) (out []Judgement) {
 	_, of := r.byVariant()
-	var out []Judgement
 	for _, c := range f.Claims {
 		j := Judgement{Claim: c.Name, Key: c.key(), Paper: c.text(), Why: c.Why}
 		best := math.NaN()

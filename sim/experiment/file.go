@@ -37,12 +37,11 @@ type File struct {
 var builtin embed.FS
 
 // Builtin returns the names of the experiments that come with Headgate.
-func Builtin() []string {
+func Builtin() (names []string) {
 	entries, err := builtin.ReadDir("builtin")
 	if err != nil {
 		return nil // cannot happen: the directory is embedded
 	}
-	var names []string
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
 	}

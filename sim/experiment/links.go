@@ -131,8 +131,7 @@ func (r *run) stoppedFor() []time {
 }
 
 // linkRecords are the links' directions in the order of the ports.
-func (r *run) linkRecords() []Link {
-	var out []Link
+func (r *run) linkRecords() (out []Link) {
 	now := r.sim.Now().Seconds()
 	for i, t := range r.stoppedFor() {
 		st := r.sim.Port(i)

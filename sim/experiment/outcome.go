@@ -188,8 +188,7 @@ type Summary struct {
 }
 
 // Summaries sums up each measure of each variant over the seeds, in their order.
-func (r *Report) Summaries() []Summary {
-	var out []Summary
+func (r *Report) Summaries() (out []Summary) {
 	names, of := r.byVariant()
 	for _, n := range names {
 		for i, m := range of[n][0].Measures {

@@ -25,8 +25,7 @@ type FlowRecord struct {
 	CNPs              uint32
 }
 
-func (r *run) flowRecords(g *topo.Graph) []FlowRecord {
-	var out []FlowRecord
+func (r *run) flowRecords(g *topo.Graph) (out []FlowRecord) {
 	for i, f := range r.sim.Results() {
 		out = append(out, FlowRecord{
 			Group: r.plan.Groups[f.Spec.Group], Src: g.Names[f.Spec.Src], Dst: g.Names[f.Spec.Dst], Class: f.Spec.Class,

@@ -70,14 +70,13 @@ func (f *File) decodePicture(m *yamlnode.Map) picture {
 
 // names reads a list of names, each one of those allowed; def is what a missing key says, nil
 // when it must not be missing.
-func names(m *yamlnode.Map, key string, allowed, def []string) []string {
+func names(m *yamlnode.Map, key string, allowed, def []string) (out []string) {
 	if !m.Has(key) {
 		if def == nil {
 			m.Need(key)
 		}
 		return def
 	}
-	var out []string
 	for _, name := range m.Texts(key) {
 		if !slices.Contains(allowed, name) {
 			m.Fault(key, "has %q, want some of %s", name, strings.Join(allowed, ", "))

@@ -16,9 +16,8 @@ import (
 const maxHosts = 1 << 18
 
 // decodeTopology returns nil after reporting what is wrong.
-func decodeTopology(m *yamlnode.Map) *topo.Graph {
+func decodeTopology(m *yamlnode.Map) (g *topo.Graph) {
 	m.Need("kind")
-	var g *topo.Graph
 	var err error
 	const most = maxHosts
 	switch m.OneOf("kind", "", "star", "dumbbell", "leaf-spine", "fat-tree", "clos", "custom", "file") {

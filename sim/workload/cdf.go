@@ -27,12 +27,11 @@ type Sizes struct {
 var data embed.FS
 
 // Names returns the names of the distributions that come with Headgate.
-func Names() []string {
+func Names() (names []string) {
 	entries, err := data.ReadDir("data")
 	if err != nil {
 		return nil // cannot happen: the directory is embedded
 	}
-	var names []string
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), ".cdf"); ok {
 			names = append(names, name)
@@ -91,8 +90,7 @@ func ReadSizes(r io.Reader) (*Sizes, error) {
 }
 
 // Mean returns the mean size in bytes.
-func (d *Sizes) Mean() float64 {
-	sum := 0.0
+func (d *Sizes) Mean() (sum float64) {
 	for i := 1; i < len(d.size); i++ {
 		sum += (d.prob[i] - d.prob[i-1]) * (d.size[i] + d.size[i-1]) / 2
 	}

@@ -1,12 +1,13 @@
 package workload
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
+	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/headgate/headgate/sim"
 	"github.com/headgate/headgate/units"
@@ -48,55 +49,15 @@ func Weigh(stages []Stage, bytes bool) error {
 
 // Queries are the TPC-H queries of data/tpch.dag.
 type Queries struct {
-	table map[string]units.Bytes // bytes at scale factor 1
-	joins map[string][]string
-	names []string
+	Tables  map[string]struct{ Rows, Bytes int64 } // rows at scale factor 1, and bytes of each
+	Queries [][]string                             // the tables that q1, q2, … join
 }
 
 // TPCH returns the 22 queries; an error is a fault of the embedded file.
 func TPCH() (*Queries, error) {
+	q := &Queries{}
 	text, err := data.ReadFile("data/tpch.dag")
-	if err != nil {
-		return nil, err
-	}
-	q := &Queries{table: map[string]units.Bytes{}, joins: map[string][]string{}}
-	lines := bufio.NewScanner(strings.NewReader(string(text)))
-	for n := 1; lines.Scan(); n++ {
-		f := strings.Fields(lines.Text())
-		if len(f) == 0 || strings.HasPrefix(f[0], "#") {
-			continue
-		}
-		if err := q.add(f); err != nil {
-			return nil, fmt.Errorf("tpch.dag:%d: %w", n, err)
-		}
-	}
-	return q, lines.Err()
-}
-
-func (q *Queries) add(f []string) error {
-	switch {
-	case f[0] == "table" && len(f) == 4:
-		rows, err := strconv.ParseInt(f[2], 10, 64)
-		if err != nil {
-			return err
-		}
-		length, err := strconv.ParseInt(f[3], 10, 64)
-		if err != nil {
-			return err
-		}
-		q.table[f[1]] = units.Bytes(rows * length)
-	case f[0] == "query" && len(f) >= 3:
-		for _, t := range f[2:] {
-			if q.table[t] == 0 {
-				return fmt.Errorf("query %s of table %q, which is not above", f[1], t)
-			}
-		}
-		q.joins[f[1]] = f[2:]
-		q.names = append(q.names, f[1])
-	default:
-		return fmt.Errorf("%q: want table NAME ROWS BYTES or query NAME and its tables", strings.Join(f, " "))
-	}
-	return nil
+	return q, cmp.Or(err, yaml.Unmarshal(text, q))
 }
 
 // DAG returns the stages of a query at a scale factor. Every table reference is scanned and
@@ -104,15 +65,22 @@ func (q *Queries) add(f []string) error {
 // order; a join starts when both its inputs are there and ships as much as the smaller of
 // them, as when each of its rows finds one partner and the other's bytes are dropped.
 func (q *Queries) DAG(name string, scale float64) ([]Stage, error) {
-	tables := q.joins[name]
-	if tables == nil {
-		return nil, fmt.Errorf("no query %q, want one of %s", name, strings.Join(q.names, ", "))
+	var names []string
+	for i := range q.Queries {
+		names = append(names, fmt.Sprintf("q%d", i+1))
 	}
+	at := slices.Index(names, name)
+	if at < 0 {
+		return nil, fmt.Errorf("no query %q, want one of %s", name, strings.Join(names, ", "))
+	}
+	tables := q.Queries[at]
 	if !(scale > 0 && scale <= 1e6) {
 		return nil, fmt.Errorf("scale factor %g: want more than 0, at most 1e6", scale)
 	}
 	var stages []Stage
-	size := func(t string) units.Bytes { return max(1, units.Bytes(float64(q.table[t])*scale)) }
+	size := func(t string) units.Bytes {
+		return max(1, units.Bytes(float64(q.Tables[t].Rows*q.Tables[t].Bytes)*scale))
+	}
 	for _, t := range tables {
 		stages = append(stages, Stage{Name: "scan " + t, Bytes: size(t)})
 	}

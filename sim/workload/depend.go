@@ -72,8 +72,7 @@ func (st *stage) start(s *sim.Sim) error {
 }
 
 // Left returns the number of stages that have not ended.
-func (c *Chain) Left() int {
-	n := 0
+func (c *Chain) Left() (n int) {
 	for i := range c.stages {
 		if c.stages[i].left > 0 {
 			n++
