@@ -9,12 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headgate/headgate/internal/screen"
-
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/screen"
 	"github.com/headgate/headgate/units"
 )
 

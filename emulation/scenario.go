@@ -32,11 +32,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headgate/headgate/examples"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/examples"
 	"github.com/headgate/headgate/units"
 )
 

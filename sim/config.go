@@ -67,14 +67,8 @@ func (c *Config) setDefaults() {
 	def(&c.Payload, 1000)
 	def(&c.Header, 54)
 	def(&c.Ack, 64)
-	if c.AckClass == nil {
-		c.AckClass = new(uint8)
-		*c.AckClass = NumClasses - 1
-	}
-	if c.Strict == nil {
-		c.Strict = new(uint8)
-		*c.Strict = 0xFF
-	}
+	def(&c.AckClass, new(uint8(NumClasses-1)))
+	def(&c.Strict, new(uint8(0xFF)))
 	for i := range c.Quantum {
 		def(&c.Quantum[i], 1600)
 	}

@@ -9,12 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headgate/headgate/internal/screen"
-
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/cli/command"
+	"github.com/headgate/headgate/internal/screen"
 )
 
 // follower turns a stream into lines or a live table. record is called with every message, in order.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	gotime "time"
 
@@ -76,21 +77,8 @@ type Performance struct {
 }
 
 type task struct {
-	index int // in the whole experiment
-	plan  *Plan
-	seed  uint64
-}
-
-func (b *Batch) tasks() (mine []task, all int) {
-	for _, p := range b.File.Plans {
-		for s := range b.Seeds {
-			if all%b.Shards == b.Shard {
-				mine = append(mine, task{all, p, b.Seed + uint64(s)})
-			}
-			all++
-		}
-	}
-	return mine, all
+	plan *Plan
+	seed uint64
 }
 
 // Run runs the batch. When ctx ends, runs under way stop early and are kept, marked; the
@@ -99,7 +87,16 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 	if b.Seeds < 1 || b.Shards < 1 || b.Shard < 0 || b.Shard >= b.Shards {
 		return nil, fmt.Errorf("shard %d/%d of %d seeds: want a shard from 0 to one less than their number, and at least one seed", b.Shard, b.Shards, b.Seeds)
 	}
-	mine, all := b.tasks()
+	var mine []task
+	all := 0
+	for _, p := range b.File.Plans {
+		for s := range b.Seeds {
+			if all%b.Shards == b.Shard {
+				mine = append(mine, task{p, b.Seed + uint64(s)})
+			}
+			all++
+		}
+	}
 	rep := &Report{
 		Experiment: b.File.Name, Title: b.File.Title, Paper: b.File.Paper, Seed: b.Seed, Seeds: b.Seeds,
 		Shard: b.Shard, Shards: b.Shards, Expected: all, Outcomes: make([]*Outcome, len(mine)),
@@ -127,7 +124,10 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	runtime.ReadMemStats(&after)
-	rep.keepDone()
+	rep.Outcomes = slices.DeleteFunc(rep.Outcomes, func(o *Outcome) bool {
+		rep.Interrupted = rep.Interrupted || o == nil || o.Interrupted
+		return o == nil // it was not begun
+	})
 	rep.fillGaps()
 	if b.Shards == 1 {
 		rep.Judgements = b.File.Judge(rep)
@@ -143,21 +143,6 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 	pf.HopsPerCPUSecond = float64(pf.PacketHops) / max(pf.CPUSeconds, 1e-9)
 	pf.Allocations, pf.AllocatedBytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
 	return rep, nil
-}
-
-// keepDone drops runs that were not begun and marks the report if there are any or if one
-// was stopped early.
-func (r *Report) keepDone() {
-	kept := r.Outcomes[:0]
-	for _, o := range r.Outcomes {
-		if o == nil || o.Interrupted {
-			r.Interrupted = true
-		}
-		if o != nil {
-			kept = append(kept, o)
-		}
-	}
-	r.Outcomes = kept
 }
 
 // share returns how many of n runs go on at a time and how many processors each of them has.

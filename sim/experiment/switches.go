@@ -140,26 +140,23 @@ func decodePACC(m *yamlnode.Map, c *sim.Config) {
 	m.Computed("beta1", "beta2", "threshold", "burst", "filter_weight", "cnp_gap", "max_flows")
 	class := uint8(m.Int("class", 0, 0, sim.NumClasses-1))
 	interval := m.Time("interval", cnpgen.PaperInterval, units.Microsecond, units.Second)
-	var sets []func(*cnpgen.Params) // of the keys that are there
-	set := func(key string, set func(*cnpgen.Params)) {
-		if m.Has(key) {
-			sets = append(sets, set)
-		}
-	}
 	v := cnpgen.Params{
 		Beta1: m.Float("beta1", 0, 0, 1e6), Beta2: m.Float("beta2", 0, 0, 1e6),
 		Threshold: m.Bytes("threshold", 0, 0, maxBytes), Burst: m.Bytes("burst", 0, 0, maxBytes),
 		FilterWeight: m.Float("filter_weight", 0, 0, 1), CNPGap: m.Time("cnp_gap", 0, 0, units.Second),
 		MaxFlows: m.Int("max_flows", 0, 0, 1<<22), Carry: m.Bool("carry", false),
 	}
-	set("beta1", func(p *cnpgen.Params) { p.Beta1 = v.Beta1 })
-	set("beta2", func(p *cnpgen.Params) { p.Beta2 = v.Beta2 })
-	set("threshold", func(p *cnpgen.Params) { p.Threshold = v.Threshold })
-	set("burst", func(p *cnpgen.Params) { p.Burst = v.Burst })
-	set("filter_weight", func(p *cnpgen.Params) { p.FilterWeight = v.FilterWeight })
-	set("cnp_gap", func(p *cnpgen.Params) { p.CNPGap = v.CNPGap })
-	set("max_flows", func(p *cnpgen.Params) { p.MaxFlows = v.MaxFlows })
-	set("carry", func(p *cnpgen.Params) { p.Carry = v.Carry })
+	var sets []func(*cnpgen.Params) // of the keys that are there
+	for key, set := range map[string]func(*cnpgen.Params){
+		"beta1": func(p *cnpgen.Params) { p.Beta1 = v.Beta1 }, "beta2": func(p *cnpgen.Params) { p.Beta2 = v.Beta2 },
+		"threshold": func(p *cnpgen.Params) { p.Threshold = v.Threshold }, "burst": func(p *cnpgen.Params) { p.Burst = v.Burst },
+		"filter_weight": func(p *cnpgen.Params) { p.FilterWeight = v.FilterWeight }, "cnp_gap": func(p *cnpgen.Params) { p.CNPGap = v.CNPGap },
+		"max_flows": func(p *cnpgen.Params) { p.MaxFlows = v.MaxFlows }, "carry": func(p *cnpgen.Params) { p.Carry = v.Carry },
+	} {
+		if m.Has(key) {
+			sets = append(sets, set)
+		}
+	}
 	params := func(rate units.Rate) cnpgen.Params {
 		p := cnpgen.ParamsFor(rate, interval)
 		for _, set := range sets {
