@@ -8,7 +8,7 @@ import (
 )
 
 // TestStoreAgainstSlices holds lists that share a store against slices: what is pushed comes out in
-// order, a packet that was taken stays as it is until the next is, and no block is lost.
+// order, a packet that was taken stays as it is until the next is, and no slot is lost.
 func TestStoreAgainstSlices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStore()
@@ -41,15 +41,15 @@ func TestStoreAgainstSlices(t *testing.T) {
 				s.pop(&lists[i])
 			}
 		}
-		blocks := 1 // the first, which is none
+		slots := 1 // the first, which is none
 		if s.left != 0 {
-			blocks++
+			slots++
 		}
-		for b := s.free; b != 0; b = s.slots[b].extra {
-			blocks++
+		for i := s.free; i != 0; i = s.slots[i].next {
+			slots++
 		}
-		if blocks*block != len(s.slots) {
-			t.Errorf("%d blocks are free or left of %d slots", blocks, len(s.slots))
+		if slots != len(s.slots) {
+			t.Errorf("%d slots are free or left of %d", slots, len(s.slots))
 		}
 	})
 }
