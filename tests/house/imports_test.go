@@ -22,7 +22,7 @@ const module = "github.com/headgate/headgate/"
 var allowed = map[string][]string{
 	"api":        {"internal"},
 	"cli":        {"api", "cnpgen", "controller", "emulation", "headroom", "hosts", "internal", "plotting", "preview", "sim", "softswitch", "units"},
-	"clock":      {"units"},
+	"clock":      {"internal", "units"},
 	"cmd":        {"cli"},
 	"cnpgen":     {"internal", "p4src", "packet", "units"},
 	"controller": {"api", "cnpgen", "headroom", "hosts", "internal", "p4src", "preview", "tables", "units"},
