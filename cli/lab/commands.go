@@ -51,7 +51,7 @@ func newStfCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stf PROGRAM.json TEST.stf",
 		Short: "Run an STF test of a P4 program on the embedded switch",
-		Long: "Run an STF test, as in p4c's testdata/p4_16_samples, against a v1model program\n" +
+		Long: "Run an STF test, as in p4c's testdata/p4_16_samples, against a v1model or PSA program\n" +
 			"compiled to BMv2 JSON. The exit code is 0 when every expectation holds. A packet whose\n" +
 			"standard_metadata.priority is not below --priority-queues is dropped, as BMv2 does.\n" +
 			"Queues hold nothing back: packets leave in the order in which they left ingress.",

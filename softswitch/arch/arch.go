@@ -3,5 +3,6 @@
 package arch
 
 import (
+	_ "github.com/headgate/headgate/softswitch/arch/psa"     // BMv2's psa_switch
 	_ "github.com/headgate/headgate/softswitch/arch/v1model" // BMv2's simple_switch
 )

@@ -6,6 +6,8 @@ package bmv2json
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 )
 
 // Program is a program as p4c writes it.
@@ -48,10 +50,43 @@ type Named struct {
 // ObjectName returns the name.
 func (n Named) ObjectName() string { return n.Name }
 
-// Extern is an instance of an extern that v1model does not have.
+// Extern is an instance of an extern. In PSA's programs these are counters, which are also in
+// CounterArrays, meters, hashes and checksums.
 type Extern struct {
 	Named
-	Type string `json:"type"`
+	Type       string      `json:"type"`
+	Attributes []Attribute `json:"attribute_values"`
+}
+
+// Attribute is an argument of an extern's constructor: a string, or a number that may be in
+// hexadecimal.
+type Attribute struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"`
+}
+
+// Attribute returns the text of an attribute, "" if there is none of that name.
+func (x *Extern) Attribute(name string) string {
+	for _, a := range x.Attributes {
+		if a.Name == name {
+			return fmt.Sprint(a.Value)
+		}
+	}
+	return ""
+}
+
+// Meters returns the meters: MeterArrays, and externs of type Meter. A number that is not one
+// counts as 0.
+func (p *Program) Meters() []MeterArray {
+	list := slices.Clone(p.MeterArrays)
+	for _, x := range p.ExternInstances {
+		if x.Type == "Meter" {
+			size, _ := strconv.ParseInt(x.Attribute("n_meters"), 0, 32)
+			rates, _ := strconv.ParseInt(x.Attribute("rate_count"), 0, 32)
+			list = append(list, MeterArray{Array: Array{Named: x.Named, Size: int(size)}, Type: x.Attribute("type"), RateCount: int(rates)})
+		}
+	}
+	return list
 }
 
 // HeaderType is a type of headers or of metadata structs.

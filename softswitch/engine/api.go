@@ -160,6 +160,8 @@ type ParamInfo = bmv2json.Param
 type Options struct {
 	// DropPort is the port that means drop in v1model, 511 when zero.
 	DropPort uint32
+	// CPUPort is the port of packet I/O, which PSA's programs know as PSA_PORT_CPU; 0 for none.
+	CPUPort uint32
 	// Queues is the number of priority queues of a port; 1 when zero. Packets for a queue beyond
 	// it are dropped, as in BMv2.
 	Queues int

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/expr"
 	"github.com/headgate/headgate/softswitch/engine/phv"
@@ -19,6 +22,10 @@ type Architecture struct {
 	// New makes the model of a program. It runs when the program's headers, state and lists are
 	// compiled, and fails the compilation with c.Fail.
 	New func(c *Compiler) Model
+	// RecirculatePort is the egress port of packets that go back to ingress, which they do without a
+	// queue: Ingress gets them with this EgressPort. CPUPort is the program's number of the CPU port.
+	// 0 stands for none.
+	RecirculatePort, CPUPort uint32
 	// Colors are the values of green, yellow and red in the program.
 	Colors [3]uint64
 }
@@ -153,6 +160,52 @@ func (c *compiler) Store(f Field, n *expr.Node) Emit {
 // Both lowers two statements.
 func Both(x, y Emit) Emit {
 	return func(a *assembler) { a.statements([]Emit{x, y}) }
+}
+
+// Like compiles a call as that of another primitive, whose first parameter is of another type.
+func (c *compiler) Like(j *bmv2json.Primitive, op, typ string) Emit {
+	k := bmv2json.Primitive{Op: op, Parameters: slices.Clone(j.Parameters)}
+	if len(k.Parameters) > 0 {
+		k.Parameters[0].Type = typ
+	}
+	return c.primitive(&k)
+}
+
+// Compute assigns to argument i a number that f computes of two numbers.
+func (c *compiler) Compute(j *bmv2json.Primitive, i int, x, y *expr.Node, f func(p *Packet, x, y uint64) uint64) Emit {
+	return c.computed(c.target(j, i, expr.Data), func(a *assembler, t int, _ *label) {
+		x, y := a.operand(x, allBits), a.operand(y, allBits)
+		a.call(func(p *Packet) { p.W[t] = f(p, p.W[x], p.W[y]) })
+	})
+}
+
+// Bytes compiles argument i, a list of fields, headers and constants. The function that it returns
+// gives them without gaps, behind zeros that fill whole units of so many bits.
+func (c *compiler) Bytes(j *bmv2json.Primitive, i, unit int) func(p *Packet) []byte {
+	k := &calculation{robin: -1}
+	c.In("parameters", i, func() {
+		var list []bmv2json.Value
+		if raw := j.Parameters[i].Value; strings.HasPrefix(string(raw), "[") {
+			c.Decode(raw, &list)
+		} else {
+			list = []bmv2json.Value{*c.Value(raw)}
+		}
+		bits := 0
+		for n := range list {
+			if v := &list[n]; v.Type == "hexstr" && v.Bitwidth == 0 {
+				v.Bitwidth = 8 * len(c.HexBytes(c.Str(v.Value))) // p4c pads constants to whole bytes
+			}
+			k.add(c, &list[n])
+		}
+		for _, in := range k.input {
+			bits += in.bits
+		}
+		if pad := (unit - bits%unit) % unit; pad > 0 {
+			k.input = slices.Insert(k.input, 0, calcInput{konst: make([]uint64, phv.Words(pad)), bits: pad})
+		}
+	})
+	c.usesInput(k)
+	return k.gather
 }
 
 // LearnList compiles argument i, the number of a learn list. A constant must be 0 or that of a

@@ -73,7 +73,7 @@ func TestLoadErrors(t *testing.T) {
 			put(d, map[string]any{"type": "hexstr", "value": "0xg"}, "actions", 0, "primitives", 0, "parameters", 1)
 		}, `parameters[1]: "0xg" is not a hexadecimal number`},
 		{"parser op", func(d map[string]any) { put(d, "dig", "parsers", 0, "parse_states", 0, "parser_ops", 0, "op") }, `parsers[0].parse_states[0].parser_ops[0]: unknown parser op "dig"`},
-		{"no parser", func(d map[string]any) { put(d, []any{}, "parsers") }, `there is no parser named "parser"`},
+		{"no parser", func(d map[string]any) { put(d, []any{}, "parsers") }, `or "parser" (v1model)`},
 		{"no pipeline", func(d map[string]any) { put(d, []any{}, "pipelines") }, `there is no pipeline named "ingress"`},
 		{"cycle", func(d map[string]any) {
 			name := at(d, "pipelines", 0, "conditionals", 0, "name")

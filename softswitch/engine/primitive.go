@@ -111,7 +111,10 @@ func (c *compiler) assignTo(j *bmv2json.Primitive, src *expr.Node) Emit {
 // computed assigns the number that compute puts in word t, unless compute jumps to skip.
 func (c *compiler) computed(dst *expr.Node, compute func(a *assembler, t int, skip *label)) Emit {
 	t := c.scratch
-	set := c.assign(dst, expr.NewWord(t, 64, false))
+	set := func(*assembler) {}
+	if dst.Kind != expr.Param { // a parameter is a copy that nobody reads
+		set = c.assign(dst, expr.NewWord(t, 64, false))
+	}
 	return func(a *assembler) {
 		var skip label
 		compute(a, t, &skip)
@@ -277,10 +280,7 @@ func mix(z uint64) uint64 {
 func (c *compiler) hashTo(j *bmv2json.Primitive, base, size *expr.Node) Emit {
 	calc := c.calcs.named(c, c.Name(j, 2, "calculation"))
 	c.usesInput(calc)
-	return c.computed(c.target(j, 0, expr.Data), func(a *assembler, t int, _ *label) {
-		b, s := a.operand(base, allBits), a.operand(size, allBits)
-		a.call(func(p *Packet) { p.W[t] = p.W[b] + calc.output(p)%max(1, p.W[s]) })
-	})
+	return c.Compute(j, 0, base, size, func(p *Packet, base, size uint64) uint64 { return base + calc.output(p)%max(1, size) })
 }
 
 // executeMeter assigns the packet's color.

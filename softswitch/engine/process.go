@@ -163,6 +163,12 @@ func (p *Packet) Enqueue(port uint32, queue uint64, out Out) {
 		return
 	}
 	p.EgressPort, p.Queue = port, uint8(queue)
+	if a := p.in.prog.arch; port != 0 && port == a.RecirculatePort {
+		out.Recirculate(p)
+		return
+	} else if port != 0 && port == a.CPUPort && p.in.opts.CPUPort != 0 {
+		p.EgressPort = p.in.opts.CPUPort
+	}
 	out.Enqueue(p)
 }
 

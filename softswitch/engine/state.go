@@ -50,8 +50,8 @@ func (c *compiler) buildState(j *bmv2json.Program) {
 			}
 		})
 	}
-	for i := range j.MeterArrays {
-		c.In("meter_arrays", i, func() { c.buildMeter(&j.MeterArrays[i]) })
+	for i, m := range j.Meters() {
+		c.In("meter_arrays", i, func() { c.buildMeter(&m) })
 	}
 	for i, a := range j.RegisterArrays {
 		c.In("register_arrays", i, func() {

@@ -235,7 +235,7 @@ func (r *Runner) setRates(s *Statement) error {
 // simple_switch_CLI's, with the rate in units per microsecond.
 func (r *Runner) meter(s *Statement, rates []string, cells func(bmv2json.Array) (first, last int)) error {
 	var meters []bmv2json.Array
-	for _, m := range r.prog.Source().MeterArrays {
+	for _, m := range r.prog.Source().Meters() {
 		meters = append(meters, m.Array)
 	}
 	a, err := findArray("meter", s.Name, meters)

@@ -152,6 +152,10 @@ func bindKey(fields []*Field, key []engine.KeyField) error {
 	return nil
 }
 
+// UnnamedDigest is the name that p4c-bm2-psa gives to the learn list of each digest. It stands for
+// the only digest of the P4Info.
+const UnnamedDigest = "digest"
+
 func (s *Schema) bindExterns(j *bmv2json.Program) error {
 	for _, p := range s.Profiles.List {
 		p.Tables = slices.DeleteFunc(p.Tables, func(t *Table) bool { return s.absent[t.ID] })
@@ -166,10 +170,14 @@ func (s *Schema) bindExterns(j *bmv2json.Program) error {
 			counters = append(counters, c)
 		}
 	}
-	for _, m := range j.MeterArrays {
+	for _, m := range j.Meters() {
 		if !m.Direct {
 			meters = append(meters, m.Array)
 		}
+	}
+	learns := slices.Clone(j.LearnLists)
+	if len(learns) == 1 && len(s.Digests.List) == 1 && learns[0].Name == UnnamedDigest {
+		learns[0].Name = s.Digests.List[0].Name
 	}
 	return cmp.Or(
 		bind(s, &s.Profiles, profiles, func(*Profile, bmv2json.Profile) error { return nil }),
@@ -177,7 +185,7 @@ func (s *Schema) bindExterns(j *bmv2json.Program) error {
 		bind(s, &s.Meters, meters, (*Array).bind),
 		bind(s, &s.Registers, j.RegisterArrays, (*Array).bind),
 		bind(s, &s.ValueSets, j.ValueSets, func(*ValueSet, bmv2json.ValueSet) error { return nil }),
-		bind(s, &s.Digests, j.LearnLists, func(d *Digest, l bmv2json.FieldList) error {
+		bind(s, &s.Digests, learns, func(d *Digest, l bmv2json.FieldList) error {
 			if want := len(d.Type.Leaves()); len(l.Elements) != want {
 				return fmt.Errorf("it has %d fields in the P4Info and %d in the BMv2 JSON", want, len(l.Elements))
 			}
