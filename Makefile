@@ -56,7 +56,7 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./internal/heap ./internal/maxmin ./internal/version ./internal/yamlnode ./p4src/... ./packet ./plotting \
 	./softswitch/bmv2json ./softswitch/engine/expr ./softswitch/engine/hash ./softswitch/engine/match \
 	./softswitch/engine/phv ./softswitch/p4rt/arbitration ./softswitch/p4rt/digest \
-	./softswitch/p4rt/entity ./softswitch/p4rt/packetio ./softswitch/p4rt/schema ./softswitch/stf \
+	./softswitch/p4rt/entity ./softswitch/p4rt/schema ./softswitch/stf \
 	./softswitch/tm ./tables/... ./tests/docs ./tests/house ./units
 
 # Packages with long tests of one goroutine, and of the wall clock, beside what the race detector is for.

@@ -129,7 +129,7 @@ func ParseProfiles(file, text string) (list []HeadroomProfile, err error) {
 		var speed, metres, size, xon, xoff int64
 		n, _ := fmt.Sscanf(row, "%d %dm %d %d %d", &speed, &metres, &size, &xon, &xoff)
 		p := HeadroomProfile{units.Rate(speed) * units.Mbps, units.Time(metres) * 5 * units.Nanosecond, units.Bytes(xoff)}
-		if n < 5 || speed < 1 || p.Rate > config.MaxRate || p.Delay < 0 || p.Delay > units.Second || xoff < 1 || p.Headroom > maxBuffer {
+		if n < 5 || speed < 1 || speed > int64(config.MaxRate/units.Mbps) || metres < 0 || metres > int64(units.Second/(5*units.Nanosecond)) || xoff < 1 || p.Headroom > maxBuffer {
 			faults = append(faults, yamlnode.Fault{Line: line, Text: fmt.Sprintf("is %.60q, want speed in Mb/s, cable such as 5m, size, xon, and xoff from 1 to %d", row, int64(maxBuffer))})
 			continue
 		}
