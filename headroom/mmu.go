@@ -168,18 +168,6 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 	return at != placeNone, m.signals(now)
 }
 
-// TryCutThrough accounts for a packet of n bytes that arrives and departs at once, and reports whether that is all there is to
-// it. If not nothing has changed, and Arrive has to be asked.
-func (m *MMU) TryCutThrough(port int, class uint8, n units.Bytes) bool {
-	q := &m.queues[port*Classes+int(class)]
-	if free := m.free - n; m.simplePolicy && !m.local && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.threshold(free) &&
-		!q.off && q.headroom == 0 && len(m.pausedQueues.order) == 0 {
-		m.least = min(m.least, free)
-		return true
-	}
-	return false
-}
-
 // Depart takes a packet of n bytes off again when its transmission begins, and returns the
 // PFC frames to send. They are valid until the next call.
 func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal {

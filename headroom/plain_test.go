@@ -36,19 +36,12 @@ func TestPlainWayIsTheLongOne(t *testing.T) {
 		for range rapid.IntRange(50, 400).Draw(t, "steps") {
 			if len(stored) == 0 || rapid.IntRange(0, 9).Draw(t, "step") < 6 {
 				p := held{rapid.IntRange(0, len(c.Ports)-1).Draw(t, "port"), rapid.SampledFrom([]uint8{0, 3, 7}).Draw(t, "class"), c.MTU}
-				through := rapid.Bool().Draw(t, "through") && short.TryCutThrough(p.port, p.class, p.n)
-				ok, signals := through, []Signal(nil)
-				if !through {
-					ok, signals = short.Arrive(0, p.port, p.class, p.n)
-				}
+				ok, signals := short.Arrive(0, p.port, p.class, p.n)
 				wantOK, want := long.Arrive(0, p.port, p.class, p.n)
-				if through {
-					want = append(want, long.Depart(0, p.port, p.class, p.n)...)
-				}
 				if ok != wantOK || !slices.Equal(signals, want) {
 					t.Fatalf("arrival of %+v: %v with %v, the long way %v with %v", p, ok, signals, wantOK, want)
 				}
-				if ok && !through {
+				if ok {
 					stored = append(stored, p)
 				}
 			} else {

@@ -113,13 +113,7 @@ func (s *partition) arriveAt(i int32, p *port, e *packet) {
 		s.receive(p, e)
 		return
 	}
-	out := s.routes[e.route]
-	o := &s.ports[out]
 	class, size := e.class(), e.size()
-	if o.idle(s.now, class) && s.paccs == nil && p.mmu != nil && p.mmu.TryCutThrough(int(p.local), class, units.Bytes(size)) {
-		s.sendAtOnce(out, o, size, e)
-		return
-	}
 	ok, signals := true, []Signal(nil)
 	if p.mmu != nil {
 		ok, signals = p.mmu.Arrive(s.now, int(p.local), class, units.Bytes(size))
