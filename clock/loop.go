@@ -30,7 +30,8 @@ var ErrStopped = errors.New("clock: the loop did not run the function")
 type Loop struct {
 	now    units.Time
 	seq    uint64
-	events heap.Heap[event]
+	events heap.Heap[*Timer] // by time, and by the order in which they were scheduled among equal times
+	free   []*Timer          // that Schedule has used
 
 	running   atomic.Bool
 	published atomic.Int64 // copy of now for other goroutines
@@ -46,7 +47,7 @@ type Loop struct {
 
 // NewLoop returns a loop at time 0.
 func NewLoop() *Loop {
-	return &Loop{wake: make(chan struct{}, 1), events: heap.New(event.before, event.place)}
+	return &Loop{wake: make(chan struct{}, 1), events: heap.New((*Timer).before, (*Timer).place)}
 }
 
 // Now returns the virtual time: that of the event being run. Loop goroutine only.
@@ -76,14 +77,23 @@ func (l *Loop) At(t units.Time, fn func()) *Timer {
 // After schedules fn for d from now; see At.
 func (l *Loop) After(d units.Time, fn func()) *Timer { return l.At(l.later(d), fn) }
 
-// Schedule is At for events that are never cancelled. It allocates nothing.
+// Schedule is At for events that are never cancelled. It allocates nothing once as many have been pending.
 func (l *Loop) Schedule(t units.Time, fn func()) {
-	l.push(t, fn, nil)
+	var tm *Timer
+	if last := len(l.free) - 1; last >= 0 {
+		tm, l.free = l.free[last], l.free[:last]
+		tm.fn = fn
+	} else {
+		tm = l.NewTimer(fn)
+		tm.reused = true
+	}
+	l.push(t, tm)
 }
 
-func (l *Loop) push(t units.Time, fn func(), tm *Timer) {
+func (l *Loop) push(t units.Time, tm *Timer) {
 	l.seq++
-	l.events.Push(event{at: max(t, l.now), seq: l.seq, fn: fn, timer: tm})
+	tm.at, tm.seq = max(t, l.now), l.seq
+	l.events.Push(tm)
 }
 
 // later returns now + d without overflow.
@@ -164,8 +174,13 @@ func (l *Loop) due() units.Time {
 // next runs the earliest event.
 func (l *Loop) next() {
 	e := l.events.Remove(0)
+	fn := e.fn
+	if e.reused {
+		e.fn = nil
+		l.free = append(l.free, e)
+	}
 	l.advance(e.at)
-	e.fn()
+	fn()
 }
 
 // RunUntil runs everything scheduled up to and including time t, as fast as possible, and
@@ -250,32 +265,20 @@ func (l *Loop) observeLag(lag units.Time) {
 	}
 }
 
-// event is one pending call. Events are ordered by time, and by the order in which they
-// were scheduled among equal times.
-type event struct {
-	at    units.Time
-	seq   uint64
-	fn    func()
-	timer *Timer // nil when nobody can cancel the event
-}
-
-func (e event) before(o event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
-
-// place tells the event's timer where it is.
-func (e event) place(at int) {
-	if e.timer != nil {
-		e.timer.index = at
-	}
-}
-
 // Timer is a function that is scheduled at most once at a time. Components keep one and
 // Reset it, which allocates nothing. The loop's goroutine owns it.
 type Timer struct {
-	loop  *Loop
-	fn    func()
-	index int // in the loop's heap
-	at    units.Time
+	loop   *Loop
+	fn     func()
+	index  int // in the loop's heap
+	at     units.Time
+	seq    uint64
+	reused bool // by Schedule, after it has run
 }
+
+func (t *Timer) before(o *Timer) bool { return t.at < o.at || t.at == o.at && t.seq < o.seq }
+
+func (t *Timer) place(at int) { t.index = at }
 
 // NewTimer returns a timer for fn that is not pending.
 func (l *Loop) NewTimer(fn func()) *Timer {
@@ -286,8 +289,7 @@ func (l *Loop) NewTimer(fn func()) *Timer {
 // past means now.
 func (t *Timer) Reset(at units.Time) {
 	t.Stop()
-	t.at = max(at, t.loop.now)
-	t.loop.push(t.at, t.fn, t)
+	t.loop.push(at, t)
 }
 
 // Stop cancels the timer and reports whether it was pending.
