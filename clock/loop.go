@@ -122,7 +122,7 @@ func (l *Loop) Post(fn func()) {
 // ends first it returns ErrStopped and fn will not run.
 func (l *Loop) Do(ctx context.Context, fn func()) error {
 	done := make(chan struct{})
-	var claimed atomic.Bool // by whoever comes first: the loop, or the caller giving up
+	var claimed atomic.Bool // by the first of two: the loop, or the caller that gives up
 	l.Post(func() {
 		if claimed.CompareAndSwap(false, true) {
 			fn()
@@ -141,7 +141,7 @@ func (l *Loop) Do(ctx context.Context, fn func()) error {
 	}
 }
 
-// runPosted runs what was posted so far.
+// runPosted runs the functions posted so far.
 func (l *Loop) runPosted() {
 	l.mu.Lock()
 	work := l.posted

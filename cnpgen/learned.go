@@ -31,7 +31,7 @@ type flowState struct {
 	row     int  // index in the last reading
 }
 
-// learned is what a loop knows of the switch's flow table. The loop owns it.
+// learned is a loop's copy of the switch's flow table. The loop owns it.
 type learned struct {
 	most     int
 	ports    int // that are watched
@@ -195,7 +195,7 @@ func (t *learned) read(counts []Counters, tick, reading uint64) {
 				t.planRemoval(c.Flow)
 				continue
 			}
-			// It is unknown when the flow sent what is counted so far, so that does not count.
+			// The time of the bytes counted so far is unknown, so they do not count.
 			s = &flowState{since: tick, now: count{c.Bytes, c.Congested}, base: count{c.Bytes, c.Congested}}
 			t.put(c.Flow, s)
 		}

@@ -38,7 +38,7 @@ type Switch interface {
 	CNP(f Flow, qp uint32) error
 }
 
-// ErrBusy is what Switch.Write returns when it cannot write just now.
+// ErrBusy is the error of Switch.Write when it cannot write just now.
 var ErrBusy = errors.New("somebody else is writing to the switch")
 
 // PortConfig is a port whose queue is watched.
@@ -111,7 +111,7 @@ type Loop struct {
 	ticking []*port // scratch of Run
 	buf     []Counters
 	counted func(map[FlowKey]uint64) // LoopConfig.Counted
-	sent    map[FlowKey]uint64       // scratch of it
+	sent    map[FlowKey]uint64       // scratch
 	stats   LoopStats
 }
 
@@ -335,7 +335,7 @@ func (l *Loop) AgedQueuePairs(list ...QueuePair) {
 	}
 }
 
-// LoopStats counts what a loop has done since it was made.
+// LoopStats are a loop's counters since its start.
 type LoopStats struct {
 	Ticks         uint64     // periods begun
 	Late          uint64     // ticks of a group of ports that were more than a quarter of a period late

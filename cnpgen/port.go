@@ -49,7 +49,7 @@ type Port struct {
 	stats  Stats
 }
 
-// Stats counts what a Port has done. The first group of fields describes the last tick.
+// Stats are a Port's counters. The first group of fields describes the last tick.
 type Stats struct {
 	Interval units.Time // actual time since the previous tick
 	All      float64    // N_all after the checks of Algorithm 1: 0 when nothing was sent
@@ -354,7 +354,7 @@ func (p *Pacer) Pop(now units.Time) (FlowKey, bool) {
 	return f.key, true
 }
 
-// cnpTTL is enough for any fabric of leaves and spines, and what NICs use.
+// cnpTTL is NICs' TTL, and enough for any fabric of leaves and spines.
 const cnpTTL = 64
 
 // CNPBuilder makes the frames of notifications. Its owner uses it from one goroutine.

@@ -32,7 +32,7 @@ func (s Stability) MarginStable() bool { return s.Phase > 0 }
 // LoopStable reports whether the loop as it runs settles, a spectral radius below 1.
 func (s Stability) LoopStable() bool { return s.Radius < 1 }
 
-// Verdict says in a sentence what the two figures mean together.
+// Verdict interprets the two figures in a sentence.
 func (s Stability) Verdict() string {
 	word := map[bool]string{true: "stable", false: "unstable"}
 	paper := fmt.Sprintf("%s by the paper's criterion (phase margin %+.1f°)", word[s.MarginStable()], s.Phase)
@@ -128,7 +128,7 @@ func (p Params) Propose(rate units.Rate, r Reaction) Stability {
 // maxSteps bounds the steps; 0.995^maxSteps divides the weights by 8e8.
 const maxSteps = 4096
 
-// Margin is what the paper's analysis (§IV) says of parameters at a line rate.
+// Margin is the result of the paper's stability analysis (§IV) for parameters at a line rate.
 type Margin struct {
 	Phase     float64 // degrees; the loop is stable by Bode's criterion when it is above 0
 	Crossover float64 // where |G| = 1, radians per second
@@ -289,7 +289,7 @@ func (p Params) loop(rate units.Rate, r Reaction) *mat.Dense {
 	}
 	cut[stateA] -= c / 2 * alpha * t / float64(r.AlphaTimer)
 
-	// What arrives in a period: the end of the older cut, the start of the younger one.
+	// CNPs of a period: the end of the older cut, the start of the younger one.
 	arriving := func(i int, weightYoung, weightOld float64) {
 		if whole == 0 {
 			for j := range cut {

@@ -30,7 +30,7 @@ type Command struct {
 	Restarts []string      // SWITCH@TIME
 	Plain    bool          // lines instead of the live view
 	Check    bool          // a miss is an error
-	Burst    string        // what each host sends in the scenario's burst; empty for what it says
+	Burst    string        // size of each host's flow in the scenario's burst; empty for the scenario's own
 	Predict  bool          // by the simulator, too
 	Log      string        // file for logs; "-" for standard error, empty for none
 }
@@ -41,7 +41,7 @@ const DefaultFor = 40 * time.Second
 // ErrMissed is returned with Check if the report is not Within.
 var ErrMissed = errors.New("the run did not show what it should: see the end of its table")
 
-// ErrInvalid is returned when a play was invalid, whatever the flags.
+// ErrInvalid is the error of an invalid play; no flag hides it.
 var ErrInvalid = errors.New("the run is invalid: see the top of its table")
 
 // Run plays the scenario and writes its table to out.
@@ -73,7 +73,7 @@ func (c Command) Run(ctx context.Context, out *os.File) error {
 	report, err := Play(ctx, o)
 	view.Close()
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // what fails when a run is ended says nothing
+		return ctx.Err() // an error after the end of a run says nothing
 	}
 	if err != nil {
 		return err

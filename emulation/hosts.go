@@ -23,7 +23,7 @@ const frameBytes = packet.DataOverhead - maxqd.Len + int64(network.MSS)
 // what is lost all the same a NAK reports.
 const patience = 5 * units.Millisecond
 
-// host makes an agent one of the scenario's. Söze is what package network gives a host.
+// host makes an agent one of the scenario's. Package network gives a host Söze.
 func (s *Scenario) host(c *agent.Config, cfg *config.Config, v Variant, deliver func(agent.FlowKey, []byte)) {
 	c.Deliver = deliver
 	if s.Law == Soze {
@@ -50,7 +50,7 @@ func (s *Scenario) host(c *agent.Config, cfg *config.Config, v Variant, deliver 
 // application owns the weights of a scenario's flows.
 const application = "default"
 
-// host does what an action has hosts do; on the loop.
+// host performs the hosts' part of an action; on the loop.
 func (r *Run) host(a Action) error {
 	switch {
 	case a.Start != nil:
@@ -90,7 +90,7 @@ func (r *Run) start(t *track, from string) error {
 	return nil
 }
 
-// operator does what an action has the operator do, through the API.
+// operator performs the operator's part of an action, through the API.
 func (r *Run) operator(ctx context.Context, a Action) error {
 	switch {
 	case a.Link != nil:

@@ -36,7 +36,7 @@ type Record struct {
 	Pools   map[string]Pools
 	Faults  []string
 	Late    units.Time // the most that fabric or controller were late, by the wall clock
-	Bad     []string   // what else speaks against the play
+	Bad     []string   // other reasons why the play is invalid
 }
 
 // Assess measures a play and says whether it is valid.
@@ -133,7 +133,7 @@ func (rec *Record) steady(phase Window, actions []Action) (longest Window, chang
 	return longest, changes
 }
 
-// record returns what the recorder took down; on the loop.
+// record returns the recorder's record; on the loop.
 func (r *Run) record(lost network.Losses) *Record {
 	rec := r.recorder
 	out := &Record{
@@ -142,7 +142,7 @@ func (r *Run) record(lost network.Losses) *Record {
 	}
 	_, out.Peak = rec.queue()
 	for i := range rec.meters {
-		rec.meters[i].paused.Time = rec.meters[i].paused.By(r.fabric.Loop.Now()) // what is left of a pause does not count
+		rec.meters[i].paused.Time = rec.meters[i].paused.By(r.fabric.Loop.Now()) // the rest of a pause does not count
 	}
 	for _, t := range rec.tracks {
 		out.Flows = append(out.Flows, total(t, rec))
@@ -150,7 +150,7 @@ func (r *Run) record(lost network.Losses) *Record {
 	return out
 }
 
-// total adds up what the hosts know of a track's flows.
+// total adds up the hosts' counters of a track's flows.
 func total(t *track, rec *recorder) FlowTotal {
 	out := FlowTotal{Name: t.Name, Flows: t.count(), Delivered: int64(t.delivered)}
 	from := map[agent.FlowKey]string{}

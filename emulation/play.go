@@ -86,7 +86,7 @@ type Run struct {
 	failed   error // of an action; the loop's
 }
 
-// Play plays every variant and reports what it measured.
+// Play plays every variant and reports the measurements.
 func Play(ctx context.Context, o Options) (*Report, error) {
 	configs, err := o.validate()
 	if err != nil {
@@ -116,7 +116,7 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 	return NewReport(s, configs[0], times, results), nil
 }
 
-// validate fills in what is not set and returns each variant's configuration.
+// validate fills in defaults and returns each variant's configuration.
 func (o *Options) validate() ([]*config.Config, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -24,7 +24,7 @@ type Point struct {
 // that the sender of a single flow knew.
 type FlowPoint struct {
 	Running    bool
-	Weight     float64     // in force, whoever set it
+	Weight     float64     // in force, set by scenario or operator
 	Delivered  units.Bytes // payload that was received in order
 	MaxQD, RTT units.Time
 }
@@ -45,7 +45,7 @@ type sent struct {
 	key  agent.FlowKey
 }
 
-// reports returns what the hosts know of a track's flows.
+// reports returns the hosts' reports of a track's flows.
 func (t *track) reports() []agent.FlowReport {
 	out := slices.Clone(t.stopped)
 	asked := map[*agent.Host]bool{}
@@ -188,7 +188,7 @@ func (r *recorder) phase() {
 	r.paths = append(r.paths, paths)
 }
 
-// queue returns what is in the recorded queue and the most that ever was.
+// queue returns the recorded queue's length and its maximum.
 func (r *recorder) queue() (now, peak units.Bytes) {
 	sw := r.fabric.Switch(r.scenario.Port.Node)
 	if sw == nil {

@@ -25,7 +25,7 @@ type Report struct {
 	Valid    bool      `json:"valid"`
 	Within   bool      `json:"within"`
 	Checks   []Check   `json:"checks"`
-	Notes    []string  `json:"notes,omitempty"` // what no check judges
+	Notes    []string  `json:"notes,omitempty"` // remarks that no check judges
 	Variants []*Result `json:"variants"`
 
 	scenario *Scenario
@@ -66,7 +66,7 @@ type Result struct {
 	Series     Curves  `json:"series"`
 }
 
-// Curves are what was recorded over time, one value of each for every time.
+// Curves are recorded over time, with one value of each for every time.
 type Curves struct {
 	TimeUS  []float64            `json:"time_us"`
 	Rates   map[string][]float64 `json:"rate_bps"` // by flow, around the time
@@ -95,7 +95,7 @@ type FlowPhase struct {
 	*Share
 }
 
-// Share is a flow's weighted max-min share beside what it had.
+// Share is a flow's weighted max-min share beside its measured rate.
 type Share struct {
 	From       string   `json:"from"`
 	To         string   `json:"to"`
@@ -129,7 +129,7 @@ type Completion struct {
 	FCTUS float64 `json:"fct_us"`
 }
 
-// Victim is what congestion that it had no part in cost a flow.
+// Victim is the loss of a flow's rate by congestion of others.
 type Victim struct {
 	Flow   string  `json:"flow"`
 	Before float64 `json:"before_bps"`
@@ -139,7 +139,7 @@ type Victim struct {
 	Lost float64 `json:"lost_percent"`
 }
 
-// Pause is what PFC did, by the frames that came to the ends of the wires.
+// Pause sums up PFC by the frames that reached the ends of the wires.
 type Pause struct {
 	Frames    uint64  `json:"pause_frames"` // refreshes left out
 	Refreshes uint64  `json:"refresh_frames"`
@@ -219,7 +219,7 @@ func (r *Report) check(ok bool, what, format string, args ...any) {
 	r.Checks = append(r.Checks, Check{What: what, Measured: fmt.Sprintf(format, args...), OK: ok})
 }
 
-// note adds what no check judges.
+// note adds a remark that no check judges.
 func (r *Report) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }

@@ -45,7 +45,7 @@ import (
 type Scenario struct {
 	Name   string // of --scenario
 	Title  string
-	Source string // what it is taken from, and what differs
+	Source string // the paper's experiment, and the differences from it
 	// Fabric is the fabric file without the sections that the variants add; nil for one that
 	// plays on the operator's. File is its name in scenarios.yaml.
 	Fabric   []byte    `yaml:"-"`
@@ -206,7 +206,7 @@ func All() []Scenario {
 	return list
 }
 
-// predictable returns the names of the scenarios with a burst and a victim of it.
+// predictable returns the names of the scenarios with a burst and a victim flow.
 func predictable() string {
 	var names []string
 	for _, s := range All() {
@@ -217,7 +217,7 @@ func predictable() string {
 	return strings.Join(names, ", ")
 }
 
-// Names returns what --scenario may be, the default first.
+// Names returns the values of --scenario, the default first.
 func Names() (names []string) {
 	for _, s := range All() {
 		names = append(names, s.Name)
@@ -311,7 +311,7 @@ func (s *Scenario) setBurst(text string) error {
 // maxBurst bounds the size of a host's flow in a burst.
 const maxBurst = units.MB
 
-// check reports what a fabric lacks.
+// check reports which parts a fabric lacks.
 func (s *Scenario) check(c *config.Config) error {
 	host := func(what string, names ...string) error {
 		for _, name := range names {

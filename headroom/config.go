@@ -163,7 +163,7 @@ type Layout struct {
 
 func (c *Config) queues() int { return bits.OnesCount8(c.Lossless) }
 
-// phiOf returns what a port reserves: for each of its lossless queues, or once with DSH.
+// phiOf returns a port's reserved headroom: for each of its lossless queues, or once with DSH.
 func (c *Config) phiOf(p *Port) units.Bytes {
 	if c.Policy.insured() && c.DSH.NoInsurance {
 		return 0

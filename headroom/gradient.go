@@ -15,14 +15,14 @@ const (
 	factorShift = 2
 )
 
-// maxTicks is the longest Δt of a clock of ticks: what a pipeline's tables take.
+// maxTicks is the longest Δt that a pipeline's tables take, in ticks.
 const maxTicks = math.MaxUint32
 
 // saturation bounds |g| in multiples of the line rate. A queue cannot grow faster than its
 // link, but all egress ports may drain it, and two arrivals may have one time stamp.
 const saturation = 16
 
-// Gradients is what Algorithm 3 needs to know about a port's link: its unit of gradients,
+// Gradients are Algorithm 3's constants of a port's link: its unit of gradients,
 // the logarithm tables and the thresholds ĝ → φ̂. It is never written after NewGradients, so
 // the queues of a port share it.
 type Gradients struct {

@@ -18,7 +18,7 @@ type Signal struct {
 // is not for concurrent use. Times passed to it must not fall, ports and classes must be in
 // range, and what departs must have arrived. No method but the constructor allocates.
 type MMU struct {
-	// What most packets look at, in two cache lines of 64 B; see TestLayout.
+	// The fields that most packets need, in two cache lines of 64 B; see TestLayout.
 	rules
 	queues []queue     // port · 8 + class
 	free   units.Bytes // of the shared pool
@@ -45,7 +45,7 @@ type MMU struct {
 
 type queue struct {
 	private  units.Bytes
-	shared   units.Bytes // with DSH, what is insured too
+	shared   units.Bytes // with DSH, including insurance headroom
 	headroom units.Bytes // not with DSH
 	tau      units.Bytes
 	off      bool
@@ -54,11 +54,11 @@ type queue struct {
 func (q *queue) length() units.Bytes { return q.private + q.shared + q.headroom }
 
 type port struct {
-	shared  units.Bytes // of lossless queues, what is insured too
+	shared  units.Bytes // of lossless queues, including insurance headroom
 	insured units.Bytes
 	phi     units.Bytes
 	classes uint8 // of paused queues
-	before  uint8 // what is paused as far as the peer knows
+	before  uint8 // the classes that the peer was told to pause
 	off     bool  // paused as a whole
 	touched bool
 }

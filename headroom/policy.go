@@ -15,7 +15,7 @@ type rules struct {
 	perQueueThreshold bool     // insured, but a queue's own threshold bounds it
 	local             bool     // recheck only where a packet leaves
 	counted           bool     // Config.Counted
-	simplePolicy      bool     // neither headroom per port nor victims: what a queue holds decides alone
+	simplePolicy      bool     // neither headroom per port nor victims: a queue's length alone decides
 	grows             *shared  // DSH's τ; nil for none
 	spfc              *victims // nil when no port may use the whole pool
 }
@@ -172,7 +172,7 @@ func (m *MMU) updateWaiting(port int, class uint8) {
 	}
 }
 
-// resumeWaiting resumes what the threshold allows, one for all: paused ports are never victims.
+// resumeWaiting resumes the queues below the threshold. All share one threshold, because paused ports are never victims.
 func (m *MMU) resumeWaiting() {
 	if len(m.pausedQueues.order)+len(m.pausedPorts.order) > 0 {
 		m.resumeFirst()
@@ -242,7 +242,7 @@ func (m *MMU) resumePort(port int) {
 	m.touch(port)
 }
 
-// touch remembers that what a port has paused may have changed.
+// touch remembers that a port's paused classes may have changed.
 func (m *MMU) touch(port int) {
 	if p := &m.ports[port]; !p.touched {
 		p.touched = true

@@ -51,7 +51,7 @@ func (c SPFCConfig) Margin(rate units.Rate, bursts int, congested float64, packe
 		return SPFCMargin{}, err
 	}
 	n, k, line := float64(bursts+1), float64(c.K), float64(rate)
-	// What comes for the congested port may be less than its share.
+	// Traffic for the congested port may be less than its share.
 	victim := 1 - congested + math.Min(congested, 1/n)
 	perPeriod := float64(rate.In(c.Period)) / float64(packet)
 	return SPFCMargin{
@@ -68,7 +68,7 @@ func (m SPFCMargin) VictimHolds() bool { return m.Above >= victimJitter }
 // BurstsHold is VictimHolds for burst ports.
 func (m SPFCMargin) BurstsHold() bool { return m.Below >= burstJitter }
 
-// Verdict says in a sentence what the figures mean.
+// Verdict interprets the figures in a sentence.
 func (m SPFCMargin) Verdict() string {
 	say := func(margin, jitter float64, what, right, wrong string) string {
 		switch {

@@ -30,7 +30,7 @@ const (
 	// Processing is how much a port may still send between the arrival of a PFC frame and
 	// its effect: 60 quanta of 512 bit times (IEEE 802.1Qbb; DSH §II-C part 3).
 	Processing = 60 * Quantum
-	// FrameWire is what one PFC frame takes on the wire: 64 B, preamble and gap.
+	// FrameWire is the length of a PFC frame on the wire: 64 B, preamble and gap.
 	FrameWire units.Bytes = 64 + 20
 	// smallest is the smallest frame of Ethernet.
 	smallest units.Bytes = 64
@@ -69,7 +69,7 @@ func Response(rate units.Rate) units.Bytes {
 	return units.Bytes(math.Ceil(float64(last.quanta*Quantum) * float64(rate) / float64(last.rate)))
 }
 
-// Link is what the headroom of an ingress queue follows from.
+// Link holds the inputs of an ingress queue's headroom.
 type Link struct {
 	Rate  units.Rate
 	Delay units.Time // propagation one way
@@ -140,5 +140,5 @@ func (c *Config) least(p *Port) Link {
 // refuses less.
 func (c *Config) Least(i int) units.Bytes { return c.least(&c.Ports[i]).Required() }
 
-// Link returns what the headroom of port i follows from.
+// Link returns the inputs of port i's headroom.
 func (c *Config) Link(i int) Link { return c.link(&c.Ports[i]) }

@@ -14,13 +14,13 @@ type Usage struct {
 // Total returns the memory in use.
 func (u Usage) Total() units.Bytes { return u.Private + u.Shared + u.Headroom + u.Insurance }
 
-// Stats counts what an MMU has done since it was made.
+// Stats are an MMU's counters since its start.
 type Stats struct {
 	Peak Usage // of each pool for itself
 	// PauseFrames and ResumeFrames are the PFC frames that were asked for, without
 	// refreshes.
 	PauseFrames, ResumeFrames uint64
-	// What happened to queues and ports, with or without a frame.
+	// Pauses and resumes of queues and ports, with or without a frame.
 	QueuePauses, QueueResumes, PortPauses, PortResumes uint64
 
 	// LosslessDrops are errors: of headroom, of a peer that does not stop, or of a policy
@@ -38,20 +38,20 @@ func (m *MMU) Stats() Stats {
 	return s
 }
 
-// Usage returns what is in use now.
+// Usage returns the bytes in use.
 func (m *MMU) Usage() Usage {
 	u := m.totals
 	u.Shared = m.size - m.free
 	return u
 }
 
-// Queue returns what a queue holds of each pool. With DSH, Shared includes what is insured.
+// Queue returns a queue's bytes in each pool. With DSH, Shared includes insurance headroom.
 func (m *MMU) Queue(port int, class uint8) Usage {
 	q := &m.queues[port*Classes+int(class)]
 	return Usage{Private: q.private, Shared: q.shared, Headroom: q.headroom}
 }
 
-// Insured returns what a port holds of its insurance.
+// Insured returns a port's bytes in its insurance headroom.
 func (m *MMU) Insured(port int) units.Bytes { return m.ports[port].insured }
 
 // Paused returns the classes that a port has told its peer to stop.

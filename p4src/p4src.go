@@ -28,7 +28,7 @@ var packed []byte
 var JSON = sync.OnceValue(func() []byte {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		panic(err) // what was linked in is what the generator's test holds
+		panic(err) // the generator's test holds the linked program
 	}
 	program, err := io.ReadAll(r)
 	if err != nil {

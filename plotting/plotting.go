@@ -36,7 +36,7 @@ func Check(file string) error {
 // many were left out.
 const MaxLines = 16
 
-// headroom is what an axis of y has beyond its greatest value, so that a line there shows whole.
+// headroom is the part of a y axis above its greatest value, so that a line there shows whole.
 const headroom = 0.04
 
 // Line is one series: a point (X[i], Y[i]) for each i.
@@ -98,7 +98,7 @@ func Render(format string, panels ...Panel) (io.WriterTo, error) {
 	}
 	rows := make([][]*plot.Plot, len(panels))
 	legends := make([]plot.Legend, len(panels))
-	strip := vg.Length(0) // what the widest legend takes, with room for a viewer's wider font
+	strip := vg.Length(0) // width of the widest legend, with room for a viewer's wider font
 	for i, p := range panels {
 		drawn, err := p.plot()
 		if err != nil {

@@ -26,12 +26,12 @@ import (
 // translation is a configuration in the simulator's terms.
 type translation struct {
 	experiment.Fabric
-	notes []string // what the simulator has no like of
+	notes []string // parts of the fabric that the simulator cannot represent
 }
 
 // translate turns a configuration into a fabric of the simulator at line rate: rates are multiplied by
 // scale, times and bytes are those of the file (package config). down names the links out of service.
-// An error names what the simulator cannot represent.
+// An error names the key that the simulator cannot represent.
 func translate(variant string, applied *config.Config, down map[string]bool) (*translation, error) {
 	c, err := atLineRate(applied)
 	if err != nil {
@@ -100,7 +100,7 @@ func (t *translation) note(format string, args ...any) {
 	t.notes = append(t.notes, fmt.Sprintf(format, args...))
 }
 
-// queues sets what the switches' queues do.
+// queues configures the switches' queues.
 func (t *translation) queues(c *config.Config) {
 	for _, e := range qos.Of(c).ECN {
 		if e.Switch != "" || e.Rate != 0 {
@@ -129,7 +129,7 @@ func (t *translation) queues(c *config.Config) {
 	}
 }
 
-// frame is what a queue of weight 1 may send in a round, an Ethernet frame of the largest standard size.
+// frame is the quantum of a queue of weight 1: an Ethernet frame of the largest standard size.
 const frame = 1518 * units.Byte
 
 // classIn is the class in a queue, the first where there are several.

@@ -83,7 +83,7 @@ type observation struct {
 	text, laws        strings.Builder
 	fans              map[string]int
 	flows, used, rare int
-	receivers         int      // of what was not reported
+	receivers         int      // of unreported traffic
 	says              []string // of hosts that do not report
 
 	counted []*pb.CountedHost     // that do not report

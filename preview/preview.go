@@ -6,7 +6,7 @@ package preview
 
 import (
 	"context"
-	_ "embed" // for what is measured
+	_ "embed" // for measures.txt
 	"fmt"
 	"math"
 	"slices"
@@ -37,7 +37,7 @@ type Options struct {
 type Preview struct {
 	Traffic string `json:"traffic"`
 	Seeds   int    `json:"seeds"`
-	// Notes say what the prediction leaves out.
+	// Notes name the parts that the prediction leaves out.
 	Notes    []string  `json:"notes,omitempty"`
 	Measures []Measure `json:"measures"`
 	Groups   []Group   `json:"groups"`

@@ -24,7 +24,7 @@ type Traffic struct {
 	Name string // for people
 	File string // whose folder has the traces, for messages
 	Text []byte
-	// Notes say what is not known about the traffic.
+	// Notes name the unknown parts of the traffic.
 	Notes []string
 }
 

@@ -113,7 +113,7 @@ func (s *Sim) SetLink(link int, down bool) error {
 	return nil
 }
 
-// flushPort drops what is queued at a port whose link has failed. Packets on the wire are dropped when
+// flushPort drops the queued packets of a port whose link has failed. Packets on the wire are dropped when
 // they arrive.
 func (s *partition) flushPort(i int32) {
 	p := &s.ports[i]

@@ -15,14 +15,14 @@ type Config struct {
 	Seed  uint64
 
 	Payload units.Bytes // of a full packet; 1000 B
-	Header  units.Bytes // what a data frame has besides payload; 54 B, as the PrioPlus ns-3 code
+	Header  units.Bytes // bytes of a data frame besides payload; 54 B, as the PrioPlus ns-3 code
 	Ack     units.Bytes // size of an ACK, NAK or CNP frame; 64 B
 	// AckClass is the class of ACKs and CNPs, the highest by default: 7.
 	AckClass *uint8
 	// Strict says which classes are served strictly, highest first, before the others share by DWRR. All
 	// by default.
 	Strict *uint8
-	// Quantum is what a class that is not strict may send per round; 1600 B (DSH §V).
+	// Quantum of a class that is not strict, per round; 1600 B (DSH §V).
 	Quantum [NumClasses]units.Bytes
 
 	NewBuffer func(SwitchInfo) (Buffer, error) // nil: unlimited memory, no PFC
@@ -30,7 +30,7 @@ type Config struct {
 	ECN       [NumClasses]*RED // nil: no marking
 	PACC      *PACC            // switches send CNPs; nil: they do not
 	CNPGap    units.Time       // receivers answer CE with a CNP, at most one per gap and flow; 0 never
-	CNPDelay  units.Time       // what a receiver's NIC takes to make a CNP; 0 by default
+	CNPDelay  units.Time       // time that a receiver's NIC needs to make a CNP; 0 by default
 	// MaxQDUnit is the unit of the 16-bit maxQD field. Delays are rounded down to it and bounded by the
 	// field; 4 ns by default, which allows 262 µs.
 	MaxQDUnit units.Time
@@ -51,7 +51,7 @@ type Config struct {
 	Cores int
 }
 
-// Noise is what hosts add to the delays that they measure. Runs may share it, because Draw changes
+// Noise is added by hosts to the delays that they measure. Runs may share it, because Draw changes
 // only the stream.
 type Noise interface {
 	Draw(rng *rand.Rand) units.Time

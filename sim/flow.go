@@ -59,7 +59,7 @@ type Needs struct {
 	Delay bool // the one-way delay
 }
 
-// needs returns what the data packets of a flow must carry.
+// needs returns the fields that a flow's data packets must carry.
 func (f *FlowSpec) needs() Needs {
 	if n, ok := f.Law.(interface{ Needs() Needs }); ok {
 		return n.Needs()
@@ -67,7 +67,7 @@ func (f *FlowSpec) needs() Needs {
 	return Needs{}
 }
 
-// FlowInfo is what a law may know of its flow and path when the flow starts.
+// FlowInfo is a law's information on its flow and path when the flow starts.
 type FlowInfo = law.Flow
 
 // Result is the result of a flow.
@@ -81,7 +81,7 @@ type Result struct {
 	Stats     transport.SenderStats
 }
 
-// FlowInfo returns what a law would know of an endless flow between two hosts.
+// FlowInfo returns a law's information on an endless flow between two hosts.
 func (s *Sim) FlowInfo(src, dst int) (FlowInfo, error) {
 	route, back, hops, err := s.newRoutes(src, dst, &FlowSpec{}, 0)
 	if err != nil {
@@ -116,7 +116,7 @@ type flow struct {
 	back      int32 // where its ACKs' path starts in Sim.routes
 	hops      int32 // length of each path
 	group     int32 // of spec, which is not looked at for each packet
-	delivered bool  // all of it
+	delivered bool  // completely
 	_         [8]byte
 }
 

@@ -16,7 +16,7 @@ import (
 type outboxes struct {
 	out     [2][]outbox // by receiving partition
 	turn    int
-	sent    units.Time // when the first of what is in them arrives, MaxTime for nothing
+	sent    units.Time // arrival of the first packet in them, MaxTime for none
 	endings []ending
 	failure error
 	before  uint64 // events before the window
@@ -387,7 +387,7 @@ func (t *workerPool) serve(i int) {
 // spins is how often wait polls before it sleeps, some 5 µs: the next window mostly begins sooner.
 const spins = 2000
 
-// wait returns once a condition holds. Whoever makes it true calls wake afterwards.
+// wait returns once a condition holds. The caller that makes it true calls wake afterwards.
 func (t *workerPool) wait(holds func() bool) {
 	for range spins {
 		if holds() {
@@ -402,7 +402,7 @@ func (t *workerPool) wait(holds func() bool) {
 }
 
 func (t *workerPool) wake() {
-	t.mu.Lock() // whoever has seen that the condition does not hold sleeps by now
+	t.mu.Lock() // a waiter that saw the condition false is asleep by now
 	defer t.mu.Unlock()
 	t.woken.Broadcast()
 }

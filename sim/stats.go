@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Stats counts what happened in a run.
+// Stats are a run's counters.
 type Stats struct {
 	Events        uint64
 	PacketHops    uint64 // frames that crossed a link and arrived, PFC frames apart
@@ -141,7 +141,7 @@ func (s *Sim) Far(port int) (node, local int) {
 	return int(p.node), int(p.local)
 }
 
-// PayloadPart returns what part of full data frames is payload.
+// PayloadPart returns the payload's part of full data frames.
 func (s *Sim) PayloadPart() float64 { return float64(s.mss) / float64(s.mtu) }
 
 // AckPart returns the bytes of acknowledgements for each of payload in full packets.

@@ -32,7 +32,7 @@ type SwitchInfo struct {
 	Peers []int        // per port: the node there
 }
 
-// InfoOf returns what a Buffer may want to know about a switch of a graph, whose ports are l.
+// InfoOf returns a Buffer's information on a switch of a graph, whose ports are l.
 func InfoOf(g *topo.Graph, l *topo.Ports, n int) SwitchInfo {
 	info := SwitchInfo{Node: n, Name: g.Names[n]}
 	for i := l.First[n]; i < l.First[n+1]; i++ {
@@ -172,7 +172,7 @@ func (s *partition) sendAtOnce(out int32, o *port, size uint16, e *packet) {
 	s.send(out, o, size, e)
 }
 
-// stamp does what a switch's egress does to a packet that leaves now.
+// stamp changes a packet that leaves now as a switch's egress does.
 func (s *partition) stamp(i int32, p *port, e *packet) {
 	if kd := e.kind(); kd == kindData || kd == kindProbe {
 		class := e.class()

@@ -123,7 +123,7 @@ func Settings(cmd *cobra.Command) (*viper.Viper, error) {
 	return v, v.BindPFlags(cmd.Flags())
 }
 
-// Credentials returns what a command authenticates with.
+// Credentials returns a command's credentials.
 func Credentials(v *viper.Viper) client.Options {
 	return client.Options{CA: v.GetString("tls-ca"), Cert: v.GetString("tls-cert"), Key: v.GetString("tls-key"), TokenFile: v.GetString("token-file")}
 }

@@ -78,7 +78,7 @@ func exportAudit(ctx context.Context, e *env, name string, from uint64) error {
 	return e.Value(auditFile{File: name, Lines: last + 1 - from}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s has %s\n", name, units.Count(last+1-from, "line")) })
 }
 
-// copyAudit writes the lines as they come and returns what says where they end.
+// copyAudit writes the lines as they come and returns the log's head.
 func copyAudit(next func() (*pb.AuditLine, error), to io.Writer) (head string, err error) {
 	out := bufio.NewWriter(to)
 	for {

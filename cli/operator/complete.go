@@ -17,7 +17,7 @@ import (
 // patience bounds how long a shell waits for the completions of a word.
 const patience = 2 * time.Second
 
-// words returns what an argument or a flag may be, by the controller. args are those before it.
+// words asks the controller for the values of an argument or a flag. args are those before it.
 type words func(ctx context.Context, e *env, args []string) []string
 
 // complete asks the controller for completions. Without an answer there are none.

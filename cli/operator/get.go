@@ -184,7 +184,7 @@ func getAudit(ctx context.Context, e *env, application string, n uint32) error {
 	})
 }
 
-// brief is the beginning of what was or is.
+// brief is the beginning of an old or new value.
 func brief(s string) string {
 	const most = 24
 	if len(s) > most {

@@ -24,7 +24,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// previewFlags say what traffic a change is tried on.
+// previewFlags choose the traffic of a preview.
 type previewFlags struct {
 	traffic, law string
 	plot         string
@@ -193,7 +193,7 @@ func (e *env) drawPreview(p *preview.Preview, took time.Duration) error {
 	return e.Tabs(func(w io.Writer) { drawLinks(w, p.Worst()) })
 }
 
-// drawMeasures shows what any seed has a value of.
+// drawMeasures shows each measure that has a value in any seed.
 func drawMeasures(w io.Writer, list []preview.Measure) {
 	row(w, "MEASURE", "UNIT", "BEFORE", "AFTER", "CHANGE")
 	for _, m := range list {

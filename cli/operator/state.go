@@ -64,11 +64,11 @@ func newStateCommand() *cobra.Command {
 type stateFile struct {
 	File     string        `json:"file"`
 	CopyOf   string        `json:"copy_of,omitempty"`
-	Replaced string        `json:"replaced,omitempty"` // where what stood there is now
+	Replaced string        `json:"replaced,omitempty"` // the new name of the replaced file
 	Summary  store.Summary `json:"summary"`
 }
 
-// printFile writes what was done to a file, as a line of text or as -o asks.
+// printFile writes the action on a file, as a line of text or in the format of -o.
 func printFile(c *cobra.Command, v any, format string, args ...any) error {
 	return command.Print(c, v, func(w io.Writer) { _, _ = fmt.Fprintf(w, format, args...) })
 }

@@ -136,7 +136,7 @@ func readFile(name string) ([]byte, error) {
 	return text, err
 }
 
-// handler takes what comes from the switch while a command runs.
+// handler receives the switch's messages while a command runs.
 type handler struct {
 	roles   chan roleChange
 	message func(*p4v1.StreamMessageResponse) // nil drops messages

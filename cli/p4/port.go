@@ -49,7 +49,7 @@ func interfacePath(port string) *gpb.Path {
 	return &gpb.Path{Elem: []*gpb.PathElem{{Name: "interfaces"}, {Name: "interface", Key: map[string]string{"name": port}}}}
 }
 
-// set makes a gNMI Set and prints what is so then.
+// set makes a gNMI Set and prints the new state.
 func (t *target) set(ctx context.Context, r *gpb.SetRequest, done string) error {
 	conn, err := grpc.NewClient(t.Address, t.creds, grpc.WithNoProxy())
 	if err != nil {

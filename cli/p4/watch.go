@@ -43,7 +43,7 @@ func (e event) String() string {
 	return strings.Join(parts, "  ")
 }
 
-// watch prints what the switch sends until the context ends. It connects again when the switch is gone.
+// watch prints the switch's messages until the context ends. It connects again when the switch is gone.
 func watch(ctx context.Context, t *target, _ []string) error {
 	p, err := t.pipeline(ctx)
 	if err != nil {

@@ -42,7 +42,7 @@ type Fabric struct {
 	switches map[string]*node
 	nics     map[string]*nic // of hosts
 	links    []*softswitch.Link
-	buried   Losses // what switches lost that have been replaced
+	buried   Losses // losses of switches that have been replaced
 }
 
 // Wire is one direction of a link.

@@ -25,16 +25,16 @@ type Losses struct {
 	Links     uint64 `json:"link_drops"`      // sent into a link that was down
 	Switches  uint64 `json:"switch_drops"`    // arrived at a switch that was down or had no program
 
-	Retransmits uint64 `json:"retransmissions"` // by the hosts, whatever the reason
+	Retransmits uint64 `json:"retransmissions"` // by the hosts, for any reason
 }
 
-// Dropped returns what switches dropped because a queue or the memory was full.
+// Dropped returns the packets that switches dropped because a queue or the memory was full.
 func (l Losses) Dropped() uint64 { return l.Admission + l.Buffer }
 
 // Faults returns the losses whose cause is not congestion.
 func (l Losses) Faults() uint64 { return l.Pipelines + l.Queues + l.Links + l.Switches }
 
-// Since returns what was lost after o was taken.
+// Since returns the losses after o.
 func (l Losses) Since(o Losses) Losses {
 	for i, n := range l.counts() {
 		*n -= *o.counts()[i]
@@ -78,7 +78,7 @@ func (f *Fabric) Losses(ctx context.Context) (l Losses, err error) {
 	return l, nil
 }
 
-// switchLosses is what a switch lost outside its pipeline; on the loop.
+// switchLosses returns a switch's losses outside its pipeline; on the loop.
 func switchLosses(n *node) (l Losses) {
 	st := n.sw.Stats()
 	l.Switches = st.NoPipeline + st.UnknownPort + st.RecirculationsDropped

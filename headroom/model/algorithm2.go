@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Algorithm2 is DSH's Algorithm 2 in floating point: what headroom.Estimator approximates.
+// Algorithm2 is DSH's Algorithm 2 in floating point. headroom.Estimator approximates it.
 type Algorithm2 struct {
 	Delay units.Time  // D, how long a PAUSE takes to take effect
 	Phi   units.Bytes // Φ, which clamps φ̂

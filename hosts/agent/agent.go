@@ -189,7 +189,7 @@ func (a *Agent) restart(f *flow, now units.Time) {
 	}
 }
 
-// StopFlow ends a flow at once and forgets it; what is in flight is not waited for.
+// StopFlow ends a flow at once and forgets it. It does not wait for packets in flight.
 func (a *Agent) StopFlow(key FlowKey) error {
 	f := a.flows[key]
 	if f == nil {

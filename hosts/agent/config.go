@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Config is what a host is. Fields without a stated default must be set.
+// Config describes a host. Fields without a stated default must be set.
 type Config struct {
 	Name    string // in reports
 	MAC     packet.MAC
@@ -27,7 +27,7 @@ type Config struct {
 	// and of its size and deadline what is left: a flow whose receiver has forgotten it gets a
 	// new law.
 	NewLaw func(spec FlowSpec) (law.Law, error)
-	// Law names what NewLaw returns, for reports.
+	// Law is the name of NewLaw's law, for reports.
 	Law string
 
 	MSS      units.Bytes // payload of a full packet, 1000 B by default
@@ -101,7 +101,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// badClass says what is wrong with the classes, "" when nothing is.
+// badClass returns the fault of the classes, "" for none.
 func (c *Config) badClass() string {
 	for dscp := range 256 {
 		switch class, ok := c.Classes[uint8(dscp)]; {

@@ -28,7 +28,7 @@ type flow struct {
 	base              transport.SenderStats
 	resets            uint64
 	cnps              uint64
-	forgotten         bool // its receiver asks for what it had acknowledged
+	forgotten         bool // its receiver asks for bytes that it had acknowledged
 
 	tag     float64    // start tag in the NIC's virtual time
 	readyAt int        // place in Agent.ready
@@ -107,7 +107,7 @@ func (f *flow) totals() transport.SenderStats {
 	return st
 }
 
-// left returns what the flow's receiver has not acknowledged, 0 for an endless flow.
+// left returns the bytes that the flow's receiver has not acknowledged, 0 for an endless flow.
 func (f *flow) left() units.Bytes {
 	if f.size == 0 {
 		return 0

@@ -46,7 +46,7 @@ func (h *Host) SetWeight(key FlowKey, w float64) error {
 	return err
 }
 
-// pump does what is due and comes back when more is.
+// pump runs due work and schedules itself for the next.
 func (h *Host) pump() {
 	now := h.loop.Now()
 	h.Wake(now)

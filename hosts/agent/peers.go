@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Bounds of what senders can make this host remember.
+// Bounds of this host's memory of senders.
 const (
 	maxPeers = 1 << 16
 	// maxPeersOfSource bounds the flows of one address, so that one host alone does not fill the table.

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Stats counts what an agent did.
+// Stats are an agent's counters.
 type Stats struct {
 	DataSent, AcksSent         uint64
 	BytesSent                  units.Bytes // of frames

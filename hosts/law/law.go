@@ -18,7 +18,7 @@ type Law interface {
 	OnEvent(e Event, now units.Time)
 	// Timer returns when the law next wants a Tick event, units.MaxTime for never.
 	Timer() units.Time
-	// Allowance returns what the flow may send now.
+	// Allowance returns the limits of the flow now.
 	Allowance() Allowance
 }
 
@@ -36,7 +36,7 @@ type Untimed struct{}
 // Timer implements Law.
 func (Untimed) Timer() units.Time { return units.MaxTime }
 
-// Ack is what an acknowledgement tells the sender of a flow.
+// Ack is the content of an acknowledgement for the sender of a flow.
 type Ack struct {
 	Now      units.Time
 	RTT      units.Time  // of the acknowledged packet; > 0
@@ -59,7 +59,7 @@ type Hop struct {
 	Queue   units.Bytes // egress queue length when the packet left
 }
 
-// Event is what can happen to a flow besides an acknowledgement.
+// Event is an event of a flow besides an acknowledgement.
 type Event uint8
 
 // The events.
@@ -74,7 +74,7 @@ const (
 // Unbounded is a window that bounds nothing.
 const Unbounded units.Bytes = 1 << 62
 
-// Allowance is what a flow may send. A flow obeys all of it at once.
+// Allowance holds the limits of a flow. A flow obeys all of them at once.
 type Allowance struct {
 	Rate   units.Rate  // pacing rate of payload; 0 = no data at all
 	Window units.Bytes // limit of payload in flight; 0 = none
@@ -84,7 +84,7 @@ type Allowance struct {
 	Probe units.Time
 }
 
-// Flow is what a law may know of its flow and path at the flow's start.
+// Flow is a law's information on its flow and path at the flow's start.
 type Flow struct {
 	Rate     units.Rate  // of the host's NIC, as seen by payload
 	BaseRTT  units.Time  // of a full packet and its ACK over the empty path; 0 when unknown
@@ -97,7 +97,7 @@ type Flow struct {
 	// Target and Limit are the flow's channel (PrioPlus), with the base delay included; 0 means the law's
 	// own parameters.
 	Target, Limit units.Time
-	Scale         float64    // by what the papers' times are stretched; 0 means 1
+	Scale         float64    // the factor that stretches the papers' times; 0 means 1
 	Rand          *rand.Rand // the laws' stream
 }
 

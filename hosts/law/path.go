@@ -30,7 +30,7 @@ func (p *Path) Follows(a *Ack, r *Round) (hops []Hop, ok bool) {
 type Change struct {
 	Span    float64 // since then, picoseconds; 0 when the link's clock has not moved
 	PerByte float64 // time to send a byte, picoseconds
-	Sent    float64 // what the link sent, in parts of its rate
+	Sent    float64 // the link's output, as a fraction of its rate
 }
 
 // Change returns the change of link i, counted from 0, up to h.

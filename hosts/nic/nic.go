@@ -241,7 +241,7 @@ func (n *NIC) Run(ctx context.Context) error {
 	defer wg.Wait()
 	defer func() {
 		n.Close()
-		for len(n.frames) > 0 { // whoever waits for a buffer sees that the socket is closed
+		for len(n.frames) > 0 { // a sender that waits for a buffer sees that the socket is closed
 			n.free <- (<-n.frames)[:frameMax]
 		}
 	}()
@@ -256,7 +256,7 @@ func (n *NIC) Run(ctx context.Context) error {
 			return fmt.Errorf("interface %q: %w", n.cfg.Interface, err)
 		case f := <-n.frames:
 			n.handle(f)
-			for range len(n.frames) { // what has come meanwhile, before answering
+			for range len(n.frames) { // frames that have arrived meanwhile, before answering
 				n.handle(<-n.frames)
 			}
 		case c := <-n.calls:

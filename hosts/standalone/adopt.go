@@ -104,7 +104,7 @@ func (o *Options) adopt(a *agent.Agent, now units.Time, list []*headgatev1.HostP
 		errs = append(errs, fmt.Errorf("the fabric's --udp-port: %w", err))
 	}
 	if !changed && errors.Join(errs...) == nil {
-		return nil // the running flows keep what their laws have learned
+		return nil // the running flows keep their laws' state
 	}
 	unit, err := maxqd.NewUnit(o.Unit)
 	if err = errors.Join(append(errs, err, o.checkLaw())...); err != nil {

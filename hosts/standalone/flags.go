@@ -34,7 +34,7 @@ func (f TextFlag) String() string {
 	return f.Print()
 }
 
-// given returns what prints a value, "" for its zero value.
+// given returns a function that prints a value, "" for its zero value.
 func given[T comparable](v *T) func() string {
 	return func() string {
 		if *v == *new(T) {
@@ -44,7 +44,7 @@ func given[T comparable](v *T) func() string {
 	}
 }
 
-// setAddr returns what reads an address of IPv4 or IPv6.
+// setAddr returns a function that parses an address of IPv4 or IPv6.
 func setAddr(v *netip.Addr) func(string) error {
 	return func(s string) error {
 		a, err := netip.ParseAddr(s)

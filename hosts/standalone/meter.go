@@ -49,7 +49,7 @@ type FlowSummary struct {
 	Finished    bool    `json:"finished"`
 }
 
-// Received counts what came from others.
+// Received counts packets from other hosts.
 type Received struct {
 	Packets    uint64  `json:"packets"`
 	Bytes      int64   `json:"delivered_bytes"`

@@ -37,7 +37,7 @@ type Options struct {
 	Law     string   // of the registry, or prioplus
 	Params  []string // NAME=VALUE
 	BaseRTT units.Time
-	Scale   float64 // by what the papers' times are stretched
+	Scale   float64 // the factor that stretches the papers' times
 	Soze    soze.Params
 	Unit    units.Time
 	UDPPort uint16 // of packets with the maxQD shim
@@ -53,14 +53,14 @@ type Options struct {
 	IgnorePFC bool
 
 	Controller string         // host:port or unix:PATH; empty for none
-	Dial       client.Options // what the controller is called with
+	Dial       client.Options // for calls to the controller
 
 	For      time.Duration // 0 runs until interrupted
 	WarmUp   time.Duration // not counted in the summary's rates
 	Interval time.Duration // between lines
 	JSON     string        // file of the summary, "-" for standard output; empty for none
 
-	flags   *pflag.FlagSet // what was given, see adopt; nil when nothing was
+	flags   *pflag.FlagSet // the given flags, see adopt; nil without any
 	adopted bool           // the fabric's parameters have come
 }
 
@@ -169,7 +169,7 @@ func (o *Options) Check() error {
 // paperRate is the rate that the papers' times are for, as --scale has it.
 const paperRate = 40 * units.Gbps
 
-// checkLaw says now what the law would say when a flow starts.
+// checkLaw returns the error that the law would return at a flow's start.
 func (o *Options) checkLaw() error {
 	k, err := o.lawKind()
 	if err == nil && (o.Rate <= 0 || o.MSS < 1 || !(o.Scale >= 1)) {
@@ -183,7 +183,7 @@ func (o *Options) checkLaw() error {
 		return err
 	}
 	flows := o.Flows
-	if len(flows) == 0 { // what others' flows will not need, but a fault is a fault
+	if len(flows) == 0 { // no flow needs the law, but its faults are reported too
 		flows = []agent.FlowSpec{{Weight: 1, Size: units.MB, Deadline: units.Second, Priority: max(o.Priority, 1)}}
 		if o.Target != 0 || !k.Needs.Channel {
 			flows[0].Priority = 0

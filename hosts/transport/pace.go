@@ -42,7 +42,7 @@ func (p *pacer) sent(n units.Bytes, rate units.Rate, now, maxLate units.Time) {
 // size, a power of two. It doubles when the window outgrows it, so a flow that has reached
 // its window allocates nothing.
 type sendRing struct {
-	slots []units.Time // the complement, below zero, for what was sent more than once
+	slots []units.Time // the complement, below zero, for packets sent more than once
 }
 
 const firstRing = 32

@@ -11,7 +11,7 @@ const (
 )
 
 // Receiver is the receiving side of one flow: it takes packets in order and drops all
-// others. The zero value expects packet 0. It is owned by whoever feeds it.
+// others. The zero value expects packet 0. The goroutine that feeds it owns it.
 type Receiver struct {
 	next uint64 // packet expected
 	gap  bool   // a NAK for next has been sent

@@ -33,10 +33,10 @@ type SenderConfig struct {
 	MaxLate units.Time
 }
 
-// maxInflight bounds the packets in flight whatever the law says.
+// maxInflight bounds the packets in flight under any law.
 const maxInflight = 1 << 16
 
-// SenderStats counts what a sender did.
+// SenderStats are a sender's counters.
 type SenderStats struct {
 	Sent        uint64      // data packets, retransmissions included
 	Acked       units.Bytes // payload acknowledged
@@ -45,7 +45,7 @@ type SenderStats struct {
 	Naks        uint64
 	Timeouts    uint64
 	Probes      uint64     // probe packets
-	Stale       uint64     // acknowledgements that make no sense for what was sent
+	Stale       uint64     // acknowledgements of packets that were not sent
 	SRTT        units.Time // smoothed round-trip time, 0 before the first sample
 	LeastRTT    units.Time // the shortest round trip, 0 before the first sample
 }
@@ -75,7 +75,7 @@ type Feedback struct {
 	MaxQD units.Time
 	INT   []law.Hop
 
-	ack law.Ack // what OnFeedback makes of it for the law
+	ack law.Ack // OnFeedback's input to the law
 }
 
 // Sender is the sending side of one flow. Times never decrease from call to call. It is
@@ -220,7 +220,7 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 		}
 		acked = s.bytes(upto) - s.bytes(s.una)
 		s.una = upto
-		s.next = max(s.next, upto) // the ACK of what a go-back had taken back
+		s.next = max(s.next, upto) // the ACK of a packet that a go-back had taken back
 		s.counts.Acked += acked
 		s.stalled = false
 		s.restartTimeout(now)
@@ -313,7 +313,7 @@ func (s *Sender) Stalled() bool { return s.stalled }
 // Done reports whether all of a flow with an end has been acknowledged.
 func (s *Sender) Done() bool { return s.una >= s.total }
 
-// SetLaw puts another law in the place of the flow's. What is in flight stays so.
+// SetLaw replaces the flow's law. Packets in flight stay in flight.
 func (s *Sender) SetLaw(l law.Law, now units.Time) {
 	s.cfg.Law = l
 	l.OnEvent(law.Start, now)
@@ -356,7 +356,7 @@ func (s *Sender) bytes(i uint64) units.Bytes {
 
 func (s *Sender) length(i uint64) units.Bytes { return s.bytes(i+1) - s.bytes(i) }
 
-// prober is what a sender knows of its probes: packets without payload that a law asks for
+// prober is a sender's state of its probes: packets without payload that a law asks for
 // to learn the path's delay while it sends no data (PrioPlus §4.2.1). They have numbers of
 // their own and change nothing in the order of data. Only the answer to the latest counts.
 type prober struct {

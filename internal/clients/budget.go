@@ -34,14 +34,14 @@ const sweepEvery = Unread / 6
 // Process is the budget of this process.
 var Process = New(maxBytes)
 
-// Budget bounds what all clients of some servers may use. It is safe for concurrent use.
+// Budget bounds the bytes that all clients of some servers use. It is safe for concurrent use.
 type Budget struct {
 	limit       int64 // bytes
 	used, calls atomic.Int64
 
 	unread, closed, refused, full atomic.Uint64
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	conns    map[*conn]struct{}
 	sweeping bool // a timer runs sweep
 	served   map[string]*served
@@ -63,7 +63,7 @@ func (b *Budget) Take(n, share int64) bool {
 	return false
 }
 
-// Release gives back what Take took.
+// Release gives back bytes of Take.
 func (b *Budget) Release(n int64) { b.used.Add(-n) }
 
 // Full is the status of a call for which a budget has no room.

@@ -14,10 +14,10 @@ import (
 	"syscall"
 )
 
-// Bounds of what is read, in bytes.
+// Bounds of files, in bytes.
 const (
 	MaxSecret  = 1 << 20  // certificates, keys, tokens, policies
-	MaxProgram = 64 << 20 // what p4c compiled for a chip
+	MaxProgram = 64 << 20 // p4c's output for a chip
 )
 
 // Dirs are the folders that may be read. No folder means everywhere, for names from the command line

@@ -29,7 +29,7 @@ type Flow struct {
 	By        Fields
 }
 
-// Fields say what a switch hashes.
+// Fields are the fields that a switch hashes.
 type Fields uint8
 
 // The values of Fields.

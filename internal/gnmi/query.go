@@ -108,7 +108,7 @@ func wants(queries ...query) Wants {
 	return w
 }
 
-// old reports whether a path has nothing but what gNMI had before elem. Clients send both.
+// old reports whether a path has only the field element, which gNMI had before elem. Clients send both.
 func old(p *gpb.Path) bool {
 	return len(p.GetElem()) == 0 && len(p.GetElement()) > 0 //lint:ignore SA1019 it is refused
 }

@@ -16,7 +16,7 @@ import (
 // Leaf is something that the models have. It is never changed.
 type Leaf struct {
 	elems []elem
-	keys  []string // what the keys of the lists above the leaf are, in order
+	keys  []string // names of the keys of the lists above the leaf, in order
 	names []*Leaf  // of those lists, the leaves that repeat their keys
 }
 
@@ -80,7 +80,7 @@ var (
 	QueuePausedTime = leaf(queue + "headgate-buffer:paused-time") // ns
 )
 
-// Of PFC at a port, and of a class of it.
+// PFC of a port, and of its classes.
 var (
 	PFCPauseFrames   = leaf(pfc + "state/out-pause-frames")
 	PFCResumeFrames  = leaf(pfc + "state/out-resume-frames")
@@ -130,7 +130,7 @@ var models = []*gpb.ModelData{
 	{Name: "headgate-buffer", Organization: "Headgate", Version: "2026-11-27"},
 }
 
-// EthernetHeader is what MTU counts and an interface's MTU in the kernel does not, in bytes.
+// EthernetHeader is the length of the header that MTU counts and the kernel's MTU of an interface does not, in bytes.
 const EthernetHeader = 14
 
 // leaf adds a leaf to Leaves. The leaf that repeats the key of a list is added before the others in the list.
@@ -253,7 +253,7 @@ func keyValue(kind, text string) any {
 	return text
 }
 
-// tree is what values have in common below a path, as an object of JSON.
+// tree is the values below a path as a JSON object.
 type tree struct {
 	object map[string]any
 	below  map[string]*tree // by name, and key of a list

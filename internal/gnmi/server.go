@@ -28,7 +28,7 @@ import (
 	"github.com/headgate/headgate/internal/clients"
 )
 
-// Source is what a server shows. Its methods are safe for concurrent use.
+// Source provides a server's data. Its methods are safe for concurrent use.
 type Source interface {
 	// State returns what is known now of a target, of all where it is "". There are none for a name
 	// that no target has. A source that has one without a name knows it by every name. Values of leaves
@@ -39,7 +39,7 @@ type Source interface {
 	Changed(ctx context.Context) <-chan struct{}
 }
 
-// State is what is known of a target, in any order.
+// State is a target's leaves, in any order.
 type State struct {
 	Target string
 	Values []Value
@@ -55,7 +55,7 @@ type server struct {
 	running context.Context
 	budget  *clients.Budget // nil: the process's
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	recent map[string]*snapshot
 }
 
@@ -213,7 +213,7 @@ func (q query) count(states []State) (n int) {
 	return n
 }
 
-// updates returns what the query selects.
+// updates returns the leaves that the query selects.
 func (q query) updates(values []Value, e gpb.Encoding) []*gpb.Update {
 	var list []*gpb.Update
 	type root struct {
@@ -275,7 +275,7 @@ func (s *server) states(target string, w Wants) ([]State, error) {
 	return nil, status.Errorf(codes.NotFound, "prefix.target: %q is not allowed: want one of %s, or * for all", strings.ToValidUTF8(target, "?"), strings.Join(known, ", "))
 }
 
-// check reads what requests have in common. field is that of the paths.
+// check checks the common parts of requests. field is the name of the paths' field.
 func (s *server) check(ctx context.Context, field string, prefix *gpb.Path, paths []*gpb.Path, e gpb.Encoding, use []*gpb.ModelData) ([]query, error) {
 	if err := checkEncoding(e); err != nil {
 		return nil, err

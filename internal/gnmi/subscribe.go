@@ -74,7 +74,7 @@ type subscription struct {
 	sample, suppress    bool
 	interval, heartbeat time.Duration // heartbeat is 0 for none
 	due, beat           time.Time
-	last                *snapshot // what was sent; nil: nothing
+	last                *snapshot // the last sent snapshot; nil for none
 }
 
 // place is a leaf of a target.
@@ -144,7 +144,7 @@ func (s *server) follow(ctx context.Context, list *gpb.SubscriptionList) (*follo
 	return f, nil
 }
 
-// close gives back what the call took.
+// close gives back the call's part of the budget.
 func (f *follower) close() {
 	f.clients().Release(f.bytes)
 	for _, sub := range f.subs {
@@ -214,7 +214,7 @@ func (f *follower) poll(ctx context.Context, stream gpb.GNMI_SubscribeServer) er
 	}
 }
 
-// stream sends what is due, until ctx ends.
+// stream sends due updates until ctx ends.
 func (f *follower) stream(ctx context.Context) error {
 	if err := f.checkRate(); err != nil {
 		return err
@@ -360,7 +360,7 @@ func (f *follower) checkRate() error {
 	return nil
 }
 
-// What requests cost, of the budget that all clients of the process share.
+// Costs of requests, from the budget that all clients of the process share.
 const (
 	valueBytes     = 256 // a value of a snapshot
 	updateBytes    = 1024
@@ -374,7 +374,7 @@ const share = minInterval / 2
 // one has released it.
 type snapshot struct {
 	key    string
-	at     time.Time // no later than any of it
+	at     time.Time // no later than any of its values
 	states []State
 	values map[place]any
 	bytes  int64
@@ -434,7 +434,7 @@ func (s *server) keep(n *snapshot) *snapshot {
 	return n
 }
 
-// value returns what a leaf of a target was; false for nothing, as of no snapshot.
+// value returns a leaf of a target in the snapshot; false if it has none.
 func (n *snapshot) value(target string, v Value) (is any, ok bool) {
 	if n == nil {
 		return nil, false

@@ -13,7 +13,7 @@ import (
 // the value.
 type Key = yamlnode.Key
 
-// What stands for a default that is no value.
+// Texts for defaults that are no value.
 const (
 	Required = "required"
 	Computed = "follows from other keys"

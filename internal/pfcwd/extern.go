@@ -17,7 +17,7 @@ import (
 // instances have it in their first byte (P4Ids.OTHER_EXTERNS_START of p4info.proto).
 const (
 	ExternType = 0x81
-	// SettingsID is what a controller inserts, modifies and deletes; without it the switch has
+	// SettingsID is the entry that a controller inserts, modifies and deletes; without it the switch has
 	// the settings that it was started with.
 	SettingsID = ExternType<<24 | 1
 	// StormsID can only be read: every class of every port that was in a storm.

@@ -20,7 +20,7 @@ type Action string
 
 // The actions, by SONiC's names.
 const (
-	Drop    Action = "drop"    // what is queued and what comes is dropped in place of being sent
+	Drop    Action = "drop"    // drop queued and arriving packets
 	Forward Action = "forward" // the pauses are ignored
 	Alert   Action = "alert"   // nothing but the alarm
 )

@@ -98,7 +98,7 @@ func (r *Last[T]) Backward() iter.Seq[T] {
 	}
 }
 
-// Take empties the ring and returns what it held, oldest first.
+// Take empties the ring and returns its values, oldest first.
 func (r *Last[T]) Take() []T {
 	if len(r.items) == 0 {
 		return nil

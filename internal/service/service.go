@@ -82,7 +82,7 @@ func (f Format) Log(out io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, options))
 }
 
-// Set parses what the user gave.
+// Set parses the user's value.
 func (f *Format) Set(s string) error {
 	if s != "text" && Format(s) != JSON {
 		return errors.New("want text or json")
@@ -93,7 +93,7 @@ func (f *Format) Set(s string) error {
 
 func (f *Format) String() string { return string(cmp.Or(*f, "text")) }
 
-// Type is what pflag shows where the usage names no value.
+// Type is pflag's name of the value in the usage.
 func (*Format) Type() string { return "format" }
 
 // ListenUnix listens on a Unix socket. It takes the place of a socket that a process left behind when it

@@ -24,7 +24,7 @@ type Files struct {
 	// Prefix is the common part of the keys or flags that name the files, and CAName the rest of CA's
 	// name, for messages; "" means ca.
 	Prefix, CAName string
-	// ClientAuth is what a server requires of its clients.
+	// ClientAuth is a server's requirement for client certificates.
 	ClientAuth tls.ClientAuthType
 	// Read reads a file.
 	Read func(name string) ([]byte, error)

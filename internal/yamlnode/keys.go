@@ -19,7 +19,7 @@ type Key struct {
 	Path        string `json:"key"` // such as links[].rate
 	Allowed     string `json:"allowed"`
 	Default     string `json:"default"`        // empty where there is none, or a Computed one; see package keydoc
-	When        string `json:"when,omitempty"` // what other keys must be for this one to be asked for; empty for anything
+	When        string `json:"when,omitempty"` // condition on other keys for this one to be read; empty for none
 	Description string `json:"description,omitempty"`
 	Required    bool   `json:"-"` // in the mapping that has it
 	Computed    bool   `json:"-"` // the default follows from other keys
@@ -37,7 +37,7 @@ type described struct {
 	all     bool
 	given   bool                // Has is true
 	run     int                 // of read
-	chosen  map[string]string   // what keys are in this run, by path
+	chosen  map[string]string   // values of keys in this run, by path
 	todo    []map[string]string // of runs to come
 	choices map[string][]string // all words of a key
 	asked   map[string][]run    // the runs that ask for a key
@@ -115,7 +115,7 @@ func (s *described) when(path string) string {
 	return strings.Join(parts, "; ")
 }
 
-// join adds what a key may be elsewhere.
+// join adds a key's allowed values elsewhere.
 func (k *Key) join(o Key) {
 	if !strings.Contains(k.Allowed, o.Allowed) {
 		k.Allowed += ", or " + o.Allowed

@@ -219,7 +219,7 @@ func clip(s string) string {
 	return s
 }
 
-// kindName says what a node is.
+// kindName returns a node's kind in words.
 func kindName(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.AliasNode:

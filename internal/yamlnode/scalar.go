@@ -17,13 +17,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// ErrNotAllowed is the error of a parser that has no more to say than what is wanted.
+// ErrNotAllowed is the error of a parser without a message of its own.
 var ErrNotAllowed = errors.New("not allowed")
 
 // unitError is an error of package units, which says value and what is wanted itself.
 type unitError struct{ error }
 
-// kind is what a value may be: in words, as a JSON schema, and as a parser that refuses the rest.
+// kind describes a value's allowed text: in words, as a JSON schema, and as a parser that refuses the rest.
 type kind[T any] struct {
 	want   string
 	schema Schema
@@ -231,7 +231,7 @@ func (m *Map) WallOrOff(key string, def, low, high time.Duration) time.Duration 
 	}).Duration()
 }
 
-// word is what Word takes.
+// word is the kind of Word.
 var word = regexp.MustCompile(`^[0-9A-Za-z][-_.0-9A-Za-z]{0,62}$`)
 
 // Word returns a name that may stand in paths, metrics and log lines.

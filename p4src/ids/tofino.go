@@ -2,7 +2,7 @@
 
 package ids
 
-// What follows is only in the program for Tofino.
+// These constants are only in the program for Tofino.
 
 // Tables, and the fields of their keys.
 const (

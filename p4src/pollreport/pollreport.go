@@ -34,7 +34,7 @@ var (
 	ErrLayout = errors.New("poll report of an unknown layout")
 )
 
-// Report is what one port's registers held. Counts run from the start of the switch and
+// Report holds one port's registers. Counts run from the start of the switch and
 // wrap at their width; a switch that was restarted begins again at 0.
 //
 //	 0                   1                   2                   3
@@ -161,14 +161,14 @@ type Buffer struct {
 	PausedQueues uint8  // bit n for class n
 	LastPause    uint64 // 48 bits, ticks: when the peer was last told of all that is paused
 	PortShared   uint32 // of the lossless classes
-	Insured      uint32 // what of it is the port's insurance
+	Insured      uint32 // part in the port's insurance headroom
 	Private      [ids.QueuesPerPort]uint32
-	Shared       [ids.QueuesPerPort]uint32 // with DSH, what is insured too
+	Shared       [ids.QueuesPerPort]uint32 // with DSH, including insurance headroom
 	Headroom     [ids.QueuesPerPort]uint32
 	Used, Peak   Pools // of the switch, now and at most since its start
 }
 
-// Pools is how much of each pool is in use. Shared is without what is insured.
+// Pools are the bytes in use of each pool. Shared excludes insurance headroom.
 type Pools struct {
 	Private, Shared, Headroom, Insurance uint32
 }

@@ -35,7 +35,7 @@ func (t *Table) Counted(at time.Time, sent map[cnpgen.FlowKey]uint64) {
 	t.report(counters, at, flows)
 }
 
-// Source is what a host's first-hop switch has counted of the host.
+// Source holds the counters of a host's first-hop switch.
 type Source struct {
 	Host, Switch string
 	Since        time.Time

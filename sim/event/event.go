@@ -24,7 +24,7 @@ func (e Event) Before(o Event) bool {
 	return e.At < o.At || e.At == o.At && e.What < o.What
 }
 
-// Bounds of what an event carries; both share one word.
+// Bounds of an event's kind and argument; both share one word.
 const (
 	argBits = 28
 	MaxArg  = 1<<argBits - 1
@@ -38,7 +38,7 @@ type What uint32
 // Never is after every event of a time.
 const Never = What(math.MaxUint32)
 
-// Of returns what an event is.
+// Of returns an event's kind and argument.
 func Of(kind uint32, arg int32) What { return What(kind<<argBits | uint32(arg)) }
 
 // Kind returns the kind of the event.
@@ -47,7 +47,7 @@ func (w What) Kind() uint32 { return uint32(w) >> argBits }
 // Arg returns its argument.
 func (w What) Arg() int32 { return int32(w & MaxArg) }
 
-// none is what First returns of an empty queue.
+// none is First's result for an empty queue.
 var none = Event{units.MaxTime, Never}
 
 // arity is the number of children of a node of the heap.

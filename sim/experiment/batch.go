@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch is what to run of an experiment: every variant with every seed, or a shard of that.
+// Batch selects runs of an experiment: every variant with every seed, or a shard of these.
 type Batch struct {
 	File  *File
 	Seed  uint64 // of the first; the others follow
@@ -38,7 +38,7 @@ type Progress struct {
 	Left       gotime.Duration // estimated; 0 when unknown
 }
 
-// Report is what a batch came to. Performance is of the machine; the rest is not.
+// Report is a batch's result. Performance depends on the machine, the rest does not.
 type Report struct {
 	Experiment  string      `json:"experiment"`
 	Title       string      `json:"title"`
@@ -54,7 +54,7 @@ type Report struct {
 	Performance Performance `json:"performance"`
 }
 
-// Performance is what a batch cost.
+// Performance is a batch's cost in time and memory.
 type Performance struct {
 	PacketHops       uint64  `json:"packet_hops"`
 	Events           uint64  `json:"events"`

@@ -34,20 +34,20 @@ type Claim struct {
 	trend bool
 	// paper is the paper's number, NaN when it gives a direction alone.
 	paper  float64
-	within float64 // of the paper's number, a part of it
+	within float64 // tolerance, as a fraction of the paper's number
 	// above and below bound the number when the paper gives a direction; than is what a number
 	// of the paper is above or below of, the weaker claim when the number itself is missed.
 	above, below, than float64
 	Why                string // for the tolerance
 
-	Headline bool   // the paper makes much of it
-	Cause    string // the heading of what was measured to account for a miss, on the page of disagreements
+	Headline bool   // the paper stresses this number, for example in its abstract
+	Cause    string // heading on the page of disagreements that has a miss's measured cause
 }
 
 // reference names a measure of a variant.
 type reference struct{ variant, measure string }
 
-// Verdict is what a claim came to.
+// Verdict is the outcome of a claim.
 type Verdict string
 
 // The verdicts, from best to worst.
@@ -60,7 +60,7 @@ const (
 
 var verdicts = []Verdict{Agrees, Direction, Disagrees, NoValue}
 
-// Judgement is a claim beside what was measured.
+// Judgement is a claim beside the measurement.
 type Judgement struct {
 	Claim   string   `json:"claim"`
 	Key     string   `json:"key"`                 // Claim.key
@@ -75,7 +75,7 @@ type Judgement struct {
 	Why     string   `json:"why,omitempty"`
 }
 
-// decodeClaims reads what a file holds its measures against. Plans are those of the file.
+// decodeClaims reads a file's claims. Plans are those of the file.
 func (f *File) decodeClaims(root *yamlnode.Map) {
 	root.Sub("figure", func(m *yamlnode.Map) {
 		m.Need("paper", "number")
@@ -146,7 +146,7 @@ func (f *File) decodeClaim(m *yamlnode.Map) Claim {
 // minTrend is how many points show a trend: by chance the numbers of three rise in one of six cases.
 const minTrend = 3
 
-// key tells claims apart by what they hold against what: all but their name, source and reason.
+// key identifies a claim by everything but its name, source and reason.
 func (c *Claim) key() string {
 	return fmt.Sprint(c.of, c.over, c.greatest, c.trend, c.paper, c.within, c.above, c.below, c.than)
 }
@@ -295,7 +295,7 @@ func (c *Claim) number(of map[string][]*Outcome, i int, seed uint64) float64 {
 	return v
 }
 
-// Sum says in a few words what the judgements of a figure came to.
+// Sum sums up a figure's judgements in a few words.
 func Sum(js []Judgement) string {
 	var parts []string
 	for _, v := range verdicts {

@@ -17,12 +17,12 @@ const ackRounds = 4
 // A flow counts in samples through all of which it runs.
 type track struct {
 	start, every time
-	payload      float64 // its part of what a link carries
+	payload      float64 // its part of a link's bytes
 	group        int
 	acked        map[int]units.Bytes // by result, at the end of the last sample
 	times        []float64           // ends of the samples, µs
 	who          [][]int             // per sample: the results of the flows that count
-	off          [][]float64         // their distances from the fair rate, in parts of it
+	off          [][]float64         // their distances from the fair rate, as fractions of that rate
 	gbps         []float64           // of all flows in all samples
 }
 
@@ -131,7 +131,7 @@ func (t *track) each(part float64) (all []float64) {
 	return all
 }
 
-// rates returns what flows got in samples, sorted, in Gb/s.
+// rates returns the flows' rates in samples, sorted, in Gb/s.
 func (t *track) rates() []float64 {
 	slices.Sort(t.gbps)
 	return t.gbps

@@ -22,11 +22,11 @@ import (
 type File struct {
 	Name  string
 	Title string
-	Paper string // what the paper says about it, may be empty
+	Paper string // the paper's statement about it; may be empty
 	Hash  string // of the text but for its claims, notes, headlines and causes
 	// HasFull says that OpenFull takes the file, Full that it is at the paper's scale.
 	HasFull, Full bool
-	// Figure is what the experiment reproduces, nil when nothing.
+	// Figure is the reproduced figure, nil for none.
 	Figure   *Figure
 	Seeds    int // how many its claims want
 	Claims   []Claim
@@ -168,7 +168,7 @@ type variant struct {
 	x    float64 // NaN for none
 }
 
-// maxVariants bounds what axes make: a plan each, with its fabric.
+// maxVariants bounds the variants of axes: each has a plan with its own fabric.
 const maxVariants = 1000
 
 // decodeVariants reads variants, a list, or axes, whose every combination is a variant.

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// flowDecoder reads the flows of a plan and what changes during the run.
+// flowDecoder reads the flows of a plan and the changes during the run.
 type flowDecoder struct {
 	plan *Plan
 	laws map[string]lawOf
@@ -33,7 +33,7 @@ type change struct {
 	do func(*sim.Sim) error
 }
 
-// time is short for what most keys here hold.
+// time reads a time key.
 type time = units.Time
 
 func (d *flowDecoder) decode() {
@@ -71,7 +71,7 @@ func (d *flowDecoder) host(m *yamlnode.Map, key string) int {
 	return hosts[0]
 }
 
-// pattern reads what flows have in common; what is left out is as in def.
+// pattern reads the common keys of flows; def has the defaults.
 func (d *flowDecoder) pattern(m *yamlnode.Map, def workload.Pattern, group string) workload.Pattern {
 	p := def
 	p.Class = uint8(m.Int("class", int(def.Class), 0, sim.NumClasses-1))

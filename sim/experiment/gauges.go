@@ -24,10 +24,10 @@ type gaugeRef struct {
 	peaks bool // local maxima
 }
 
-// gaugeKind is what can be followed. Either level or growth or now is set.
+// gaugeKind is a kind of gauge. Either level or growth or now is set.
 type gaugeKind struct {
 	unit  string
-	scale float64 // of the unit, in what the level counts
+	scale float64 // of the unit, in units of level
 	at    gaugeAt
 	// level reads a switch's buffer, or that of one of its ingress ports; port and class are −1
 	// for all.
@@ -40,7 +40,7 @@ type gaugeKind struct {
 	now func(s *sim.Sim, group int) float64
 }
 
-// gaugeAt says at what a gauge can be.
+// gaugeAt names the places where a gauge can be.
 type gaugeAt uint8
 
 const (
@@ -123,7 +123,7 @@ func overPorts(m *headroom.MMU, port int, of func(port int) int64) (sum int64) {
 	return sum
 }
 
-// pool reads what a switch, a port or a queue has in a pool. What DSH insures is of the port.
+// pool reads the bytes of a switch, a port or a queue in a pool. DSH's insurance headroom belongs to the port.
 func pool(of func(headroom.Usage) units.Bytes) func(*headroom.MMU, time, int, int) int64 {
 	return func(m *headroom.MMU, _ time, port, class int) int64 {
 		if port < 0 {

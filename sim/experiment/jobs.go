@@ -60,7 +60,7 @@ func (d *flowDecoder) dag(m *yamlnode.Map, pat workload.Pattern, start time) {
 	d.job(m, pat, stages, start)
 }
 
-// job reads what all jobs of stages have.
+// job reads the common keys of jobs with stages.
 func (d *flowDecoder) job(m *yamlnode.Map, pat workload.Pattern, stages []workload.Stage, start time) {
 	hosts, width := d.hosts(m, "hosts", "all"), m.Int("width", 1, 1, 1<<12)
 	for i, st := range stages {
@@ -105,7 +105,7 @@ func (r *run) makespan(me *Measure) float64 {
 	return (last - first).Micros()
 }
 
-// job is what is known of one that has ended.
+// job is the record of a job that has ended.
 type job struct {
 	first, last time // start of its first flow, end of its last
 	size        units.Bytes

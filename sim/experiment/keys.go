@@ -59,7 +59,7 @@ type Measured struct {
 	Text string `json:"text"`
 }
 
-// AllMeasures returns what can be measured, by name.
+// AllMeasures returns all measures, by name.
 func AllMeasures() (list []Measured, err error) {
 	t, err := readTexts()
 	for _, what := range slices.Sorted(maps.Keys(meters)) {

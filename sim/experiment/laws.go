@@ -16,7 +16,7 @@ import (
 // maker is a law of the registry, as the fabric wants it.
 type maker struct{ *registry.Maker }
 
-// Needs tells the fabric what the law's packets must carry.
+// Needs tells the fabric which fields the law's packets must carry.
 func (m maker) Needs() sim.Needs {
 	n := m.Maker.Needs()
 	return sim.Needs{INT: n.INT, MaxQD: n.MaxQD, Delay: n.Delay}
@@ -108,7 +108,7 @@ func (d *flowDecoder) tryLaws() {
 	for _, u := range d.uses {
 		used[u.law.Maker] = true
 	}
-	for _, l := range d.laws { // what no flow uses is tried from end to end
+	for _, l := range d.laws { // a law that no flow uses is tried on the longest path
 		if l.at != nil && !used[l.Maker] {
 			d.uses = append(d.uses, use{l.at, l, []int{0}, []int{d.plan.Graph.Hosts - 1}})
 		}

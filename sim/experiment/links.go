@@ -28,10 +28,10 @@ type Link struct {
 // linkSamples is how often in a run victims and the headroom of links are looked at.
 const linkSamples = 2000
 
-// shortQueue is what a queue holds behind which nobody has to wait: four frames of 1500 B.
+// shortQueue is the length up to which a queue delays nobody: four frames of 1500 B.
 const shortQueue units.Bytes = 6000
 
-// heldPart is what part of its time a flow is held up that counts as a victim.
+// heldPart is the part of its time that a victim flow is held up at least.
 const heldPart = 0.05
 
 // links follows all links of a run. A flow is held up as a victim while PFC stops a port of its path
@@ -98,7 +98,7 @@ func (r *run) memory(node int) *headroom.MMU {
 	return m
 }
 
-// victim reports whether a flow is held up by what it has no part in.
+// victim reports whether congestion of others holds up a flow.
 func (l *links) victim(s *sim.Sim, f *sim.Flow) bool {
 	for h := len(f.Path) - 2; h >= 0; h-- { // the last port that is stopped decides
 		if l.stopped[f.Path[h]]>>f.Spec.Class&1 == 1 {

@@ -31,7 +31,7 @@ type Measure struct {
 	to    time
 	span  bool // from or to is given
 	unit  string
-	scale float64 // of the unit, in what an occupancy counts
+	scale float64 // of the unit, in units of an occupancy
 	sizes sizeRange
 	every time
 	near  float64 // part of the max-min fair rate
@@ -53,7 +53,7 @@ const (
 	needQueue // a queue
 	needGauge // a gauge
 	needSwitch
-	keyHosts  // of ingress ports, by what they lead to
+	keyHosts  // of ingress ports, by the node they lead to
 	keyClass  // without a port
 	needEvery // every, how long a sample is
 	needNear  // within

@@ -14,7 +14,7 @@ import (
 // aboutFlows are the keys of measures of flows.
 const aboutFlows = keyGroup | keyStart | keySizes
 
-// meters are what can be measured, by the word after "what".
+// meters are the measures, by the word after "what".
 var meters = map[string]*meter{
 	"goodput": growth("Gb/s", needGroup|keySpan, gbps, goodputOf),
 	"others":  growth("Gb/s", needGroup|keySpan, gbps, func(r *run, me *Measure) float64 { return delivered(r, me) - goodputOf(r, me) }),
@@ -109,7 +109,7 @@ var meters = map[string]*meter{
 	"unfairness":    tracked("%", keyStat, func(t *track, me *Measure) reading { return spreadOf(me, t.errors) }),
 }
 
-// value makes a meter of what is read at the end of a run.
+// value makes a meter that is read at the end of a run.
 func value(unit string, k keys, of func(*run, *Measure) float64) *meter {
 	return &meter{unit, k, func(r *run, me *Measure) (reading, error) { return one(func() float64 { return of(r, me) }), nil }}
 }
@@ -129,7 +129,7 @@ func growth(unit string, k keys, of func(grown, seconds float64) float64, counte
 	}}
 }
 
-// grown returns what reads how much a counter has grown by in the time of a measure, or in the whole run.
+// grown returns a function that reads a counter's growth in the time of a measure, or in the whole run.
 func (r *run) grown(me *Measure, counter func(*run, *Measure) float64) func() float64 {
 	if !me.span && me.meter.keys&needGroup == 0 {
 		return func() float64 { return counter(r, me) }

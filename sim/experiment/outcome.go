@@ -45,7 +45,7 @@ func (o *Outcome) value(measure string) float64 {
 	return math.NaN()
 }
 
-// Group is what became of a group's flows. Times are of flows that have ended.
+// Group sums up a group's flows. Times are of flows that have ended.
 type Group struct {
 	Name      string    `json:"name"`
 	Flows     int       `json:"flows"`
@@ -97,7 +97,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	}{plain: plain(v)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON parses the JSON of MarshalJSON.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	type plain Value
 	p := struct {
@@ -184,7 +184,7 @@ func spreadText(mean, half, low, high float64) string {
 	return fmt.Sprintf("%s (%s…%s)", number(mean), number(low), number(high))
 }
 
-// Summary is what a measure of a variant came to.
+// Summary is the result of a variant's measure.
 type Summary struct {
 	Variant, Measure, Unit, Paper string
 	Sample

@@ -57,7 +57,7 @@ func runName(o *Outcome) string {
 	return name
 }
 
-// fileWord replaces what does not belong in a file name.
+// fileWord replaces characters that do not belong in a file name.
 func fileWord(s string) string {
 	out := []rune(s)
 	for i, c := range out {

@@ -20,7 +20,7 @@ type picture struct {
 	of          []string // groups or queues; of time and cdf
 	measures    []string // of sweep, one, and bars
 	variants    []string // in their order; all when the file names none
-	x, y        string   // what the axes say; "" is what follows from the kind
+	x, y        string   // titles of the axes; "" for those of the kind
 	logX        bool
 }
 
@@ -189,7 +189,7 @@ func (p picture) each(of map[string][]*Outcome, do func(variant, name string, o 
 	}
 }
 
-// label names a line by what tells it from the others of its panel.
+// label names a line by its difference from the others of its panel.
 func (p picture) label(variant, name string) string {
 	switch {
 	case len(p.of) == 1 && variant != "":

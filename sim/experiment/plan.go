@@ -88,7 +88,7 @@ func (p *Plan) decode(root *yamlnode.Map) {
 	p.decodeOutputs(root)
 }
 
-// decodeHosts reads what hosts do beside their flows.
+// decodeHosts reads the hosts' settings besides their flows.
 func (p *Plan) decodeHosts(root *yamlnode.Map) {
 	root.Sub("packet", func(m *yamlnode.Map) {
 		p.Config.Payload = m.Bytes("payload", 0, 1, 9216)
@@ -128,7 +128,7 @@ func (p *Plan) decodeRun(m *yamlnode.Map) {
 	}
 }
 
-// decodeOutputs reads what a run is to record and to measure.
+// decodeOutputs reads the records and measures of a run.
 func (p *Plan) decodeOutputs(root *yamlnode.Map) {
 	if p.Graph == nil {
 		root.Node("queues")

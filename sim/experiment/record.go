@@ -64,7 +64,7 @@ func hash(text []byte) (string, error) {
 	return hex.EncodeToString(sum[:8]), err
 }
 
-// Judgement returns what the record says of a claim, nil when it has no such claim.
+// Judgement returns the record's judgement of a claim, nil when it has none.
 func (r *Record) Judgement(c *Claim) *Judgement {
 	for i := range r.Judgements {
 		if r.Judgements[i].Key == c.key() {

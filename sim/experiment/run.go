@@ -142,7 +142,7 @@ func (r *run) addFlows(seed uint64) error {
 	return nil
 }
 
-// connection is what flows that share one have in common.
+// connection is the shared state of the flows of one connection.
 type connection struct {
 	source, src, dst, group int
 	class                   uint8

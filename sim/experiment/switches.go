@@ -118,7 +118,7 @@ func likeHPCC(m *yamlnode.Map, c *headroom.Config) {
 	}
 }
 
-// ofSwitch reads what may differ between switches; what is not given stays.
+// ofSwitch reads the keys that may differ between switches; keys that are not given keep their values.
 func ofSwitch(m *yamlnode.Map, c *headroom.Config, alpha string) {
 	c.Buffer = m.Bytes("size", max(c.Buffer, 1), 1, headroom.MaxBuffer)
 	c.Headroom = m.Bytes("headroom", c.Headroom, 0, maxBytes)

@@ -15,7 +15,7 @@ import (
 // maxHosts bounds a fabric.
 const maxHosts = 1 << 18
 
-// decodeTopology returns nil after reporting what is wrong.
+// decodeTopology returns nil after reporting faults.
 func decodeTopology(m *yamlnode.Map) (g *topo.Graph) {
 	m.Need("kind")
 	var err error

@@ -23,7 +23,7 @@ import (
 // public HPCC simulator, which begins with a line that has their number alone, or a CSV.
 // Its first line names the columns: start, src, dst and size, and if wanted class, weight, group
 // and job. Times and sizes have units; hosts are names or numbers; flows of one job have the
-// same word there. What a column does not say is the entry's.
+// same word there. The entry has the values of missing columns.
 func (d *flowDecoder) trace(m *yamlnode.Map, pat workload.Pattern, start time) {
 	m.Need("file")
 	name := m.Text("file", "")

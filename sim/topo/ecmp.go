@@ -165,7 +165,7 @@ func (r *Router) towards(target int) *hops {
 	return h
 }
 
-// number returns what the switch calls a port.
+// number returns the switch's number of a port.
 func (r *Router) number(port int) uint32 {
 	l := &r.g.Links[r.ports.Link[port]]
 	if l.A == r.ports.Node[port] {

@@ -15,7 +15,7 @@ type Line struct {
 	Jitter, Spread units.Time
 }
 
-// maxNodes bounds what a builder makes; the simulator's indices hold far more, but a typing
+// maxNodes bounds a builder's nodes; the simulator's indices hold far more, but a typing
 // error in a file should not ask for a terabyte.
 const (
 	maxNodes = 1 << 18

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// maxFlows bounds what one generator makes.
+// maxFlows bounds one generator's flows.
 const maxFlows = 50_000_000
 
 // Pattern is the common part of a generator's flows: the fields of the FlowSpec except those that Flow

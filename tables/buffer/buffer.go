@@ -41,7 +41,7 @@ type Match struct {
 // Exact is the Prefix of an exact match.
 const Exact = -1
 
-// Action is what an entry does, its parameters in the order of the P4 program.
+// Action is an entry's action, with its parameters in the order of the P4 program.
 type Action struct {
 	Name   string
 	Params []uint64
@@ -213,7 +213,7 @@ const wholeBits = 5
 // the pipeline's 32 bits, and differences within the 30 bits that it can quarter.
 const maxGradient = 1 << 27
 
-// link is what set_buffer_port says about a port's link.
+// link holds the parameters of set_buffer_port for a port's link.
 type link struct {
 	profile, exponent, limit uint64
 }

@@ -137,7 +137,7 @@ func (t *Tables) addPorts(entries int) error {
 		fmt.Sprintf("%d kinds and %d thresholds", profiles, PhiEntries), "")
 }
 
-// Names of what only a Tofino has.
+// Names that only the program for Tofino has.
 const (
 	PortTable     = "egress.gradient.estimate_port"
 	ProfileAction = "egress.gradient.set_profile"

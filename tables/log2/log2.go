@@ -4,7 +4,7 @@
 // give the same values.
 //
 // Logarithms and exponents are fixed-point numbers with Frac fractional bits. The bounds of
-// LogError, ExpError and QuotientError hold for every input and are what the tests check.
+// LogError, ExpError and QuotientError hold for every input. The tests check them.
 package log2
 
 import (
@@ -78,7 +78,7 @@ func New(p Precision) (*Table, error) {
 	return t, nil
 }
 
-// Precision returns what the table was made with.
+// Precision returns the table's precision.
 func (t *Table) Precision() Precision { return t.p }
 
 // Log2 returns log2(x) in fixed point. The logarithm of 0 does not exist; it returns that

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Window is what a page is shown in.
+// Window is the browser window of a page.
 type Window struct {
 	Width, Height int64
 	Dark          bool

@@ -10,7 +10,7 @@ import (
 // Many is the size of the full table.
 const Many = 1 << 16
 
-// ratio is what the full table may cost more than the small one. Memory that is not in the processor's cache costs
+// ratio bounds the cost of the full table over that of the small one. Memory that is not in the processor's cache costs
 // about 5 times as much as that which is; a scan of the table costs thousands of times as much.
 const ratio = 40
 

@@ -74,7 +74,7 @@ func Await(t testing.TB, what string, cond func() bool) {
 	end := time.Now().Add(3 * time.Minute)
 	if t, ok := t.(*testing.T); ok {
 		if deadline, ok := t.Deadline(); ok {
-			if d := deadline.Add(-10 * time.Second); d.Before(end) { // to say what did not come
+			if d := deadline.Add(-10 * time.Second); d.Before(end) { // in time to name the missing condition
 				end = d
 			}
 		}

@@ -156,7 +156,7 @@ func (s *Switch) known(id *p4v1.Uint128) *p4v1.Uint128 {
 	return id
 }
 
-// receive takes what the controller sends, and passes on what is not for the test.
+// receive takes the controller's messages, and passes on those that are not for the test.
 func (c *stream) receive() {
 	defer close(c.ended)
 	for {

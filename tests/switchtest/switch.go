@@ -153,7 +153,7 @@ func (noDevice) Commit(*p4rt.Pipeline) {}
 func (noDevice) PacketOut([]byte)      {}
 func (noDevice) Now() units.Time       { return 0 }
 
-// SetRefuse sets what returns a code and message for an update, OK to let it pass; nil lets
+// SetRefuse sets a function that returns a code and message for an update, OK to let it pass; nil lets
 // all pass.
 func (s *Switch) SetRefuse(f func(*p4v1.Update) (codes.Code, string)) {
 	s.mu.Lock()
@@ -161,7 +161,7 @@ func (s *Switch) SetRefuse(f func(*p4v1.Update) (codes.Code, string)) {
 	s.refuse = f
 }
 
-// OnPacket sets what takes packet-outs in place of the switch. It is called without locks.
+// OnPacket sets a function that takes packet-outs in place of the switch. It is called without locks.
 func (s *Switch) OnPacket(f func(*p4v1.PacketOut)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

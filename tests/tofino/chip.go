@@ -29,7 +29,7 @@ var prelude embed.FS
 // Chip is a chip that runs the program. It has one owner.
 type Chip struct {
 	Draw      func() uint64 // random numbers; 0 at first
-	Undefined func() uint64 // what places hold that nobody has written; 0 at first
+	Undefined func() uint64 // the value of a place that was never written; 0 at first
 
 	prog      *parser
 	info      *p4configv1.P4Info
@@ -68,7 +68,7 @@ type run struct {
 	prog        *parser
 	accessed    map[*register]bool
 	entry       *entry // that matched last
-	bytes       int    // what counters count
+	bytes       int    // length that counters count
 	parserError uint64
 	digest      []uint64
 	mirrored    bool
@@ -104,7 +104,7 @@ func Load(files fs.FS, chip string) (c *Chip, err error) {
 	return c, nil
 }
 
-// parts are what the program's pipeline consists of.
+// parts are the controls and parsers of the program's pipeline.
 var parts = []string{"IngressParser", "ingress", "IngressDeparser", "EgressParser", "egress", "EgressDeparser"}
 
 // Restart empties all tables, registers and counters.

@@ -15,7 +15,7 @@ type slot struct {
 	obj   any // of an extern, a control or a packet
 }
 
-// value is what an expression gives. A number without a width takes that of what it meets.
+// value is an expression's result. A number without a width takes that of the other operand.
 type value struct {
 	n      uint64
 	w      int
@@ -47,7 +47,7 @@ func truth(b bool) value {
 	return value{truth: true}
 }
 
-// instance is a control or parser with what it has declared.
+// instance is a control or parser with its declarations.
 type instance struct {
 	u       *unit
 	path    string
@@ -74,7 +74,7 @@ func (s *scope) find(name string) *slot {
 	return nil
 }
 
-// make returns a place of a type. What nobody has written is whatever the chip's Undefined gives.
+// make returns a place of a type. Its first value is the chip's Undefined.
 func (c *Chip) place(t *typ) *slot {
 	s := &slot{t: t}
 	switch t.kind {

@@ -29,7 +29,7 @@ func (m *MathUnit) Execute(x uint32) uint32 {
 	}
 }
 
-// Count is what a counter holds.
+// Count is a counter's value.
 type Count struct{ Packets, Bytes uint64 }
 
 // register is a register's cells; those that are absent hold 0.
@@ -39,7 +39,7 @@ type register struct {
 	cells map[uint64]uint64
 }
 
-// registerAction is one of what can be done with a register.
+// registerAction is one action on a register.
 type registerAction struct {
 	of *register
 	do *function
@@ -197,7 +197,7 @@ func internet(data []byte) uint16 {
 	return ^uint16(n>>16 + n)
 }
 
-// packet is what a parser takes bits from, or a deparser appends to.
+// packet holds the bits that a parser extracts, or a deparser emits.
 type packet struct {
 	data []byte
 	at   int // bits

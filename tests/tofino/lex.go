@@ -32,7 +32,7 @@ type source struct {
 	held   []token // not yet expanded: a macro's arguments may stand in several lines
 }
 
-// lexeme is what P4 consists of, but for comments. Two > are two tokens, as in bit<8>>.
+// lexeme matches one token of P4. Two > are two tokens, as in bit<8>>.
 var lexeme = regexp.MustCompile(`^(?:([A-Za-z_]\w*)|((?:\d+w)?(?:0[xX][0-9a-fA-F_]+|\d[\d_]*))|"([^"]*)"|(\|-\||\|\+\||&&&|##|\+\+|&&|\|\||[=!<>]=|<<|[-+*/%&|^~!<>=(){}\[\],;:.?@]))`)
 
 func lex(line, at string) (out []token) {

@@ -10,18 +10,18 @@ type Arrived struct {
 	Dropped            bool
 	Port, Queue, Class uint32
 	Digest             []uint64 // the fields of flow_digest_t, nil without one
-	Data               []byte   // what egress gets
+	Data               []byte   // the packet as egress gets it
 	Length             int      // as it came in, with Ethernet's checksum
 }
 
-// Departure is what the traffic manager says of a packet that leaves.
+// Departure is the traffic manager's metadata of a packet that leaves.
 type Departure struct {
 	Found, Left uint32 // depth of its queue when it came and when it leaves, in cells
 	Delay       uint32 // ns
 	Time        uint64 // ns
 }
 
-// Left is what egress made of a packet.
+// Left is egress's result for a packet.
 type Left struct {
 	Frame   []byte // nil if it ends here
 	Report  []byte // its mirror copy, as it reaches the CPU port; nil without one
@@ -58,7 +58,7 @@ func (r *run) with(header string, fields map[string]uint64, pad uint64, data []b
 	return slices.Concat(flat(value{slot: h}), make([]byte, pad/8), data)
 }
 
-// end runs a deparser and appends what the parser has left of the packet.
+// end runs a deparser and appends the payload that the parser left.
 func (r *run) end(deparser string, hdr, meta, deparse *slot, rest []byte) []byte {
 	out := &packet{}
 	r.apply(r.chip.pipe[deparser], []*slot{{t: &typ{kind: 'x'}, obj: out}, hdr, meta, deparse})
@@ -106,7 +106,7 @@ func (c *Chip) Egress(a Arrived, d Departure) (l Left, err error) {
 	return l, err
 }
 
-// egress is one pass; mirrored is what a mirror copy begins its own with.
+// egress is one pass; mirrored is the header in front of a mirror copy.
 func (c *Chip) egress(a Arrived, d Departure) (l Left, mirrored []byte, err error) {
 	r := &run{chip: c, prog: c.prog, accessed: map[*register]bool{}, bytes: len(a.Data) + fcs}
 	p, hdr, meta, intrinsic := r.begin("EgressParser", r.with("egress_intrinsic_metadata_t", map[string]uint64{
@@ -134,7 +134,7 @@ func (c *Chip) Register(name string, index uint64) uint64 { return c.registers[n
 // SetRegister writes a cell of a register.
 func (c *Chip) SetRegister(name string, index, n uint64) { c.registers[name].cells[index] = n }
 
-// EntryCount returns what the direct counter of a table's entries holds, in order of insertion.
+// EntryCount returns the direct counters of a table's entries, in order of insertion.
 func (c *Chip) EntryCount(table string) (all []Count) {
 	for _, e := range c.tables[table].list {
 		all = append(all, e.counts[0])

@@ -1,6 +1,6 @@
 package tofino
 
-// typ is a type. Externs have only a name and what their brackets say.
+// typ is a type. Externs have only a name and type arguments.
 type typ struct {
 	name   string
 	kind   byte // b bit, i int, B bool, s struct, h header, x extern
@@ -31,7 +31,7 @@ type expr struct {
 type stmt struct {
 	op    string // =, call, if, block, var, transition
 	at    string
-	e, to *expr // to is what is assigned to
+	e, to *expr // to is the target of an assignment
 	body  []stmt
 	other []stmt
 	v     variable
@@ -47,7 +47,7 @@ type branch struct {
 
 // object is a constant, an extern's instance, a control's or one of a table's properties.
 type object struct {
-	name, full string // full is what @name says
+	name, full string // full is the name in @name
 	typ        *typ
 	args       []*expr
 	methods    map[string]*function // abstract ones

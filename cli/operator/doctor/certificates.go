@@ -16,11 +16,11 @@ import (
 // soon is how long before its end a certificate should be replaced.
 const soon = 30 * 24 * time.Hour
 
-// files are certificates of one section, and what its own must be good for.
+// files are the certificates of one section, and the uses that its own must allow.
 type files struct {
 	field, ca, cert, key string
 	signed               bool   // ca must have signed cert
-	host                 string // the name of whoever others dial; "" for none
+	host                 string // the name that others dial; "" for none
 }
 
 // Certificates looks at those that a configuration names: whether they can be read, fit their keys, are

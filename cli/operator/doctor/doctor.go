@@ -21,7 +21,7 @@ import (
 	"github.com/headgate/headgate/internal/confine"
 )
 
-// Verdict is what came of a check.
+// Verdict is the outcome of a check.
 type Verdict string
 
 // The verdicts.
@@ -40,8 +40,8 @@ type Finding struct {
 	Area    string  `json:"area"`
 	Subject string  `json:"subject"`
 	Verdict Verdict `json:"verdict"`
-	Text    string  `json:"text"`             // what was seen, or why nothing was
-	Remedy  string  `json:"remedy,omitempty"` // what to do about it
+	Text    string  `json:"text"`             // the finding, or why there is none
+	Remedy  string  `json:"remedy,omitempty"` // the remedy
 }
 
 // Bounds of the difference between two clocks.
@@ -179,7 +179,7 @@ func ask(ctx context.Context, s *config.Switch, dirs confine.Dirs) Finding {
 	return f
 }
 
-// Controller says what the controller knows of its switches: their sessions, and what they cannot do.
+// Controller checks the controller's switches: their sessions and missing capabilities.
 func Controller(switches []*pb.SwitchStatus) []Finding {
 	var list []Finding
 	for _, s := range switches {

@@ -21,7 +21,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Agent is what is attached: the flows that start at a host. *agent.Agent has its methods' comments.
+// Agent runs the flows that start at an attached host. *agent.Agent has its methods' comments.
 type Agent interface {
 	Report() []agent.FlowReport
 	Stats() agent.Stats

@@ -54,7 +54,7 @@ func (l *Law) Allowance() law.Allowance {
 	return law.Allowance{Rate: l.par.LineRate, Window: units.Bytes(l.cwnd)}
 }
 
-// Params are the parameters of the law; Visit says what each is.
+// Params are the parameters of the law; Visit describes each.
 type Params struct {
 	LineRate                units.Rate
 	BaseRTT                 units.Time

@@ -93,7 +93,7 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	}
 }
 
-// tick lets what is due go off, each at its own time.
+// tick runs the due timers, each at its own time.
 func (l *Law) tick(now units.Time) {
 	for {
 		at := l.Timer()

@@ -91,7 +91,7 @@ func (l *Law) Allowance() law.Allowance {
 	return law.Allowance{Rate: law.Pace(l.w, l.t), Window: units.Bytes(l.w)}
 }
 
-// Params are the parameters of the law; Visit says what each is.
+// Params are the parameters of the law; Visit describes each.
 type Params struct {
 	LineRate units.Rate
 	BaseRTT  units.Time

@@ -106,7 +106,7 @@ func (l *Law) SetTarget(base, target units.Time) {
 	l.base, l.target, l.Least = base, target-base, 1
 }
 
-// Params are the parameters of the law; Visit says what each is.
+// Params are the parameters of the law; Visit describes each.
 type Params struct {
 	LineRate                            units.Rate
 	MSS                                 units.Bytes

@@ -61,7 +61,7 @@ type Error struct{ Name, Value, Text string }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Name, e.Value, e.Text) }
 
-// Visitor is a law's parameters, with what they follow from bound.
+// Visitor visits a law's parameters; the values that defaults depend on are bound.
 type Visitor func(*Set)
 
 // Parse reads values by name. Unknown names and values of the wrong kind are an *Error;

@@ -16,7 +16,7 @@ type Level uint8
 const (
 	Low    Level = iota // W_LS is an eighth of the bandwidth-delay product
 	Middle              // a quarter
-	High                // all of it, and no probe before the start
+	High                // the whole link, and no probe before the start
 )
 
 // part returns the divisor of the bandwidth-delay product.

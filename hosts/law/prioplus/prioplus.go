@@ -130,7 +130,7 @@ func (l *Law) countDownFlows() {
 // setIncrease sets W_AI to the original over #flow, plus extra bytes.
 func (l *Law) setIncrease(extra float64) { l.under.SetIncrease(1/l.flows, extra) }
 
-// bound keeps the window within what the target allows, and stops a flow whose window is nearly 0.
+// bound keeps the window within the target's bound, and stops a flow whose window is nearly 0.
 func (l *Law) bound(now units.Time) {
 	w := l.under.Window()
 	if most := l.inFlight(l.par.Target); w > most {

@@ -24,7 +24,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Needs says what a law lives on beside acknowledgements.
+// Needs are the signals that a law needs besides acknowledgements.
 type Needs struct {
 	INT      bool // telemetry of every hop in acknowledgements
 	MaxQD    bool // the largest queueing delay of the hops in acknowledgements
@@ -140,7 +140,7 @@ var samples = [2]law.Flow{
 }
 
 // Params describes the parameters of a kind. A default or a range that follows from the
-// flow's path is left out; the description says what it follows from.
+// flow's path is left out; the description names its source.
 func (k *Kind) Params() []param.Info {
 	i := k.make()
 	list := param.Describe(func(s *param.Set) { i.visit(s, &samples[0]) })
@@ -164,7 +164,7 @@ func (k *Kind) With(given map[string]string) (*Maker, error) {
 	return &Maker{Kind: k, set: set}, err
 }
 
-// Needs says what the maker's laws live on.
+// Needs returns the signals that the maker's laws need.
 func (m *Maker) Needs() Needs {
 	n := m.Kind.Needs
 	n.Delay = n.Delay || m.set.Given("one_way") == true

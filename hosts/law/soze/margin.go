@@ -65,7 +65,7 @@ func (p Params) Margin(rate units.Rate, rtt units.Time, weights float64) (Margin
 	return m, nil
 }
 
-// Verdict says in a sentence what the figures mean.
+// Verdict interprets the figures in a sentence.
 func (m Margin) Verdict() string {
 	what := "stable and does not oscillate"
 	switch {

@@ -43,7 +43,7 @@ type Law struct {
 
 	joined   bool       // the first window has been acknowledged
 	firstD   float64    // longest delay echoed before that, picoseconds
-	firstSeq uint64     // what the first acknowledgement said to have arrived,
+	firstSeq uint64     // bytes that had arrived by the first acknowledgement,
 	firstOut units.Time // and when that had left
 
 	losses law.LossGate

@@ -117,7 +117,7 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 // that delay on an empty path, which Swift does not need.
 func (l *Law) SetTarget(_, target units.Time) { l.target = target }
 
-// Params are the parameters of the law; Visit says what each is.
+// Params are the parameters of the law; Visit describes each.
 type Params struct {
 	LineRate                 units.Rate
 	BaseRTT                  units.Time

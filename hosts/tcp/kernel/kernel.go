@@ -29,7 +29,7 @@ type Cgroup struct {
 	Class uint32 // class of its connections
 }
 
-// Config says what to attach.
+// Config selects the programs to attach.
 type Config struct {
 	// Name distinguishes several Kernels on one machine, for example one per network namespace. It
 	// names a folder in Root and, unless it is "", is part of the congestion controls' names.
@@ -249,7 +249,7 @@ func NetnsCookie(path string) (uint64, error) {
 	return r.cookie, r.err
 }
 
-// Supported returns an error that names what the kernel lacks. It mounts bpffs if that is not
+// Supported returns an error that names the feature that the kernel lacks. It mounts bpffs if that is not
 // mounted.
 func Supported() error {
 	var u unix.Utsname

@@ -92,7 +92,7 @@ func toChannel(c channel.Channel) programPrioChannel {
 	return programPrioChannel{Target: nanos(c.Target), Limit: nanos(c.Limit)}
 }
 
-// Class holds what new connections start with. They keep it until the controller tells them
+// Class holds the parameters of new connections. They keep them until the controller tells them
 // something else.
 type Class struct {
 	Law     Law
@@ -136,7 +136,7 @@ func (k Key) wire() programFlowKey {
 	return programFlowKey{Src: k.Src.Addr().As16(), Dst: k.Dst.Addr().As16(), SrcPort: k.Src.Port(), DstPort: k.Dst.Port()}
 }
 
-// Order is what user space orders a connection to do.
+// Order holds user space's settings of a connection.
 type Order struct {
 	Weight  float64
 	Channel channel.Channel

@@ -12,7 +12,7 @@ type feature struct {
 	parts []string
 }
 
-// features lists the features. What belongs to none of them is shown under its own name.
+// features lists the features. A table of none of them is shown under its own name.
 func features() []feature {
 	return []feature{
 		{"ports, packet I/O", []string{"ports", "arrival", "departure", "enqueue", "packet_io", "controller", "drops", "headgate_tna"}},

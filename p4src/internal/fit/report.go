@@ -61,7 +61,7 @@ type Use map[Kind]int
 type Report struct {
 	Chip       string         `json:"chip"`
 	Stages     int            `json:"stages"`    // that the chip has
-	PerStage   Use            `json:"per_stage"` // what each stage has
+	PerStage   Use            `json:"per_stage"` // capacity of each stage
 	Ingress    []int          `json:"ingress"`   // stages that hold an ingress table
 	Egress     []int          `json:"egress"`    // stages that hold an egress table
 	Use        []Use          `json:"use"`       // by stage
@@ -72,7 +72,7 @@ type Report struct {
 	ParserRows int            `json:"parser_rows"` // that each half's parser has
 }
 
-// Feature is what one feature takes of one half of the pipeline. A resource that two features
+// Feature is one feature's use of one half of the pipeline. A resource that two features
 // share counts in both.
 type Feature struct {
 	Name     string `json:"name"` // half and feature, "ingress routing"

@@ -52,13 +52,13 @@ func chips() []target { return targets()[1:] }
 
 func (t target) digestFile() string { return path.Join(t.folder, digestFile) }
 
-// build is what a compiler made for a target.
+// build is a compiler's output for a target.
 type build struct {
 	target
 	compiler string            // name and version
 	sources  string            // their digests before it was made; empty for one that was read
 	files    map[string][]byte // artefacts by name
-	device   map[string][]byte // what only the device needs, by name in a folder of its own; not committed
+	device   map[string][]byte // files that only the device needs, by name in a folder of its own; not committed
 }
 
 func (b build) file(name string) []byte { return b.files[path.Join(b.folder, name)] }

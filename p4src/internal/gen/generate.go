@@ -20,7 +20,7 @@ const (
 	idsFile       = "ids/p4info.go"
 	tofinoIDsFile = "ids/tofino.go"
 	constantsFile = "ids/constants.go"
-	packedFile    = "build/" + jsonFile + ".gz" // what the binary embeds
+	packedFile    = "build/" + jsonFile + ".gz" // the file that the binary embeds
 )
 
 // idsHead begins the constants, with the name and the version of the program.
@@ -61,7 +61,7 @@ func generate(dir string, builds []build) (map[string][]byte, error) {
 	for _, c := range chips() {
 		onChips = append(onChips, infos[c.name])
 	}
-	if files[tofinoIDsFile], err = idsSource("package ids\n\n// What follows is only in the program for Tofino.\n", onlyIn(onChips, infos["bmv2"])); err != nil {
+	if files[tofinoIDsFile], err = idsSource("package ids\n\n// These constants are only in the program for Tofino.\n", onlyIn(onChips, infos["bmv2"])); err != nil {
 		return nil, fmt.Errorf("%s: %w", tofinoIDsFile, err)
 	}
 	if files[docsFile], err = docsSource(dir, builds); err != nil {

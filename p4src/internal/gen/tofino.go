@@ -107,7 +107,7 @@ func (c target) compile(dir, compiler, assembler string, cpuPort int) (build, er
 	return c.collect(tmp, pipe, assembly)
 }
 
-// collect reads what the tools left: artefacts for the tree, files for a device.
+// collect reads the tools' output: artefacts for the tree, files for a device.
 func (c target) collect(tmp, pipe, assembly string) (build, error) {
 	report, err := fit.Read(c.name, pipe, assembly)
 	if err != nil {
@@ -171,7 +171,7 @@ func (c target) conf() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// runTool runs a tool in dir and returns what it prints; the error has it too.
+// runTool runs a tool in dir and returns its output; the error has it too.
 func runTool(dir, exe string, args ...string) (string, error) {
 	cmd := exec.Command(exe, args...)
 	cmd.Dir = dir

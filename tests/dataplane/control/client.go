@@ -235,7 +235,7 @@ func (c *Client) Receive(wait time.Duration) (PacketIn, error) {
 	return p, nil
 }
 
-// next returns what comes next from one of the client's channels.
+// next returns the next value from one of the client's channels.
 func next[T any](c *Client, from <-chan T, what string, wait time.Duration) (v T, err error) {
 	select {
 	case v = <-from: // also when there is no time to wait

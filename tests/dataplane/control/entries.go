@@ -68,7 +68,7 @@ func PuntEtherType(etherType, reason uint64) *p4v1.Update {
 	return Punt(p4msg.Ternary(ids.FieldPuntTableEtherType, etherType, 0xffff), reason)
 }
 
-// Punt sends what matches to the controller.
+// Punt sends matching packets to the controller.
 func Punt(m *p4v1.FieldMatch, reason uint64) *p4v1.Update {
 	return p4msg.Insert(p4msg.Entry(ids.TablePuntTable, 1, p4msg.Do(ids.ActionPuntToCPU, reason), m))
 }

@@ -155,7 +155,7 @@ func StartPaused() (*Switch, error) {
 }
 
 func (s *Switch) drive(ctx context.Context) error {
-	look := time.NewTicker(200 * time.Microsecond) // for what P4Runtime has posted
+	look := time.NewTicker(200 * time.Microsecond) // for functions that P4Runtime has posted
 	defer look.Stop()
 	for {
 		s.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// MaxPriority bounds virtual priorities, far beyond what delays allow for.
+// MaxPriority bounds virtual priorities. Delays allow for far fewer.
 const MaxPriority = 1 << 16
 
 // Plan is how the delays of one queue are divided: priority i, 1 and up, larger is higher,
@@ -85,7 +85,7 @@ func (p Plan) Priorities(longest units.Time) int {
 	return int(min(room/p.Width(), MaxPriority))
 }
 
-// Swift is what decides how far the delay swings under so many Swift flows.
+// Swift holds the parameters that decide how far the delay swings under so many Swift flows.
 type Swift struct {
 	Flows    float64     // n, more than 0
 	Increase units.Bytes // W_AI, per flow and round trip
