@@ -81,13 +81,13 @@ func TestReceivedStorm(t *testing.T) {
 			}
 		}
 	})
-	// The file without it gives the switch back to its flags.
+	// The file without it asks for the default, an alarm.
 	r.yaml = plain
 	plans, _, err := r.c.Plan(t.Context(), "f", r.yaml, 0)
-	if err != nil || len(plans[0].Changes) != 1 || plans[0].Changes[0].Kind != view.Delete || !strings.Contains(plans[0].Changes[0].String(), "extern 0x81000001 → action=forward, detection_time=50ms, restoration_time=60ms, share=0.98") {
+	if err != nil || len(plans[0].Changes) != 1 || plans[0].Changes[0].Kind != view.Modify || !strings.Contains(plans[0].Changes[0].String(), "→ action=alert, default=true, ") {
 		t.Errorf("plan %+v, %v", plans, err)
 	}
-	if got := r.apply()[0]; got.Err != "" || got.Deleted != 1 {
+	if got := r.apply()[0]; got.Err != "" || got.Modified != 1 {
 		t.Errorf("result %+v", got)
 	}
 }

@@ -134,6 +134,23 @@ func TestChoppyStormShorterTime(t *testing.T) {
 	}
 }
 
+// TestDefaultSettings: what nobody has asked for leaves a watchdog by flags as it is, and is in force without one.
+func TestDefaultSettings(t *testing.T) {
+	byDefault := pfcwd.Settings{Detection: 9 * units.Second, Share: 0.5, Restoration: units.Second, Action: pfcwd.Alert, Default: true}
+	flags := pfcwd.Settings{Detection: units.Second, Share: 0.9, Restoration: units.Second, Action: pfcwd.Drop}
+	for _, own := range []pfcwd.Settings{{}, flags} {
+		_, s, _, _ := pausable(t, PFC{Enabled: true, Watch: own}, pfcRate)
+		s.watchdog.Set(&byDefault)
+		want := byDefault
+		if own.Detection > 0 {
+			want = own
+		}
+		if got, set := s.watchdog.Settings(); s.dataplane.watch != want || !set || got != byDefault {
+			t.Errorf("with the flags %v the settings are %v, want %v; read are %v", own, s.dataplane.watch, want, got)
+		}
+	}
+}
+
 func TestStormSettingsErrors(t *testing.T) {
 	for want, w := range map[string]pfcwd.Settings{
 		`action of the PFC watchdog "stop": want drop, forward or alert`:                           {Detection: ms, Action: "stop"},

@@ -128,6 +128,9 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 	if pfc != nil {
 		s.dataplane.watch, s.dataplane.lossless, s.lossless.initial = pfc.Watch, pfc.queues, pfc.queues
 		s.watchdog = &watchdog{setting[pfcwd.Settings]{Switch: s, initial: pfc.Watch, apply: func(w pfcwd.Settings, now units.Time) {
+			if w.Default && pfc.Watch.Detection > 0 {
+				w = pfc.Watch
+			}
 			s.dataplane.setWatch(w, now)
 			s.log.Info("PFC watchdog", "switch", s.name, "settings", &w)
 		}}}

@@ -32,7 +32,7 @@ const (
 
 // The instances carry a google.protobuf.Struct:
 //
-//	settings: {detection_time: "200ms", restoration_time: "400ms", action: "drop", share: 0.98}
+//	settings: {detection_time: "200ms", restoration_time: "400ms", action: "drop", share: 0.98, default: true}
 //	storms:   {storms: [{port: 1, class: 3, on: true, count: 1, dropped: 12}, …]}
 //	lossless: {class_3: [3], class_4: [4, 5]}, the queues of each class
 //	weights:  {queue_0: 3, queue_1: 1}
@@ -40,10 +40,14 @@ const (
 
 // Entity returns the settings as P4Runtime carries them; equal settings are equal messages.
 func (s Settings) Entity() *p4v1.Entity {
-	return pack(SettingsID, map[string]any{
+	fields := map[string]any{
 		"detection_time": s.Detection.Duration().String(), "restoration_time": s.Restoration.Duration().String(),
 		"action": string(s.Action), "share": s.Share,
-	})
+	}
+	if s.Default {
+		fields["default"] = true
+	}
+	return pack(SettingsID, fields)
 }
 
 // ReadSettings returns the settings of an instance with defaults filled in. The error says
@@ -57,7 +61,10 @@ func ReadSettings(e *p4v1.ExternEntry) (s Settings, err error) {
 	for name, v := range fields.AsMap() {
 		text, isText := v.(string)
 		number, isNumber := v.(float64)
+		truth, isBool := v.(bool)
 		switch {
+		case name == "default" && isBool:
+			s.Default = truth
 		case name == "share" && isNumber:
 			s.Share = number
 		case name == "share":

@@ -37,6 +37,9 @@ type Settings struct {
 	Restoration units.Time
 	// Action is Drop when empty, as in SONiC.
 	Action Action
+	// Default says that nobody has asked for the settings: a switch with a watchdog by its flags keeps that one, and one
+	// that obeys no PFC ignores them.
+	Default bool
 }
 
 // DefaultShare leaves each of up to 49 senders to one port, which pauses each for 48 of 49 packets, without a storm.

@@ -234,7 +234,7 @@ func (s *Switch) holds() (*pipeline.Pipeline, []*p4v1.Entity) {
 		s.t.Error(err)
 		return nil, nil
 	}
-	have, _, err := reconcile.Read(context.Background(), reader{server, s.deviceID}, p)
+	have, _, err := reconcile.Read(context.Background(), reader{server, s.deviceID}, p, pfcwd.SettingsID)
 	if err != nil {
 		s.t.Error(err)
 		return p, nil

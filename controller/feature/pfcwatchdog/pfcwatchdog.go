@@ -12,6 +12,8 @@ import (
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
@@ -62,7 +64,7 @@ func advise(env *feature.Env, _ *config.Switch) (notes []string) {
 			slowest = &env.Config.Links[i]
 		}
 	}
-	if w.DetectionTime == 0 || slowest == nil {
+	if w.DetectionTime <= 0 || slowest == nil {
 		return nil
 	}
 	one := slowest.Rate.PauseTime(65535).Duration()
@@ -84,16 +86,12 @@ func advise(env *feature.Env, _ *config.Switch) (notes []string) {
 
 // desired is feature.Feature.Desired. Without a detection time the switch's own flags hold.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	c := Of(env.Switch)
-	if c.DetectionTime == 0 {
-		return nil, nil
+	settings, err := Of(env.Switch).settings(env)
+	if err != nil || settings.Detection == 0 {
+		return nil, err
 	}
 	if env.By(watchCapability) == view.ByNothing {
-		return nil, env.Refuse(env.Config.Origin(env.Switch, "pfc_watchdog.detection_time"), c.DetectionTime.String(), watchCapability)
-	}
-	settings, err := c.settings()
-	if err != nil {
-		return nil, err
+		return nil, env.Refuse(env.Config.Origin(env.Switch, "pfc_watchdog.detection_time"), Of(env.Switch).DetectionTime.String(), watchCapability)
 	}
 	return []*p4v1.Entity{settings.Entity()}, nil
 }
@@ -103,7 +101,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	for _, p := range env.Graph.Ports(sw.Name()) {
 		l.peers[p.Number], l.between[p.Number] = p.Peer, p.PeerPort != 0
 	}
-	settings, err := Of(env.Switch).settings()
+	settings, err := Of(env.Switch).settings(env)
 	on := err == nil && settings.Detection != 0 && env.By(watchCapability) != view.ByNothing
 	if !on {
 		l.see(time.Now(), nil)
@@ -120,9 +118,13 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		f.switches[sw.Name()] = s
 	}
 	s.settings, s.graph = settings, env.Graph
-	l.every = max(minPoll, min(Of(env.Switch).DetectionTime/2, maxPoll))
+	l.byDefault = settings.Default
+	l.every = max(minPoll, min(settings.Detection.Duration()/2, maxPoll))
 	return feature.Every{Period: l.every, Do: l.tick}
 }
+
+// minDetection is SONiC's default.
+const minDetection = 200 * units.Millisecond
 
 // Bounds of how often storms are read. A shorter storm shows in the count.
 const minPoll, maxPoll = 100 * time.Millisecond, time.Second
@@ -133,12 +135,20 @@ type loop struct {
 	peers   map[uint32]string // by port
 	between map[uint32]bool   // ports that lead to switches
 	every   time.Duration
+
+	byDefault, blind bool // nobody has asked for the watchdog, and the switch has none
 }
 
 func (l *loop) tick(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Second, l.every))
 	defer cancel()
+	if l.blind {
+		return nil
+	}
 	read, err := l.sw.Read(ctx, pipeline.Extern(pfcwd.StormsID))
+	if l.blind = l.byDefault && status.Code(err) == codes.Unimplemented; l.blind {
+		return nil // it obeys no PFC, and nobody has asked for the watchdog
+	}
 	if err != nil {
 		return fmt.Errorf("PFC storms: %w", err)
 	}
@@ -244,9 +254,10 @@ const StormAlarm = "pfc.received_storm"
 // Config is the section pfc_watchdog, by the names of SONiC's pfcwd. The fabric has one, and a
 // switch may override any key of it in a section of its own. Times are wall-clock times.
 type Config struct {
-	// DetectionTime is how long a peer may pause a class until that is a storm, 1 ms … 1 h, or off;
-	// default off. SONiC's default is 200 ms; a PAUSE of 65535 quanta lasts 335 ms at 100 Mb/s and
-	// need not be a storm.
+	// DetectionTime is how long a peer may pause a class until that is a storm, 1 ms … 1 h, or off. By
+	// default a storm is an alarm and nothing else, after twice the time of one PAUSE of 65535 quanta at the switch's
+	// slowest port, at least SONiC's 200 ms; one PAUSE lasts 335 ms at 100 Mb/s and need not be a storm. A switch whose flags
+	// set a watchdog keeps that one.
 	DetectionTime time.Duration
 	// Share is the share of DetectionTime that the class is paused in a storm, above 0 to 1; default
 	// 0.98, which each of up to 49 senders to one port stays below. With 1 the pause must have no break.
@@ -258,7 +269,21 @@ type Config struct {
 	Action pfcwd.Action
 }
 
-func (c Config) settings() (pfcwd.Settings, error) {
+// byDefault is the DetectionTime of a file that sets none.
+const byDefault = -1
+
+// settings returns what a switch should watch for, by default an alarm; Detection is 0 for nothing.
+func (c Config) settings(env *feature.Env) (pfcwd.Settings, error) {
+	if c.DetectionTime == byDefault {
+		s := pfcwd.Settings{Detection: minDetection, Action: pfcwd.Alert, Default: true}
+		for _, p := range env.Graph.Ports(env.Switch.Name) {
+			s.Detection = max(s.Detection, 2*p.Rate.PauseTime(65535))
+		}
+		if env.By(watchCapability) == view.ByNothing {
+			s.Detection = 0
+		}
+		return s.WithDefaults()
+	}
 	return pfcwd.Settings{
 		Detection: units.FromDuration(c.DetectionTime), Restoration: units.FromDuration(c.RestorationTime), Share: c.Share, Action: c.Action,
 	}.WithDefaults()
@@ -268,17 +293,18 @@ func (c Config) settings() (pfcwd.Settings, error) {
 func Of(s *config.Switch) Config { return config.Of[Config](s, "pfc_watchdog") }
 
 var section = config.Overridable("pfc_watchdog", func(*config.Config) Config {
-	return Config{Share: pfcwd.DefaultShare, Action: pfcwd.Drop}
+	return Config{DetectionTime: byDefault, Share: pfcwd.DefaultShare, Action: pfcwd.Drop}
 }, readOver)
 
 func readOver(m *yamlnode.Map, c Config) Config {
 	const low, high = time.Millisecond, time.Hour
+	m.Computed("detection_time")
 	c.DetectionTime = m.WallOrOff("detection_time", c.DetectionTime, low, high)
 	c.Share = m.Above("share", c.Share, 0, 1)
 	c.RestorationTime = m.Wall("restoration_time", c.RestorationTime, low, high)
 	c.Action = pfcwd.Action(m.OneOf("action", string(c.Action), string(pfcwd.Drop), string(pfcwd.Forward), string(pfcwd.Alert)))
-	if c.DetectionTime == 0 && (m.Has("restoration_time") || m.Has("share") || m.Has("action")) {
-		m.Fault("", "has restoration_time, share or action, want detection_time with them: without it there is no watchdog")
+	if c.DetectionTime <= 0 && (m.Has("restoration_time") || m.Has("share") || m.Has("action")) {
+		m.Fault("", "has restoration_time, share or action, want detection_time with them: without it the watchdog is off, or only alarms")
 	}
 	return c
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
@@ -31,7 +33,7 @@ func newEnv(t *testing.T, f *feature.Feature, section string, edit func(string) 
 
 func TestDesired(t *testing.T) {
 	for _, tt := range []struct{ section, want string }{
-		{"", ""},
+		{"", "extern 0x81000001 → action=alert, default=true, detection_time=1.3421568s, restoration_time=1.3421568s, share=0.98"},
 		{"pfc_watchdog: {detection_time: \"off\"}\n", ""},
 		{"pfc_watchdog: {detection_time: 300ms}\n", "extern 0x81000001 → action=drop, detection_time=300ms, restoration_time=300ms, share=0.98"},
 		{"pfc_watchdog: {detection_time: 200ms, restoration_time: 400ms, share: 1, action: alert}\n", "extern 0x81000001 → action=alert, detection_time=200ms, restoration_time=400ms, share=1"},
@@ -86,11 +88,25 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestNoWatchdog: of a switch that obeys no PFC nobody hears where nobody has asked for the watchdog.
+func TestNoWatchdog(t *testing.T) {
+	for section, quiet := range map[string]bool{"": true, watched: false} {
+		f := New(nil)
+		sw := &testenv.Switch{Switch: "leaf1", Err: status.Error(codes.Unimplemented, "no externs")}
+		l := f.Attach(newEnv(t, f, section, nil), sw)
+		for range 2 {
+			if err := l.Tick(context.Background(), time.Now()); quiet != (err == nil) {
+				t.Errorf("%q: %v", section, err)
+			}
+		}
+	}
+}
+
 func TestFaults(t *testing.T) {
 	for section, want := range map[string]string{
-		"pfc_watchdog: {action: drop}\n":                           "without it there is no watchdog",
+		"pfc_watchdog: {action: drop}\n":                           "want detection_time with them",
 		"pfc_watchdog: {detection_time: 1s, action: stop}\n":       "want one of",
-		"pfc_watchdog: {share: 0.9}\n":                             "without it there is no watchdog",
+		"pfc_watchdog: {share: 0.9}\n":                             "want detection_time with them",
 		"pfc_watchdog: {detection_time: 1s, share: 0}\n":           "want a number above 0 and at most 1",
 		"pfc_watchdog: {detection_time: 1us}\n":                    "want off, or 1ms to 3600s",
 		"pfc_watchdog: {detection_time: 1s, restoration: 400ms}\n": "restoration",
@@ -165,7 +181,7 @@ func TestStorms(t *testing.T) {
 	tick(7, []string{begins}, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1})
 	callbacks.Events = nil
 	// Without a watchdog all ends.
-	if l := f.Attach(newEnv(t, f, "", nil), sw); l != nil || len(callbacks.Events) != 1 || callbacks.Events[0].Kind != "pfc.received_storm_over" {
+	if l := f.Attach(newEnv(t, f, "pfc_watchdog: {detection_time: \"off\"}\n", nil), sw); l != nil || len(callbacks.Events) != 1 || callbacks.Events[0].Kind != "pfc.received_storm_over" {
 		t.Errorf("loop %v, events %v", l, callbacks.Events)
 	}
 	if got := testenv.Shown(f, "leaf1").Status.GetPfcwatchdog(); got != nil {

@@ -125,7 +125,7 @@ func TestUpdatesOfNothing(t *testing.T) {
 		}
 	}
 	f.fails(t, codes.Unimplemented, p4msg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81}))
-	f.readFails(t, codes.Unimplemented, &p4v1.ExternEntry{ExternTypeId: 0x81})
+	f.readFails(t, codes.Unimplemented, &p4v1.ExternEntry{ExternTypeId: 0x82})
 	f.wantRead(t, &p4v1.ExternEntry{})
 	f.readFails(t, codes.InvalidArgument, &p4v1.Entity{})
 }
@@ -186,18 +186,6 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// classes records the lossless classes that are set.
-type kept[T any] struct{ set *T }
-
-func (c *kept[T]) Settings() (v T, set bool) {
-	if c.set != nil {
-		v = *c.set
-	}
-	return v, c.set != nil
-}
-
-func (c *kept[T]) Set(v *T) { c.set = v }
-
 // The weights of queues are such an extern, too, and so are the ports that differ in what they obey.
 func TestWeights(t *testing.T) {
 	w, o := &kept[pfcwd.Weights]{}, &kept[pfcwd.Obeyed]{}
@@ -217,6 +205,23 @@ func TestWeights(t *testing.T) {
 	if w.set != nil {
 		t.Errorf("weights %v after they were deleted", *w.set)
 	}
+}
+
+// A switch that obeys no PFC keeps the watchdog's settings that nobody has asked for, and refuses others.
+func TestUnwatched(t *testing.T) {
+	f := newFixture(t)
+	set := pfcwd.Settings{Detection: units.Second, Share: 0.5, Restoration: units.Second, Action: pfcwd.Alert}
+	asked := set.Entity().GetExternEntry()
+	set.Default = true
+	entry, request := set.Entity().GetExternEntry(), &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.SettingsID}
+	f.fails(t, codes.Unimplemented, p4msg.Insert(asked))
+	f.wantRead(t, request)
+	f.must(t, p4msg.Insert(entry))
+	f.wantRead(t, request, entry)
+	f.fails(t, codes.Unimplemented, p4msg.Modify(asked))
+	f.readFails(t, codes.Unimplemented, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.StormsID})
+	f.must(t, p4msg.Delete(entry))
+	f.wantRead(t, request)
 }
 
 // The lossless classes are an extern that is in no P4Info. They exist without a watchdog, too.

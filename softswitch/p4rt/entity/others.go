@@ -225,6 +225,18 @@ type Setting[T any] interface {
 	Set(*T)
 }
 
+// kept is a Setting that nothing obeys.
+type kept[T any] struct{ set *T }
+
+func (k *kept[T]) Settings() (v T, set bool) {
+	if k.set != nil {
+		v = *k.set
+	}
+	return v, k.set != nil
+}
+
+func (k *kept[T]) Set(v *T) { k.set = v }
+
 // Watchdog is the switch's watchdog for received PFC.
 type Watchdog interface {
 	Setting[pfcwd.Settings]
@@ -249,6 +261,11 @@ func (s *State) writeExtern(op p4v1.Update_Type, in *p4v1.ExternEntry) error {
 		})
 	case id == pfcwd.ObeyedID && s.opts.Obeyed != nil:
 		return writeSetting(op, in, s.opts.Obeyed, pfcwd.ReadObeyed)
+	case s.opts.Watchdog == nil && id == pfcwd.SettingsID:
+		if v, err := pfcwd.ReadSettings(in); op != p4v1.Update_DELETE && (err != nil || !v.Default) {
+			return errExtern
+		}
+		return writeSetting(op, in, &s.unwatched, pfcwd.ReadSettings)
 	case s.opts.Watchdog == nil:
 		return errExtern
 	case id == pfcwd.StormsID:
@@ -282,6 +299,8 @@ func (s *State) readExterns(req *p4v1.ExternEntry, emit func(Found)) error {
 	if w := s.opts.Watchdog; w != nil {
 		readSetting(has, pfcwd.SettingsID, w)
 		has[pfcwd.StormsID] = []*p4v1.Entity{pfcwd.StormsEntity(w.Storms())}
+	} else {
+		readSetting(has, pfcwd.SettingsID, &s.unwatched)
 	}
 	if l := s.opts.Lossless; l != nil {
 		readSetting(has, pfcwd.LosslessID, l)

@@ -58,7 +58,8 @@ type State struct {
 	groups    map[uint32]*p4v1.MulticastGroupEntry
 	sessions  map[uint32]*p4v1.CloneSessionEntry
 	learning  map[uint32]*p4v1.DigestEntry
-	down      map[uint32]bool // ports that are down
+	down      map[uint32]bool      // ports that are down
+	unwatched kept[pfcwd.Settings] // those that nobody has asked for, without a watchdog
 
 	// Scratch memory of Apply.
 	key     schema.Key

@@ -230,7 +230,7 @@ func (e *exporter) queues() {
 // watchdog takes the section pfc_watchdog.
 func (e *exporter) watchdog() {
 	w := pfcwatchdog.Of(e.s)
-	if w.DetectionTime == 0 {
+	if w.DetectionTime <= 0 {
 		return
 	}
 	w.RestorationTime = cmp.Or(w.RestorationTime, w.DetectionTime)
