@@ -49,7 +49,7 @@
 #include "shared/packet_io.p4"
 #include "shared/classify.p4"
 #include "shared/punt.p4"
-#include "shared/routing.p4"
+#include "tna/routing.p4"
 #include "shared/pacc.p4"
 #include "shared/estimate.p4"
 #include "shared/ecn.p4"
@@ -71,6 +71,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     PacketOut() controller;
     Classify() classify;
     Punt() punt;
+    FlowHash() flow_hash;
     Routing() routing;
     Pacc() pacc;
     Enqueue() enqueue;
@@ -78,6 +79,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     // A drop is carried out in Enqueue, and the first reason stays: PacketOut's is of packets
     // that Validate has nothing to say of.
     apply {
+        flow_hash.apply(hdr, meta);
         controller.apply(hdr, meta);
         arrival.apply(meta, intrinsic, from_parser);
         validate.apply(hdr, meta);
@@ -112,7 +114,7 @@ control egress(inout headers_t hdr, inout metadata_t meta,
     apply {
         // A mirror copy is a poll's report, which is complete.
         if (meta.bridged.isValid()) {
-            departure.apply(meta, intrinsic);
+            departure.apply(meta, intrinsic, from_parser);
             pacc_congestion.apply(hdr, meta);
             ecn.apply(hdr, meta);
             count_marks.apply(meta);

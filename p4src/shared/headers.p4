@@ -65,9 +65,9 @@ header poll_report_t {
 //
 //  0                   1                   2                   3
 //  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
-// +-------------+-+---------------+-------------------------------+
-// |      0      |P| paused queues |   last PAUSE (48)             |
-// +-------------+-+---------------+                               +
+// +-----------+-+-+---------------+-------------------------------+
+// |     0     |V|P| paused queues |   last PAUSE (48)             |
+// +-----------+-+-+---------------+                               +
 // |                                                               |
 // +---------------------------------------------------------------+
 // |      shared bytes of the port's lossless classes              |
@@ -78,7 +78,8 @@ header poll_report_t {
 // |      the switch's private, shared, headroom, insured bytes    |
 // |      their peaks since start                                  |
 header buffer_report_t {
-    bit<7>  reserved;
+    bit<6>  reserved;
+    bit<1>  victim;        // V: SPFC takes the port for one of victims
     bit<1>  port_paused;   // P: as a whole
     bit<8>  paused_queues; // bit n for class n
     bit<48> last_pause;    // when the peer was last told of all that is paused, in ticks

@@ -14,6 +14,8 @@
 
 #define ID_ACTION_SET_CLASS             0x01010001
 #define ID_ACTION_SET_NEXT_HOP          0x01020001
+#define ID_ACTION_HASH_FIVE_TUPLE       0x01020004
+#define ID_ACTION_HASH_QUEUE_PAIR       0x01020005
 #define ID_ACTION_PUNT_TO_CPU           0x01030001
 #define ID_ACTION_SET_QUEUE_LIMIT       0x01040001
 #define ID_ACTION_SET_MARK_PROBABILITY  0x01050001
@@ -36,6 +38,7 @@
 
 #define ID_TABLE_DSCP_TO_CLASS          0x02010001
 #define ID_TABLE_IPV4_LPM               0x02020001
+#define ID_TABLE_ECMP_HASH              0x02020003
 #define ID_TABLE_PUNT                   0x02030001
 #define ID_TABLE_QUEUE_LIMIT            0x02040001
 #define ID_TABLE_ECN_RED                0x02050001

@@ -66,7 +66,8 @@ control CellsToBytes(in bit<19> cells, out bit<32> bytes) {
 #endif
 }
 
-control Departure(inout metadata_t meta, in egress_intrinsic_metadata_t intrinsic) {
+control Departure(inout metadata_t meta, in egress_intrinsic_metadata_t intrinsic,
+                  in egress_intrinsic_metadata_from_parser_t from_parser) {
     Random<bit<16>>() random;
     CellsToBytes() left;
     CellsToBytes() found;
@@ -79,8 +80,28 @@ control Departure(inout metadata_t meta, in egress_intrinsic_metadata_t intrinsi
         meta.departure.delay = (bit<32>)intrinsic.deq_timedelta;
     }
 
+#if __TARGET_TOFINO__ == 1
+    // deq_timedelta has 18 bits there, and wraps after 262 µs. Of a longer wait the time since the
+    // packet arrived is taken, in which the pipeline's own hundreds of ns are little.
+    @hidden
+    action wait() {
+        meta.target.waited = from_parser.global_tstamp[31:0] - meta.bridged.arrived;
+    }
+
+    @hidden
+    action wait_long() {
+        meta.departure.delay = meta.target.waited;
+    }
+#endif
+
     apply {
         depart();
+#if __TARGET_TOFINO__ == 1
+        wait();
+        if (meta.target.waited[31:18] != 0) {
+            wait_long();
+        }
+#endif
         left.apply(intrinsic.deq_qdepth, meta.departure.queue_bytes);
         found.apply(intrinsic.enq_qdepth, meta.queue_bytes);
     }

@@ -10,6 +10,9 @@ control Arrival(inout metadata_t meta, in ingress_intrinsic_metadata_t intrinsic
     apply {
         meta.arrival.port = intrinsic.ingress_port;
         meta.bridged.ingress_port = intrinsic.ingress_port;
+#if __TARGET_TOFINO__ == 1
+        meta.bridged.arrived = from_parser.global_tstamp[31:0];
+#endif
         if (from_parser.parser_err != PARSER_ERROR_OK) {
             meta.arrival.truncated = 1;
         }

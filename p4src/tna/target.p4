@@ -5,16 +5,6 @@
 #ifndef HEADGATE_TNA_TARGET_P4
 #define HEADGATE_TNA_TARGET_P4
 
-// The selector that chooses a next hop, and what a table's implementation property names.
-// P4Info has one object for both the members and the groups: the members', which therefore
-// comes first and takes the annotations.
-#define ECMP_SELECTOR(name, members, hash_bits) \
-    ActionProfile(members) name; \
-    Hash<bit<hash_bits>>(HashAlgorithm_t.CRC32) name##_hash; \
-    ActionSelector(name, name##_hash, SelectorMode_t.FAIR, MAX_GROUP_MEMBERS, ECMP_GROUPS) \
-        name##_selector
-#define ECMP_IMPLEMENTATION(name) name##_selector
-
 // Groups of next hops: a row of the selector's memory for each, one memory in all.
 const bit<32> ECMP_GROUPS = 1024;
 
@@ -58,6 +48,9 @@ header bridged_t {
     @padding bit<7> padding_4;
     bit<1>          pacc_watched;   // the packet's queue is one that PACC watches
     bit<32>         pacc_threshold; // Q_th of that queue, in bytes
+#if __TARGET_TOFINO__ == 1
+    bit<32>         arrived;        // when, in ns; wraps after 4.3 s
+#endif
 }
 
 // What a mirrored packet has in front.
@@ -67,6 +60,12 @@ header mirrored_t {
 
 // The chip's own metadata.
 struct target_t {
+    bit<32>    seed;          // of the switch's hash
+    bit<1>     by_queue_pair; // what is hashed of the packet
+    bit<32>    flow_hash;
+    bit<32>    hash_sum;      // of flow_hash and seed: by it and the difference the next hop
+    bit<32>    hash_difference; // is chosen
+    bit<32>    waited;        // since the packet arrived, in ns
     MirrorId_t poll_session;  // where a poll's report goes
     bit<32>    minus_bytes;   // of the frame as it arrived, without FCS and controller header
     bit<16>    bytes_carry;   // of the port's sums

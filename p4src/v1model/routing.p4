@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Longest-prefix match to a group of next hops, for both versions of IP; a hash of the flow chooses
-// among them, so that a flow keeps its way. shared/routing.p4 is the same for IPv4
-// alone, without a seed.
+// among them, so that a flow keeps its way. tna/routing.p4 is the same for IPv4 alone.
 
 #ifndef HEADGATE_V1MODEL_ROUTING_P4
 #define HEADGATE_V1MODEL_ROUTING_P4
@@ -13,7 +12,7 @@
 control Routing(inout headers_t hdr, inout metadata_t meta) {
     @id(ID_SELECTOR_ECMP)
     @max_group_size(MAX_GROUP_MEMBERS)
-    ECMP_SELECTOR(ecmp, ECMP_MEMBERS, ECMP_HASH_BITS);
+    action_selector(HashAlgorithm.crc32, ECMP_MEMBERS, ECMP_HASH_BITS) ecmp;
 
     // A CRC is linear: a seed hashed with the flow would turn the hashes of all flows alike, and
     // switches in a row would choose alike. What an addition carries depends on the flow (Go
@@ -93,7 +92,7 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
         }
         actions = { set_next_hop; @defaultonly NoAction; }
         const default_action = NoAction();
-        implementation = ECMP_IMPLEMENTATION(ecmp);
+        implementation = ecmp;
         size = ROUTE_ENTRIES;
     }
 
@@ -106,7 +105,7 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
         }
         actions = { set_next_hop; @defaultonly NoAction; }
         const default_action = NoAction();
-        implementation = ECMP_IMPLEMENTATION(ecmp);
+        implementation = ecmp;
         size = ROUTE_ENTRIES;
     }
 

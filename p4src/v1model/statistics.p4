@@ -54,14 +54,15 @@ control Poll(inout headers_t hdr, in metadata_t meta, inout standard_metadata_t 
         bit<9> paused;
         buffer_paused.read(paused, port);
         hdr.buffer_report.setValid();
-        // Its last bit is SPFC's state of the port, which a port of which nothing departs for
-        // a period loses without anybody's saying so. Without SPFC the period is 0.
+        hdr.buffer_report.reserved = 0;
+        // A port of which nothing departs for a period is no victim's, and no packet says so.
+        // Without SPFC the period is 0.
         bit<1>  victim;
         bit<48> end;
         spfc_victim.read(victim, port);
         spfc_period_end.read(end, port);
-        hdr.buffer_report.reserved =
-            (paused == 0 && standard.egress_global_timestamp |-| end < meta.target.period) ? (bit<7>)victim : 0;
+        hdr.buffer_report.victim =
+            (paused == 0 && standard.egress_global_timestamp |-| end < meta.target.period) ? victim : 0;
         hdr.buffer_report.port_paused = paused[8:8];
         hdr.buffer_report.paused_queues = paused[7:0];
         buffer_paused_at.read(hdr.buffer_report.last_pause, port);

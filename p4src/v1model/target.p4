@@ -5,11 +5,6 @@
 #ifndef HEADGATE_V1MODEL_TARGET_P4
 #define HEADGATE_V1MODEL_TARGET_P4
 
-// The selector that chooses a next hop, and what a table's implementation property names.
-#define ECMP_SELECTOR(name, members, hash_bits) \
-    action_selector(HashAlgorithm.crc32, members, hash_bits) name
-#define ECMP_IMPLEMENTATION(name) name
-
 // The counter of a table, bound by the table's counters property; an action of the table
 // counts.
 #define DIRECT_COUNTER(name) direct_counter(CounterType.packets_and_bytes) name

@@ -67,7 +67,7 @@ var edits = []edit{
 	{"v1model/ports.p4", "        random(meta.departure.draw, 16w0, 16w0xffff);", "        meta.departure.draw = 0xffff;"},
 	assume("shared/ecn.p4", "        meta.mark_always = p[16:16];\n", "p[15:0] == 0"),
 	// Only ports that our targets have, and values that differ: it likes 0 for all.
-	assume("shared/routing.p4", "        meta.egress_port = port;\n", "port > 0 && port < 8 && src_mac != 0 && src_mac != dst_mac"),
+	assume("v1model/routing.p4", "        meta.egress_port = port;\n", "port > 0 && port < 8 && src_mac != 0 && src_mac != dst_mac"),
 	assume("shared/classify.p4", "        meta.bridged.queue = queue;\n", "queue != traffic_class"),
 	assume("shared/punt.p4", "        hdr.packet_in.reason = reason;\n", "reason != 0"),
 }

@@ -11,6 +11,7 @@ package tofino
 import (
 	"embed"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ var prelude embed.FS
 // Chip is a chip that runs the program. It has one owner.
 type Chip struct {
 	Draw      func() uint64 // random numbers; 0 at first
+	Now       uint64        // ns, when packets arrive
 	Undefined func() uint64 // the value of a place that was never written; 0 at first
 
 	prog      *parser
@@ -74,6 +76,7 @@ type run struct {
 	mirrored    bool
 	session     uint64
 	mirror      value
+	choice      uint32 // of a next hop: the hash of what its selector looks at
 }
 
 // Load reads the program from the folder p4src, for a chip of p4src.Chips.
@@ -167,10 +170,16 @@ func (c *Chip) bound(in *instance, x *expr) (*function, []uint64) {
 func (r *run) lookup(in *instance, t *table) (hit bool) {
 	e := r.chip.tables[fullName(in.path, t.name, t.full)]
 	var keys []uint64
+	var chosenBy value
 	for _, k := range t.keys {
-		if k.kind != "selector" {
-			keys = append(keys, r.eval(k.e, in.frame).n)
+		if v := r.eval(k.e, in.frame); k.kind == "selector" {
+			chosenBy.list = append(chosenBy.list, v)
+		} else {
+			keys = append(keys, v.n)
 		}
+	}
+	if chosenBy.list != nil {
+		r.choice = crc32.ChecksumIEEE(flat(chosenBy))
 	}
 	var best *entry
 	for _, x := range e.list {

@@ -2,6 +2,7 @@ package tofino
 
 import (
 	"encoding/binary"
+	"hash/crc32"
 	"math/bits"
 )
 
@@ -50,7 +51,10 @@ type counter struct{ cells map[uint64]Count }
 
 // These have no state that outlives a packet.
 type (
-	hash          struct{ to *typ }
+	hash struct {
+		to  *typ
+		crc bool // CRC-32, or the fields as they are
+	}
 	random        struct{ to *typ }
 	filter        struct{}
 	directCounter struct{ name string }
@@ -86,7 +90,7 @@ func (c *Chip) newExtern(in *instance, o *object) any {
 	case "DirectCounter":
 		return &directCounter{name}
 	case "Hash":
-		return &hash{o.typ.args[0]}
+		return &hash{o.typ.args[0], o.args[0].name == "CRC32"}
 	case "Random":
 		return &random{o.typ.args[0]}
 	case "Lpf":
@@ -119,9 +123,13 @@ func (r *run) extern(x *expr, obj any, method string, args []*expr, s *scope) va
 	case *directCounter:
 		r.count(r.entry.counts, 0, args, s)
 		return value{}
-	case *hash: // the only one whose result the program uses is IDENTITY
+	case *hash:
+		fields := r.eval(args[0], s)
+		if o.crc {
+			return value{n: uint64(crc32.ChecksumIEEE(flat(fields))), w: 32}
+		}
 		n := uint64(0)
-		for _, v := range r.eval(args[0], s).list {
+		for _, v := range fields.list {
 			n = n<<v.w | v.n
 		}
 		return value{n: mask(n, o.to.width), w: o.to.width}

@@ -24,6 +24,7 @@ var faults = []fault{
 	{"the last delay is by how much it has grown", "tna/statistics.p4", "value = meta.hop_qd;", "value = meta.growth_qd;"},
 	{"polls count as departures", "tna/statistics.p4", "if (meta.bridged.poll == 0) {\n            ingress_departures", "if (meta.bridged.poll >= 0) {\n            ingress_departures"},
 	{"a poll waits in the queue that it asks about", "tna/ports.p4", "tm.qid = (QueueId_t)HIGHEST_QUEUE;", "tm.qid = (QueueId_t)meta.bridged.queue;"},
+	{"a long wait wraps", "tna/departure.p4", "meta.target.waited[31:18] != 0", "meta.target.waited[31:18] == 0x3fff"},
 	{"known flows are learned", "tna/ports.p4", "meta.learn == 1", "meta.learn == 0"},
 	{"a mark's bytes are with Ethernet's checksum", "tna/target.p4", "(sizeInBytes(meta.bridged) + FCS_BYTES)", "sizeInBytes(meta.bridged)"},
 	{"12 bits are shifted as 16", "tna/scale.p4", "3 : shift_12();", "3 : shift_16();"},

@@ -12,6 +12,7 @@ type Arrived struct {
 	Digest             []uint64 // the fields of flow_digest_t, nil without one
 	Data               []byte   // the packet as egress gets it
 	Length             int      // as it came in, with Ethernet's checksum
+	Choice             uint32   // the hash by which a next hop was chosen
 }
 
 // Departure is the traffic manager's metadata of a packet that leaves.
@@ -82,13 +83,13 @@ func (c *Chip) Ingress(port uint32, frame []byte) (a Arrived, err error) {
 	pad := r.eval(c.prog.consts["PORT_METADATA_SIZE"], nil).n
 	p, hdr, meta, intrinsic := r.begin("IngressParser", r.with("ingress_intrinsic_metadata_t", map[string]uint64{"ingress_port": uint64(port)}, pad, frame))
 	fromParser, deparse, tm := r.zero("ingress", 3), r.zero("ingress", 4), r.zero("ingress", 5)
-	fromParser.f["parser_err"].n = r.parserError
+	fromParser.f["parser_err"].n, fromParser.f["global_tstamp"].n = r.parserError, mask(c.Now, 48)
 	r.parserError = 0
 	r.apply(c.pipe["ingress"], []*slot{hdr, meta, intrinsic, fromParser, deparse, tm})
 	if deparse.f["drop_ctl"].n&1 != 0 {
 		return Arrived{Dropped: true}, nil
 	}
-	a = Arrived{Port: uint32(tm.f["ucast_egress_port"].n), Queue: uint32(tm.f["qid"].n), Class: uint32(tm.f["ingress_cos"].n), Length: r.bytes}
+	a = Arrived{Port: uint32(tm.f["ucast_egress_port"].n), Queue: uint32(tm.f["qid"].n), Class: uint32(tm.f["ingress_cos"].n), Length: r.bytes, Choice: r.choice}
 	a.Data = r.end("IngressDeparser", hdr, meta, deparse, p.data[p.at/8:])
 	a.Digest = r.digest
 	return a, nil

@@ -39,6 +39,7 @@ header ingress_intrinsic_metadata_t {
 }
 
 struct ingress_intrinsic_metadata_from_parser_t {
+    bit<48> global_tstamp; // ns
     bit<16> parser_err;
 }
 

@@ -38,7 +38,7 @@ var ipv4Capability = feature.Capability{
 // New returns the feature.
 func New(feature.Callbacks) *feature.Feature {
 	return &feature.Feature{
-		Name: "routing", Capabilities: []feature.Capability{ipv4Capability, ipv6Capability, hashCapability}, Section: section(),
+		Name: "routing", Capabilities: []feature.Capability{ipv4Capability, ipv6Capability, hashCapability, labelCapability}, Section: section(),
 		Desired: desired, Route: route, Advise: advise,
 	}
 }
@@ -152,16 +152,26 @@ func section() config.Section {
 
 // hashCapability is a hash of the switch's own.
 var hashCapability = feature.Capability{
-	Name: "routing.ecmp_seed", Objects: pipeline.Objects{Tables: []string{ids.TableECMPHashName, ids.TableECMPHashIPv6Name}},
+	Name: "routing.ecmp_seed", Objects: pipeline.Objects{Tables: []string{ids.TableECMPHashName}},
 	Instead: "its hash of the five-tuple has no seed",
+}
+
+// labelCapability is a hash of IPv6's flow label.
+var labelCapability = feature.Capability{
+	Name: "routing.flow_label", Objects: pipeline.Objects{Tables: []string{ids.TableECMPHashIPv6Name}},
+	Instead: "five-tuple and queue-pair are what it hashes",
 }
 
 // hash adds the entries that configure the hash.
 func hash(c *feature.EntityList, env *feature.Env) {
 	own := Of(env.Switch).Hash
-	if env.By(hashCapability) != view.ByProgram {
-		if own == queuePair || own == flowLabel {
-			c.Add(nil, env.Refuse(env.Config.Origin(env.Switch, sectionKey+".hash"), fmt.Sprintf("%q", own), hashCapability))
+	needs := hashCapability
+	if own == flowLabel {
+		needs = labelCapability
+	}
+	if env.By(needs) != view.ByProgram {
+		if own != fiveTuple {
+			c.Add(nil, env.Refuse(env.Config.Origin(env.Switch, sectionKey+".hash"), fmt.Sprintf("%q", own), needs))
 		}
 		return
 	}
@@ -170,10 +180,14 @@ func hash(c *feature.EntityList, env *feature.Env) {
 	if own == flowLabel {
 		six = ids.ActionHashFlowLabelName
 	}
-	c.Add(env.Pipeline.Default(ids.TableECMPHashName).Action(ids.ActionHashFiveTupleName, seed).Entity())
-	c.Add(env.Pipeline.Default(ids.TableECMPHashIPv6Name).Action(six, seed).Entity())
-	if own == queuePair {
-		c.Add(env.Pipeline.Entry(ids.TableECMPHashName).Exact("roce", p4msg.Uint(1)).Action(ids.ActionHashQueuePairName, seed).Entity())
-		c.Add(env.Pipeline.Entry(ids.TableECMPHashIPv6Name).Exact("roce", p4msg.Uint(1)).Action(ids.ActionHashQueuePairIPv6Name, seed).Entity())
+	add := func(table, all, pair string) {
+		c.Add(env.Pipeline.Default(table).Action(all, seed).Entity())
+		if own == queuePair {
+			c.Add(env.Pipeline.Entry(table).Exact("roce", p4msg.Uint(1)).Action(pair, seed).Entity())
+		}
+	}
+	add(ids.TableECMPHashName, ids.ActionHashFiveTupleName, ids.ActionHashQueuePairName)
+	if ipv6Capability.In(env.Pipeline) {
+		add(ids.TableECMPHashIPv6Name, six, ids.ActionHashQueuePairIPv6Name)
 	}
 }

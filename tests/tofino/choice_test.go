@@ -1,0 +1,61 @@
+package tofino
+
+import (
+	"encoding/binary"
+	"os"
+	"testing"
+
+	"github.com/headgate/headgate/internal/ecmp"
+	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tests/dataplane/control"
+)
+
+// The chip's program hashes a flow as internal/ecmp does, whatever the configuration hashes: UDP, RoCE, and RoCE
+// behind a shim.
+func TestChoice(t *testing.T) {
+	const seed = 0xdeadbeef
+	for _, p := range profiles {
+		chip := load(t, os.DirFS(p4), p.name)
+		for _, by := range []ecmp.Fields{ecmp.FiveTuple, ecmp.QueuePair} {
+			b := newBoth(t, chip, p, compiled(t), 1)
+			b.write(t, route(1), control.SetDefault(ids.TableECMPHash, p4msg.Do(ids.ActionHashFiveTuple, seed)))
+			if by == ecmp.QueuePair {
+				b.write(t, p4msg.Insert(p4msg.Entry(ids.TableECMPHash, 0, p4msg.Do(ids.ActionHashQueuePair, seed), p4msg.Exact(ids.FieldECMPHashRoCE, 1))))
+			}
+			for n := range uint32(60) {
+				flow := ecmp.Flow{Src: host(2, n), Dst: host(1, 7*n%256), Protocol: ids.IPProtocolUDP, SrcPort: uint16(40_000 + n), QueuePair: 0x123400 + n}
+				f := make([]byte, 120)
+				binary.BigEndian.PutUint16(f[12:], ids.EtherTypeIPv4)
+				ip := f[14:]
+				copy(ip, []byte{0x45, 0, 0, byte(len(ip)), 0, 0, 0, 0, 9, ids.IPProtocolUDP})
+				copy(ip[12:], flow.Src.AsSlice())
+				copy(ip[16:], flow.Dst.AsSlice())
+				binary.BigEndian.PutUint16(ip[10:], internet(ip[:20]))
+				udp := ip[20:]
+				bth := udp[8:]
+				switch n % 3 {
+				case 0:
+					flow.DstPort = 53
+				case 1:
+					flow.DstPort, flow.By = ids.UDPPortRoCE, by
+				case 2:
+					flow.DstPort, flow.By = ids.UDPPortMaxQD, by
+					copy(bth, []byte{ids.MaxQDVersion << 4, ids.MaxQDNextBTH})
+					bth = bth[4:]
+				}
+				copy(bth[2:], []byte{0xff, 0xff, 0, 0x12, 0x34, byte(n)})
+				binary.BigEndian.PutUint16(udp, flow.SrcPort)
+				binary.BigEndian.PutUint16(udp[2:], flow.DstPort)
+				binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+				a, err := chip.Ingress(2, f)
+				if err != nil || a.Dropped {
+					t.Fatalf("%s: %v, dropped %v", p.name, err, a.Dropped)
+				}
+				if want := flow.Hash(seed); a.Choice != want {
+					t.Errorf("%s, by %d, %+v: hash %#x, want %#x", p.name, by, flow, a.Choice, want)
+				}
+			}
+		}
+	}
+}
