@@ -52,7 +52,7 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./controller/feature/telemetry ./controller/p4runtime/pipeline ./controller/p4runtime/poll ./controller/p4runtime/reconcile \
 	./controller/topology ./controller/trafficmanager ./sim ./sim/event \
 	./sim/topo ./sim/workload ./headroom/... ./hosts/agent ./hosts/law/... \
-	./hosts/transport ./int/... ./internal/canon ./internal/cbd ./internal/confine \
+	./hosts/transport ./int/... ./internal/bytestring ./internal/cbd ./internal/confine \
 	./internal/heap ./internal/maxmin ./internal/version ./internal/yamlnode ./p4src/... ./packet ./plotting \
 	./softswitch/bmv2json ./softswitch/engine/expr ./softswitch/engine/hash ./softswitch/engine/match \
 	./softswitch/engine/phv ./softswitch/p4rt/arbitration ./softswitch/p4rt/digest \

@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/tests/lag"
@@ -118,7 +118,7 @@ func (f *fabric) wire() {
 		s := f.switches[sw.Name]
 		s.OnPacket(func(out *p4v1.PacketOut) {
 			m := out.GetMetadata()
-			port, mode := uint32(canon.Low64(m[0].GetValue())), canon.Low64(m[2].GetValue())
+			port, mode := uint32(bytestring.Low64(m[0].GetValue())), bytestring.Low64(m[2].GetValue())
 			switch mode {
 			case ids.PacketOutPoll:
 				r := pollreport.Report{Port: port, LastDelay: 5, DepartedBytes: 1000, DepartedPackets: 10, AdmissionDrops: 1}
@@ -133,9 +133,9 @@ func (f *fabric) wire() {
 
 func packetIn(port uint32, reason uint64, payload []byte) *p4v1.PacketIn {
 	return &p4v1.PacketIn{Payload: payload, Metadata: []*p4v1.PacketMetadata{
-		{MetadataId: ids.MetaPacketInIngressPort, Value: p4msg.Uint(uint64(port))},
-		{MetadataId: ids.MetaPacketInQueue, Value: p4msg.Uint(0)},
-		{MetadataId: ids.MetaPacketInReason, Value: p4msg.Uint(reason)},
+		{MetadataId: ids.MetaPacketInIngressPort, Value: p4rtmsg.Uint(uint64(port))},
+		{MetadataId: ids.MetaPacketInQueue, Value: p4rtmsg.Uint(0)},
+		{MetadataId: ids.MetaPacketInReason, Value: p4rtmsg.Uint(reason)},
 	}}
 }
 

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	"github.com/headgate/headgate/clock"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // client is a primary P4Runtime controller.
@@ -81,10 +81,10 @@ func (c *client) push(p4info, json string) {
 
 // redirect is an entry of echo.p4's only table, with the ids of its P4Info.
 func redirect(from, to byte) *p4v1.Entity {
-	return p4msg.Of(&p4v1.TableEntry{
+	return p4rtmsg.Of(&p4v1.TableEntry{
 		TableId: 42877182,
 		Match:   []*p4v1.FieldMatch{{FieldId: 1, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: []byte{from}}}}},
-		Action: p4msg.Call(&p4v1.Action{
+		Action: p4rtmsg.Call(&p4v1.Action{
 			ActionId: 28749719, Params: []*p4v1.Action_Param{{ParamId: 1, Value: []byte{to}}},
 		}),
 	})

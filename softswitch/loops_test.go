@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/clock"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/units"
@@ -133,10 +133,10 @@ func session(id uint32, to uint32) *p4v1.Update {
 }
 
 func toPort(kind, to byte) *p4v1.Update {
-	return p4msg.Insert(&p4v1.TableEntry{
+	return p4rtmsg.Insert(&p4v1.TableEntry{
 		TableId: 33554433,
 		Match:   []*p4v1.FieldMatch{{FieldId: 1, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: []byte{kind}}}}},
-		Action: p4msg.Call(&p4v1.Action{
+		Action: p4rtmsg.Call(&p4v1.Action{
 			ActionId: 16777217, Params: []*p4v1.Action_Param{{ParamId: 1, Value: []byte{to}}},
 		}),
 	})

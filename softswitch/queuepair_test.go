@@ -8,7 +8,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/clock"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/packet"
@@ -61,9 +61,9 @@ func TestAgentLearnsQueuePairs(t *testing.T) {
 	ports[1].Receive(ackOf(7), loop.Now())
 	run(10 * units.Millisecond)
 	expect("while nothing is to be learned", 0)
-	apply(t, s, p4msg.Modify(&p4v1.TableEntry{
+	apply(t, s, p4rtmsg.Modify(&p4v1.TableEntry{
 		TableId: ids.TableQueuePair, IsDefaultAction: true,
-		Action: p4msg.Call(&p4v1.Action{ActionId: ids.ActionLearnQueuePair}),
+		Action: p4rtmsg.Call(&p4v1.Action{ActionId: ids.ActionLearnQueuePair}),
 	}))
 	for _, qp := range []uint32{7, 8, 7, 0} { // 0 is nobody's
 		ports[1].Receive(ackOf(qp), loop.Now())

@@ -10,8 +10,8 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/cnpgen"
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
@@ -80,8 +80,8 @@ type Watched struct {
 
 // Entry returns the table's entry.
 func (w Watched) Entry() *p4v1.TableEntry {
-	e := p4msg.Entry(ids.TableWatchedQueue, 0, p4msg.Do(ids.ActionWatch, uint64(w.Threshold)),
-		p4msg.Exact(ids.FieldWatchedQueueEgressPort, uint64(w.Port)), p4msg.Exact(ids.FieldWatchedQueueQueue, uint64(w.Queue)))
+	e := p4rtmsg.Entry(ids.TableWatchedQueue, 0, p4rtmsg.Do(ids.ActionWatch, uint64(w.Threshold)),
+		p4rtmsg.Exact(ids.FieldWatchedQueueEgressPort, uint64(w.Port)), p4rtmsg.Exact(ids.FieldWatchedQueueQueue, uint64(w.Queue)))
 	e.Metadata = w.Settings
 	return e
 }
@@ -90,7 +90,7 @@ func (w Watched) Entry() *p4v1.TableEntry {
 func ReadWatched(e *p4v1.TableEntry) Watched {
 	w := Watched{Settings: e.GetMetadata()}
 	for _, m := range e.GetMatch() {
-		switch v := canon.Low64(m.GetExact().GetValue()); m.GetFieldId() {
+		switch v := bytestring.Low64(m.GetExact().GetValue()); m.GetFieldId() {
 		case ids.FieldWatchedQueueEgressPort:
 			w.Port = uint32(v)
 		case ids.FieldWatchedQueueQueue:
@@ -98,7 +98,7 @@ func ReadWatched(e *p4v1.TableEntry) Watched {
 		}
 	}
 	for _, p := range e.GetAction().GetAction().GetParams() {
-		w.Threshold = units.Bytes(canon.Low64(p.GetValue()))
+		w.Threshold = units.Bytes(bytestring.Low64(p.GetValue()))
 	}
 	return w
 }
@@ -107,15 +107,15 @@ func ReadWatched(e *p4v1.TableEntry) Watched {
 // The first ages, 0 for never.
 func FlowEntries(f cnpgen.Flow, ageing time.Duration) [2]*p4v1.TableEntry {
 	match, of := key(f.FlowKey, f.Port), Of(f.FlowKey)
-	all := p4msg.Entry(of.Flow, 0, p4msg.Do(of.countFlow), match...)
+	all := p4rtmsg.Entry(of.Flow, 0, p4rtmsg.Do(of.countFlow), match...)
 	all.IdleTimeoutNs = ageing.Nanoseconds()
-	return [2]*p4v1.TableEntry{all, p4msg.Entry(of.Congested, 0, p4msg.Do(of.countCongested), match...)}
+	return [2]*p4v1.TableEntry{all, p4rtmsg.Entry(of.Congested, 0, p4rtmsg.Do(of.countCongested), match...)}
 }
 
 // QueuePairEntry returns the entry of a queue pair, which the switch then does not report.
 func QueuePairEntry(q cnpgen.QueuePair, ageing time.Duration) *p4v1.TableEntry {
 	of := Of(q.FlowKey)
-	e := p4msg.Entry(of.QueuePair, 0, p4msg.Do(of.knowQueuePair), key(q.FlowKey, q.QP)...)
+	e := p4rtmsg.Entry(of.QueuePair, 0, p4rtmsg.Do(of.knowQueuePair), key(q.FlowKey, q.QP)...)
 	e.IdleTimeoutNs = ageing.Nanoseconds()
 	return e
 }
@@ -123,8 +123,8 @@ func QueuePairEntry(q cnpgen.QueuePair, ageing time.Duration) *p4v1.TableEntry {
 // key is the key of the learned tables: two addresses, and a port or a queue pair.
 func key(k cnpgen.FlowKey, last uint32) []*p4v1.FieldMatch {
 	return []*p4v1.FieldMatch{
-		p4msg.Exact(ids.FieldFlowSrcAddr, k.Src.AsSlice()), p4msg.Exact(ids.FieldFlowDstAddr, k.Dst.AsSlice()),
-		p4msg.Exact(ids.FieldFlowEgressPort, uint64(last)),
+		p4rtmsg.Exact(ids.FieldFlowSrcAddr, k.Src.AsSlice()), p4rtmsg.Exact(ids.FieldFlowDstAddr, k.Dst.AsSlice()),
+		p4rtmsg.Exact(ids.FieldFlowEgressPort, uint64(last)),
 	}
 }
 
@@ -152,7 +152,7 @@ func readKey(e *p4v1.TableEntry) (k cnpgen.FlowKey, last uint32, ok bool) {
 		case ids.FieldFlowDstAddr:
 			k.Dst = of.address(v)
 		case ids.FieldFlowEgressPort:
-			last = uint32(canon.Low64(v))
+			last = uint32(bytestring.Low64(v))
 		}
 	}
 	return k, last, k.Src.IsValid() && k.Dst.IsValid()
@@ -175,7 +175,7 @@ func (f *Family) digest(members [][]byte) (k cnpgen.FlowKey, last uint32, ok boo
 	if len(members) != 3 {
 		return k, 0, false
 	}
-	return cnpgen.FlowKey{Src: f.address(members[0]), Dst: f.address(members[1])}, uint32(canon.Low64(members[2])), true
+	return cnpgen.FlowKey{Src: f.address(members[0]), Dst: f.address(members[1])}, uint32(bytestring.Low64(members[2])), true
 }
 
 // Members returns the members of a digest as P4Runtime sends it.

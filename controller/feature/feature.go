@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/preview/observed"
@@ -208,7 +208,7 @@ func Send(pipe *pipeline.Pipeline, sw Packets, payload []byte, port uint32, queu
 
 // Arg returns a number as a parameter of an action.
 func Arg(name string, v uint64) pipeline.Arg {
-	return pipeline.Arg{Name: name, Value: p4msg.Uint(v)}
+	return pipeline.Arg{Name: name, Value: p4rtmsg.Uint(v)}
 }
 
 // EntityList collects the results of builders: e.Add(p.Entry(…).Entity()).

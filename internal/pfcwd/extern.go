@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/units"
 )
 
@@ -120,7 +120,7 @@ func pack(id uint32, fields map[string]any) *p4v1.Entity {
 	contents := &anypb.Any{}
 	// Sorted keys, so that equal contents are equal bytes. A Struct of plain values has no error.
 	_ = anypb.MarshalFrom(contents, s, proto.MarshalOptions{Deterministic: true})
-	return p4msg.Of(&p4v1.ExternEntry{ExternTypeId: ExternType, ExternId: id, Entry: contents})
+	return p4rtmsg.Of(&p4v1.ExternEntry{ExternTypeId: ExternType, ExternId: id, Entry: contents})
 }
 
 func unpack(e *p4v1.ExternEntry) (*structpb.Struct, error) {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 )
 
@@ -59,7 +59,7 @@ func TestObjectsThatTheProgramDoesNotHave(t *testing.T) {
 		&p4v1.DigestEntry{DigestId: 0x17000777},
 	} {
 		r.wantRead(e)
-		err := r.write(p4msg.Modify(e))
+		err := r.write(p4rtmsg.Modify(e))
 		d := status.Convert(err).Details()
 		if len(d) != 1 {
 			t.Errorf("write %v: %v, want one p4.Error", e, err)
@@ -69,9 +69,9 @@ func TestObjectsThatTheProgramDoesNotHave(t *testing.T) {
 			t.Errorf("write: %v", e)
 		}
 	}
-	r.mustWrite(p4msg.Insert(l2(1, 1)))
+	r.mustWrite(p4rtmsg.Insert(l2(1, 1)))
 	for _, all := range []any{&p4v1.CounterEntry{}, &p4v1.MeterEntry{}, &p4v1.RegisterEntry{}, &p4v1.DirectCounterEntry{TableEntry: &p4v1.TableEntry{}}, &p4v1.ActionProfileMember{}} {
-		if _, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4msg.Of(all)}}); err != nil {
+		if _, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(all)}}); err != nil {
 			t.Errorf("read of all: %v", err)
 		}
 	}
@@ -86,9 +86,9 @@ func TestFieldOfTypeError(t *testing.T) {
 	cfg := p4test.Config()
 	cfg.P4Info.Tables[1].MatchFields[0].Bitwidth = 0
 	r.push(both, cfg, codes.OK)
-	r.mustWrite(p4msg.Insert(l2(0x0a0b0c0d0e0f, 1)))
+	r.mustWrite(p4rtmsg.Insert(l2(0x0a0b0c0d0e0f, 1)))
 	r.wantRead(&p4v1.TableEntry{TableId: p4test.ID("l2")}, l2(0x0a0b0c0d0e0f, 1))
-	if err := r.write(p4msg.Insert(l2(1<<48, 1))); details(t, err)[0] != codes.InvalidArgument {
+	if err := r.write(p4rtmsg.Insert(l2(1<<48, 1))); details(t, err)[0] != codes.InvalidArgument {
 		t.Errorf("a value wider than the program's field: %v", err)
 	}
 }
@@ -100,9 +100,9 @@ func TestTranslationToStrings(t *testing.T) {
 	cfg := p4test.Config()
 	cfg.P4Info.TypeInfo.NewTypes["port_id_t"].GetTranslatedType().SdnType = &p4configv1.P4NewTypeTranslation_SdnString_{}
 	r.push(both, cfg, codes.OK)
-	r.mustWrite(p4msg.Insert(l2(1, 1)))
+	r.mustWrite(p4rtmsg.Insert(l2(1, 1)))
 	match := &p4v1.FieldMatch{FieldId: 1, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: []byte("Ethernet0")}}}
-	err := r.write(p4msg.Insert(p4test.Entry("port_vrf", 0, p4test.Do("set_vrf", 1), match)))
+	err := r.write(p4rtmsg.Insert(p4test.Entry("port_vrf", 0, p4test.Do("set_vrf", 1), match)))
 	e, ok := status.Convert(err).Details()[0].(*p4v1.Error)
 	if !ok || codes.Code(e.CanonicalCode) != codes.InvalidArgument || !strings.Contains(e.Message, `its type "port_id_t" is translated to strings`) {
 		t.Errorf("write: %v", err)

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 )
 
@@ -131,16 +131,16 @@ func TestRoles(t *testing.T) {
 		return err
 	}
 	tunnel := &p4v1.ActionProfileMember{ActionProfileId: p4test.ID("tunnels"), MemberId: 1, Action: p4test.Action("drop")}
-	if err := write(p4msg.Insert(l2(1, 1)), p4msg.Insert(tunnel), p4msg.Insert(&p4v1.MulticastGroupEntry{MulticastGroupId: 1})); err != nil {
+	if err := write(p4rtmsg.Insert(l2(1, 1)), p4rtmsg.Insert(tunnel), p4rtmsg.Insert(&p4v1.MulticastGroupEntry{MulticastGroupId: 1})); err != nil {
 		t.Error(err)
 	}
-	smac := p4test.Entry("smac", 0, p4test.Do("mark", 1), p4msg.Exact(1, 1))
-	err := write(p4msg.Insert(smac))
+	smac := p4test.Entry("smac", 0, p4test.Do("mark", 1), p4rtmsg.Exact(1, 1))
+	err := write(p4rtmsg.Insert(smac))
 	if got := details(t, err); len(got) != 1 || got[0] != codes.PermissionDenied {
 		t.Errorf("write out of scope: %v %v", err, got)
 	}
-	r.mustWrite(p4msg.Insert(smac))
-	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Role: "learner", Entities: []*p4v1.Entity{p4msg.Of(&p4v1.TableEntry{})}})
+	r.mustWrite(p4rtmsg.Insert(smac))
+	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Role: "learner", Entities: []*p4v1.Entity{p4rtmsg.Of(&p4v1.TableEntry{})}})
 	if err != nil || len(got) != 1 {
 		t.Errorf("a read by role sees %v, %v", got, err)
 	}

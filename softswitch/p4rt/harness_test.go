@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/headgate/headgate/internal/clients"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
@@ -217,13 +217,13 @@ func (r *rig) read(req *p4v1.ReadRequest) (entities []*p4v1.Entity, chunks int, 
 
 func (r *rig) wantRead(req any, want ...any) {
 	r.t.Helper()
-	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4msg.Of(req)}})
+	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(req)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	var list []*p4v1.Entity
 	for _, w := range want {
-		list = append(list, p4msg.Of(w))
+		list = append(list, p4rtmsg.Of(w))
 	}
 	if diff := cmp.Diff(list, got, protocmp.Transform()); diff != "" {
 		r.t.Errorf("read %v (-want +got):\n%s", req, diff)
@@ -346,5 +346,5 @@ func (s *session) failed(want codes.Code) *p4v1.StreamError {
 }
 
 func l2(dst, port uint64) *p4v1.TableEntry {
-	return p4test.Entry("l2", 0, p4test.Do("forward", port), p4msg.Exact(1, dst))
+	return p4test.Entry("l2", 0, p4test.Do("forward", port), p4rtmsg.Exact(1, dst))
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/prototext"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // onosPipelines returns the P4Info files of the pipelines of ONOS' repository, by the JSON of their program.
@@ -98,19 +98,19 @@ func (r *rig) fill(info *p4configv1.P4Info) {
 		}
 		if profile := table.ImplementationId; profile != 0 {
 			for m := uint32(1); m <= 2; m++ {
-				r.mustWrite(p4msg.Insert(&p4v1.ActionProfileMember{ActionProfileId: profile, MemberId: m, Action: act}))
+				r.mustWrite(p4rtmsg.Insert(&p4v1.ActionProfileMember{ActionProfileId: profile, MemberId: m, Action: act}))
 			}
 			e.Action = &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileMemberId{ActionProfileMemberId: 1}}
 			if selects(info, profile) {
-				r.mustWrite(p4msg.Insert(&p4v1.ActionProfileGroup{ActionProfileId: profile, GroupId: 1, MaxSize: 2, Members: []*p4v1.ActionProfileGroup_Member{
+				r.mustWrite(p4rtmsg.Insert(&p4v1.ActionProfileGroup{ActionProfileId: profile, GroupId: 1, MaxSize: 2, Members: []*p4v1.ActionProfileGroup_Member{
 					{MemberId: 1, Weight: 1}, {MemberId: 2, Weight: 1},
 				}}))
 				e.Action = &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileGroupId{ActionProfileGroupId: 1}}
 			}
 		}
-		r.mustWrite(p4msg.Insert(e))
+		r.mustWrite(p4rtmsg.Insert(e))
 		r.wantRead(&p4v1.TableEntry{TableId: e.TableId}, e)
-		r.mustWrite(p4msg.Delete(e)) // so that no entry keeps the packet-out from its port
+		r.mustWrite(p4rtmsg.Delete(e)) // so that no entry keeps the packet-out from its port
 		written++
 	}
 	if written == 0 {
@@ -130,13 +130,13 @@ func (r *rig) match(e *p4v1.TableEntry, f *p4configv1.MatchField) {
 	var m *p4v1.FieldMatch
 	switch f.GetMatchType() {
 	case p4configv1.MatchField_EXACT:
-		m = p4msg.Exact(f.Id, one)
+		m = p4rtmsg.Exact(f.Id, one)
 	case p4configv1.MatchField_LPM:
-		m = p4msg.LPM(f.Id, one, f.Bitwidth)
+		m = p4rtmsg.LPM(f.Id, one, f.Bitwidth)
 	case p4configv1.MatchField_TERNARY:
-		e.Priority, m = 40_000, p4msg.Ternary(f.Id, one, ones)
+		e.Priority, m = 40_000, p4rtmsg.Ternary(f.Id, one, ones)
 	case p4configv1.MatchField_RANGE:
-		e.Priority, m = 40_000, p4msg.Range(f.Id, one, one)
+		e.Priority, m = 40_000, p4rtmsg.Range(f.Id, one, one)
 	default:
 		r.t.Fatalf("match type of %v", f)
 	}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 )
@@ -26,7 +26,7 @@ const (
 
 func TestRefusedPipelines(t *testing.T) {
 	r, _ := running(t)
-	r.mustWrite(p4msg.Insert(l2(1, 1)))
+	r.mustWrite(p4rtmsg.Insert(l2(1, 1)))
 	before, commits := r.dev.committed()
 	bad := func(edit func(*p4v1.ForwardingPipelineConfig)) *p4v1.ForwardingPipelineConfig {
 		c := p4test.Config()
@@ -88,7 +88,7 @@ func TestWrappedProgram(t *testing.T) {
 	for _, action := range []p4v1.SetForwardingPipelineConfigRequest_Action{verify, both} {
 		r.push(action, cfg, codes.OK)
 	}
-	r.mustWrite(p4msg.Insert(l2(1, 1)))
+	r.mustWrite(p4rtmsg.Insert(l2(1, 1)))
 	got, err := r.client.GetForwardingPipelineConfig(r.ctx, &p4v1.GetForwardingPipelineConfigRequest{DeviceId: 3})
 	if err != nil || !proto.Equal(got.GetConfig(), cfg) {
 		t.Errorf("another configuration is read back: %v", err)
@@ -97,14 +97,14 @@ func TestWrappedProgram(t *testing.T) {
 
 func TestSaveThenCommit(t *testing.T) {
 	r, _ := running(t)
-	r.mustWrite(p4msg.Insert(l2(1, 1)))
+	r.mustWrite(p4rtmsg.Insert(l2(1, 1)))
 	old, commits := r.dev.committed()
 	second := p4test.Config()
 	second.Cookie.Cookie = 43
 	r.push(save, second, codes.OK)
 	// Reads and writes refer to the saved pipeline; the running one is not touched.
 	r.wantRead(&p4v1.TableEntry{TableId: p4test.ID("l2")})
-	r.mustWrite(p4msg.Insert(l2(2, 2)))
+	r.mustWrite(p4rtmsg.Insert(l2(2, 2)))
 	if now, n := r.dev.committed(); now != old || n != commits {
 		t.Error("VERIFY_AND_SAVE committed")
 	}
@@ -124,7 +124,7 @@ func TestSaveThenCommit(t *testing.T) {
 func TestReconcile(t *testing.T) {
 	r, _ := running(t)
 	counted := &p4v1.CounterEntry{CounterId: p4test.ID("hits"), Index: &p4v1.Index{Index: 3}, Data: &p4v1.CounterData{PacketCount: 7}}
-	r.mustWrite(p4msg.Insert(l2(1, 1)), p4msg.Modify(counted))
+	r.mustWrite(p4rtmsg.Insert(l2(1, 1)), p4rtmsg.Modify(counted))
 	old, _ := r.dev.committed()
 	r.push(reconcile, p4test.Config(), codes.OK)
 	if now, _ := r.dev.committed(); now == old {
@@ -197,7 +197,7 @@ func TestLoadPipeline(t *testing.T) {
 		t.Errorf("%d commits, %v", n, p)
 	}
 	r.open().become(1)
-	if err := r.write(p4msg.Insert(l2(1, 1))); status.Code(err) != codes.FailedPrecondition {
+	if err := r.write(p4rtmsg.Insert(l2(1, 1))); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("write without P4Info: %v", err)
 	}
 	r.PacketIn([]byte("frame"))
@@ -210,7 +210,7 @@ func TestLoadPipeline(t *testing.T) {
 		if err := r.LoadPipeline(info, p4test.JSON); err != nil {
 			t.Fatal(err)
 		}
-		r.mustWrite(p4msg.Insert(l2(1, 1)))
+		r.mustWrite(p4rtmsg.Insert(l2(1, 1)))
 	}
 	p, _ := r.dev.committed()
 	if !bytes.Equal(p.Raw.P4DeviceConfig, p4test.JSON) || !proto.Equal(p.P4Info, p4test.Info()) {
@@ -224,7 +224,7 @@ func TestExterns(t *testing.T) {
 	cfg := p4test.Config()
 	cfg.P4Info.Externs = []*p4configv1.Extern{{ExternTypeId: 0x81}}
 	r.push(both, cfg, codes.OK)
-	err := r.write(p4msg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81}))
+	err := r.write(p4rtmsg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81}))
 	if got := details(t, err); len(got) != 1 || got[0] != codes.Unimplemented {
 		t.Errorf("%v", err)
 	}
@@ -238,7 +238,7 @@ func TestOwnProgram(t *testing.T) {
 	}
 	r.wantRead(&p4v1.PacketReplicationEngineEntry{})
 	for _, req := range []any{&p4v1.TableEntry{}, &p4v1.TableEntry{IsDefaultAction: true}, &p4v1.CounterEntry{}, &p4v1.RegisterEntry{}} {
-		if _, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4msg.Of(req)}}); err != nil {
+		if _, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(req)}}); err != nil {
 			t.Errorf("read %T: %v", req, err)
 		}
 	}

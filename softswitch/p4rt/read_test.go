@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/internal/clients"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
 	"github.com/headgate/headgate/tests/lag"
@@ -48,14 +48,14 @@ func filled(t *testing.T, n int) (*Server, func(...*p4v1.Update)) {
 	}
 	var us []*p4v1.Update
 	for i := range uint64(n) {
-		us = append(us, p4msg.Insert(l2(i, 1)))
+		us = append(us, p4rtmsg.Insert(l2(i, 1)))
 	}
 	write(us...)
 	return s, write
 }
 
 var everything = &p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{
-	p4msg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2"), TimeSinceLastHit: &p4v1.TableEntry_IdleTimeout{}}),
+	p4rtmsg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2"), TimeSinceLastHit: &p4v1.TableEntry_IdleTimeout{}}),
 }}
 
 func dst(e *p4v1.Entity) (v uint64) {
@@ -116,7 +116,7 @@ func TestReadBesideWrites(t *testing.T) {
 		}
 		if n == 2 {
 			for i := range uint64(500) {
-				write(p4msg.Delete(l2(i, 1)), p4msg.Delete(l2(entries-1-i, 1)), p4msg.Insert(l2(entries+i, 1)), p4msg.Modify(l2(entries/2+i, 2)))
+				write(p4rtmsg.Delete(l2(i, 1)), p4rtmsg.Delete(l2(entries-1-i, 1)), p4rtmsg.Insert(l2(entries+i, 1)), p4rtmsg.Modify(l2(entries/2+i, 2)))
 			}
 		}
 	}})
@@ -142,7 +142,7 @@ func TestReadsOfSlowClients(t *testing.T) {
 		}
 		list = append(list, r)
 	}
-	write(p4msg.Insert(l2(5000, 1)))
+	write(p4rtmsg.Insert(l2(5000, 1)))
 	if got := s.opts.Budget.Stats().Bytes; got > most || got < most/4 {
 		t.Errorf("%d bytes wait for reads, want up to %d", got, most)
 	}

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/headgate/headgate/internal/clients"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 	"github.com/headgate/headgate/units"
 )
@@ -20,7 +20,7 @@ import (
 func packetOut(port, queue uint64, payload string) *p4v1.StreamMessageRequest {
 	return &p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Packet{Packet: &p4v1.PacketOut{
 		Payload:  []byte(payload),
-		Metadata: []*p4v1.PacketMetadata{{MetadataId: 1, Value: p4msg.Uint(port)}, {MetadataId: 2, Value: p4msg.Uint(queue)}},
+		Metadata: []*p4v1.PacketMetadata{{MetadataId: 1, Value: p4rtmsg.Uint(port)}, {MetadataId: 2, Value: p4rtmsg.Uint(queue)}},
 	}}}
 }
 
@@ -120,7 +120,7 @@ func TestDigests(t *testing.T) {
 		bits := func(b []byte) *p4v1.P4Data {
 			return &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: b}}
 		}
-		return &p4v1.P4Data{Data: &p4v1.P4Data_Struct{Struct: &p4v1.P4StructLike{Members: []*p4v1.P4Data{bits(p4msg.Uint(src)), bits([]byte{port})}}}}
+		return &p4v1.P4Data{Data: &p4v1.P4Data_Struct{Struct: &p4v1.P4StructLike{Members: []*p4v1.P4Data{bits(p4rtmsg.Uint(src)), bits([]byte{port})}}}}
 	}
 	arrive := func(srcs ...uint64) {
 		for _, src := range srcs {
@@ -143,7 +143,7 @@ func TestDigests(t *testing.T) {
 	}
 	arrive(0xaa) // not enabled: lost
 	config := &p4v1.DigestEntry{DigestId: digestID, Config: &p4v1.DigestEntry_Config{MaxListSize: 2, MaxTimeoutNs: 1e9, AckTimeoutNs: 5e9}}
-	r.mustWrite(p4msg.Insert(config))
+	r.mustWrite(p4rtmsg.Insert(config))
 	arrive(0xaa, 0xaa, 0xbb, 0xcc) // duplicates are not sent twice; two make a list
 	expect(1, 0xaa, 0xbb)
 	r.dev.set(units.Second)
@@ -161,11 +161,11 @@ func TestDigests(t *testing.T) {
 	arrive(0xcc, 0xbb)
 	expect(4, 0xcc, 0xbb)
 	config.Config = &p4v1.DigestEntry_Config{}
-	r.mustWrite(p4msg.Modify(config)) // no timeout: every message at once
+	r.mustWrite(p4rtmsg.Modify(config)) // no timeout: every message at once
 	arrive(0xdd, 0xdd)
 	expect(5, 0xdd)
 	expect(6, 0xdd)
-	r.mustWrite(p4msg.Delete(config))
+	r.mustWrite(p4rtmsg.Delete(config))
 	arrive(0xee)
 	r.Sweep(30 * units.Second)
 	r.PacketIn([]byte{0, 0, 'x'})
@@ -178,7 +178,7 @@ func TestIdleNotifications(t *testing.T) {
 	r, s := running(t)
 	e := l2(1, 1)
 	e.IdleTimeoutNs = 1e9
-	r.mustWrite(p4msg.Insert(e))
+	r.mustWrite(p4rtmsg.Insert(e))
 	r.Sweep(units.Second / 2)
 	r.Sweep(units.Second)
 	n := s.next().GetIdleTimeoutNotification()
@@ -230,7 +230,7 @@ func TestSlowClient(t *testing.T) {
 	if r.Stats().PacketInDropped == 0 {
 		t.Error("nothing was dropped")
 	}
-	r.mustWrite(p4msg.Insert(l2(1, 1))) // and writes go on
+	r.mustWrite(p4rtmsg.Insert(l2(1, 1))) // and writes go on
 }
 
 func TestPacketInWithoutClient(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 )
@@ -20,7 +20,7 @@ import (
 func TestBatches(t *testing.T) {
 	r, _ := running(t)
 	batch := []*p4v1.Update{
-		p4msg.Insert(l2(1, 1)), p4msg.Insert(l2(1, 1)), p4msg.Insert(l2(2, 999)), p4msg.Insert(l2(3, 1)), nil, p4msg.Delete(l2(9, 1)),
+		p4rtmsg.Insert(l2(1, 1)), p4rtmsg.Insert(l2(1, 1)), p4rtmsg.Insert(l2(2, 999)), p4rtmsg.Insert(l2(3, 1)), nil, p4rtmsg.Delete(l2(9, 1)),
 	}
 	write := func(a p4v1.WriteRequest_Atomicity, us []*p4v1.Update) error {
 		_, err := r.client.Write(r.ctx, &p4v1.WriteRequest{DeviceId: deviceID, ElectionId: id(1), Atomicity: a, Updates: us})
@@ -43,17 +43,17 @@ func TestBatches(t *testing.T) {
 	}
 	r.wantRead(all, l2(1, 1), l2(3, 1))
 
-	if err := write(p4v1.WriteRequest_ROLLBACK_ON_ERROR, []*p4v1.Update{p4msg.Modify(l2(1, 2)), p4msg.Delete(l2(3, 1)), p4msg.Insert(l2(4, 4))}); err != nil {
+	if err := write(p4v1.WriteRequest_ROLLBACK_ON_ERROR, []*p4v1.Update{p4rtmsg.Modify(l2(1, 2)), p4rtmsg.Delete(l2(3, 1)), p4rtmsg.Insert(l2(4, 4))}); err != nil {
 		t.Error(err)
 	}
 	r.wantRead(all, l2(1, 2), l2(4, 4))
-	err = write(p4v1.WriteRequest_ROLLBACK_ON_ERROR, []*p4v1.Update{p4msg.Modify(l2(1, 7)), p4msg.Delete(l2(4, 1)), p4msg.Insert(l2(1, 1))})
+	err = write(p4v1.WriteRequest_ROLLBACK_ON_ERROR, []*p4v1.Update{p4rtmsg.Modify(l2(1, 7)), p4rtmsg.Delete(l2(4, 1)), p4rtmsg.Insert(l2(1, 1))})
 	if got := details(t, err); len(got) != 3 || got[2] != codes.AlreadyExists {
 		t.Errorf("%v %v", err, got)
 	}
 	r.wantRead(all, l2(1, 2), l2(4, 4))
 
-	if err := write(p4v1.WriteRequest_DATAPLANE_ATOMIC, []*p4v1.Update{p4msg.Insert(l2(5, 5))}); err != nil {
+	if err := write(p4v1.WriteRequest_DATAPLANE_ATOMIC, []*p4v1.Update{p4rtmsg.Insert(l2(5, 5))}); err != nil {
 		t.Error(err)
 	}
 	for a, want := range map[p4v1.WriteRequest_Atomicity]codes.Code{p4v1.WriteRequest_DATAPLANE_ATOMIC: codes.Unimplemented, 9: codes.InvalidArgument} {
@@ -68,9 +68,9 @@ func TestBatches(t *testing.T) {
 
 func TestReadBatches(t *testing.T) {
 	r, _ := running(t)
-	r.mustWrite(p4msg.Insert(l2(1, 1)))
+	r.mustWrite(p4rtmsg.Insert(l2(1, 1)))
 	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{
-		p4msg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2")}), {}, p4msg.Of(&p4v1.TableEntry{TableId: 5}), p4msg.Of(l2(1, 0)),
+		p4rtmsg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2")}), {}, p4rtmsg.Of(&p4v1.TableEntry{TableId: 5}), p4rtmsg.Of(l2(1, 0)),
 	}})
 	if len(got) != 2 {
 		t.Errorf("read %v", got)
@@ -93,13 +93,13 @@ func TestReadInChunks(t *testing.T) {
 	for i := range uint64(entries) {
 		e := l2(i, 1)
 		e.Metadata = make([]byte, 3000)
-		us = append(us, p4msg.Insert(e))
+		us = append(us, p4rtmsg.Insert(e))
 	}
 	r.mustWrite(us...)
 	one := l2(entries, 1)
 	one.Metadata = make([]byte, 3<<20) // larger than a chunk, smaller than the limit
-	r.mustWrite(p4msg.Insert(one))
-	got, chunks, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4msg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2")})}})
+	r.mustWrite(p4rtmsg.Insert(one))
+	got, chunks, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2")})}})
 	if err != nil || len(got) != entries+1 || chunks < 10 {
 		t.Errorf("%d entries in %d chunks, %v", len(got), chunks, err)
 	}
@@ -112,8 +112,8 @@ func TestWatchPortOnSwitch(t *testing.T) {
 	}
 	e := p4test.Entry("routes", 0, &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileActionSet{
 		ActionProfileActionSet: &p4v1.ActionProfileActionSet{ActionProfileActions: []*p4v1.ActionProfileAction{act(1), act(2)}},
-	}}, p4msg.Exact(1, 0))
-	r.mustWrite(p4msg.Insert(e))
+	}}, p4rtmsg.Exact(1, 0))
+	r.mustWrite(p4rtmsg.Insert(e))
 	send := func() (one, two int) {
 		for i := range 64 {
 			f := frame(9, 1)
@@ -161,17 +161,17 @@ func TestCapabilities(t *testing.T) {
 // them, and its state can be read, dumped and loaded again.
 func FuzzWrite(f *testing.F) {
 	for _, u := range []*p4v1.Update{
-		p4msg.Insert(l2(1, 1)), p4msg.Modify(l2(1, 2)), p4msg.Delete(l2(1, 1)),
-		p4msg.Insert(p4test.Entry("acl", 3, p4test.Do("acl_set", 1), p4msg.Ternary(1, 1, 3), p4msg.Range(2, 1, 2), p4msg.Optional(3, 1), p4msg.LPM(4, 1<<31, 1))),
-		p4msg.Insert(&p4v1.ActionProfileMember{ActionProfileId: p4test.ID("ecmp"), MemberId: 1, Action: p4test.Action("next_hop", 1, 2)}),
-		p4msg.Insert(&p4v1.ActionProfileGroup{ActionProfileId: p4test.ID("ecmp"), GroupId: 1, Members: []*p4v1.ActionProfileGroup_Member{{MemberId: 1, Weight: 2}}}),
-		p4msg.Insert(&p4v1.MulticastGroupEntry{MulticastGroupId: 1, Replicas: []*p4v1.Replica{{EgressPort: 1}}}),
-		p4msg.Insert(&p4v1.CloneSessionEntry{SessionId: 1}),
-		p4msg.Modify(&p4v1.RegisterEntry{RegisterId: p4test.ID("last"), Data: &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: []byte{1}}}}),
-		p4msg.Modify(&p4v1.CounterEntry{CounterId: p4test.ID("hits"), Data: &p4v1.CounterData{PacketCount: 1}}),
-		p4msg.Modify(&p4v1.MeterEntry{MeterId: p4test.ID("rates"), Config: &p4v1.MeterConfig{Pir: 1}}),
-		p4msg.Modify(&p4v1.ValueSetEntry{ValueSetId: p4test.ID("parse.ip_types"), Members: []*p4v1.ValueSetMember{{Match: []*p4v1.FieldMatch{p4msg.Exact(1, 1)}}}}),
-		p4msg.Insert(&p4v1.DigestEntry{DigestId: p4test.ID("learn_t")}),
+		p4rtmsg.Insert(l2(1, 1)), p4rtmsg.Modify(l2(1, 2)), p4rtmsg.Delete(l2(1, 1)),
+		p4rtmsg.Insert(p4test.Entry("acl", 3, p4test.Do("acl_set", 1), p4rtmsg.Ternary(1, 1, 3), p4rtmsg.Range(2, 1, 2), p4rtmsg.Optional(3, 1), p4rtmsg.LPM(4, 1<<31, 1))),
+		p4rtmsg.Insert(&p4v1.ActionProfileMember{ActionProfileId: p4test.ID("ecmp"), MemberId: 1, Action: p4test.Action("next_hop", 1, 2)}),
+		p4rtmsg.Insert(&p4v1.ActionProfileGroup{ActionProfileId: p4test.ID("ecmp"), GroupId: 1, Members: []*p4v1.ActionProfileGroup_Member{{MemberId: 1, Weight: 2}}}),
+		p4rtmsg.Insert(&p4v1.MulticastGroupEntry{MulticastGroupId: 1, Replicas: []*p4v1.Replica{{EgressPort: 1}}}),
+		p4rtmsg.Insert(&p4v1.CloneSessionEntry{SessionId: 1}),
+		p4rtmsg.Modify(&p4v1.RegisterEntry{RegisterId: p4test.ID("last"), Data: &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: []byte{1}}}}),
+		p4rtmsg.Modify(&p4v1.CounterEntry{CounterId: p4test.ID("hits"), Data: &p4v1.CounterData{PacketCount: 1}}),
+		p4rtmsg.Modify(&p4v1.MeterEntry{MeterId: p4test.ID("rates"), Config: &p4v1.MeterConfig{Pir: 1}}),
+		p4rtmsg.Modify(&p4v1.ValueSetEntry{ValueSetId: p4test.ID("parse.ip_types"), Members: []*p4v1.ValueSetMember{{Match: []*p4v1.FieldMatch{p4rtmsg.Exact(1, 1)}}}}),
+		p4rtmsg.Insert(&p4v1.DigestEntry{DigestId: p4test.ID("learn_t")}),
 	} {
 		for a := range p4v1.WriteRequest_Atomicity(3) {
 			b, err := proto.Marshal(&p4v1.WriteRequest{Updates: []*p4v1.Update{u, u}, Atomicity: a})
@@ -229,8 +229,8 @@ func BenchmarkWrite(b *testing.B) {
 		ins := &p4v1.WriteRequest{DeviceId: deviceID, ElectionId: id(1)}
 		del := &p4v1.WriteRequest{DeviceId: deviceID, ElectionId: id(1)}
 		for i := range uint64(size) {
-			ins.Updates = append(ins.Updates, p4msg.Insert(l2(i, 1)))
-			del.Updates = append(del.Updates, p4msg.Delete(l2(i, 1)))
+			ins.Updates = append(ins.Updates, p4rtmsg.Insert(l2(i, 1)))
+			del.Updates = append(del.Updates, p4rtmsg.Delete(l2(i, 1)))
 		}
 		run := func(b *testing.B, write func(context.Context, *p4v1.WriteRequest) error) {
 			b.ReportAllocs()
@@ -266,7 +266,7 @@ func BenchmarkRead(b *testing.B) {
 	r, _ := running(b)
 	var us []*p4v1.Update
 	for i := range uint64(entries) {
-		us = append(us, p4msg.Insert(l2(i, 1)))
+		us = append(us, p4rtmsg.Insert(l2(i, 1)))
 	}
 	r.mustWrite(us...)
 	for name, req := range map[string]*p4v1.TableEntry{
@@ -276,7 +276,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(fmt.Sprintf("%s/entries=%d", name, entries), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4msg.Of(req)}})
+				got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(req)}})
 				if err != nil || len(got) != entries {
 					b.Fatal(len(got), err)
 				}

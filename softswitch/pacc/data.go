@@ -12,8 +12,8 @@ import (
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -65,7 +65,7 @@ func (d *data) Poll(port uint32) error {
 	if err != nil {
 		return err
 	}
-	d.polled(d.now, d.now, port, units.Bytes(canon.Low64(b)))
+	d.polled(d.now, d.now, port, units.Bytes(bytestring.Low64(b)))
 	return nil
 }
 
@@ -142,11 +142,11 @@ func (d *data) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 	_, err := d.control(func(st *entity.State) {
 		for _, q := range remove {
 			delete(d.pairs, q)
-			errs = errors.Join(errs, unless(codes.NotFound, st.Apply(p4msg.Delete(flowtable.QueuePairEntry(q, d.ageing)))))
+			errs = errors.Join(errs, unless(codes.NotFound, st.Apply(p4rtmsg.Delete(flowtable.QueuePairEntry(q, d.ageing)))))
 		}
 		for _, q := range add {
 			e := flowtable.QueuePairEntry(q, d.ageing)
-			if err := unless(codes.AlreadyExists, st.Apply(p4msg.Insert(e))); err != nil {
+			if err := unless(codes.AlreadyExists, st.Apply(p4rtmsg.Insert(e))); err != nil {
 				errs = errors.Join(errs, fmt.Errorf("learning %v: %w", q, err))
 				continue
 			}
@@ -161,7 +161,7 @@ func (d *data) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 func (d *data) add(st *entity.State, f cnpgen.Flow) error {
 	var handles [2]engine.Handle
 	for i, e := range flowtable.FlowEntries(f, d.ageing) {
-		if err := unless(codes.AlreadyExists, st.Apply(p4msg.Insert(e))); err != nil {
+		if err := unless(codes.AlreadyExists, st.Apply(p4rtmsg.Insert(e))); err != nil {
 			return fmt.Errorf("learning %v: %w", f, errors.Join(err, d.drop(st, f)))
 		}
 		h, ok := st.Handle(e)
@@ -190,7 +190,7 @@ func (d *data) remove(st *entity.State, f cnpgen.Flow) error {
 func (d *data) drop(st *entity.State, f cnpgen.Flow) error {
 	var errs error
 	for _, e := range flowtable.FlowEntries(f, d.ageing) {
-		errs = errors.Join(errs, unless(codes.NotFound, st.Apply(p4msg.Delete(e))))
+		errs = errors.Join(errs, unless(codes.NotFound, st.Apply(p4rtmsg.Delete(e))))
 	}
 	return errs
 }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/prototext"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/veth"
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
@@ -128,7 +128,7 @@ func push(c *control.Client, info, json string) error {
 func TestClonesOverInterfaces(t *testing.T) {
 	eachDriver(t, func(t *testing.T, driver string, pairs []veth.Pair) {
 		c := controlled(t, driver, pairs, "../testdata/loops.p4info.txtpb", "../testdata/loops.json")
-		if err := c.Write(p4msg.Insert(&p4v1.CloneSessionEntry{SessionId: 1, Replicas: p4msg.Replicas(1)})); err != nil {
+		if err := c.Write(p4rtmsg.Insert(&p4v1.CloneSessionEntry{SessionId: 1, Replicas: p4rtmsg.Replicas(1)})); err != nil {
 			t.Fatal(err)
 		}
 		h1, h2 := openStation(t, pairs[0].Host), openStation(t, pairs[1].Host)

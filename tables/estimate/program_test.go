@@ -10,7 +10,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
@@ -77,13 +77,13 @@ func program(t *testing.T, name string, tab *Tables) *tofino.Chip {
 					continue
 				}
 				if m.Prefix == buffer.Exact {
-					match = append(match, p4msg.Exact(f.GetId(), m.Value))
+					match = append(match, p4rtmsg.Exact(f.GetId(), m.Value))
 				} else {
-					match = append(match, p4msg.LPM(f.GetId(), m.Value, int32(m.Prefix)))
+					match = append(match, p4rtmsg.LPM(f.GetId(), m.Value, int32(m.Prefix)))
 				}
 			}
 		}
-		entry := p4msg.Entry(tables[e.Table].GetPreamble().GetId(), 0, p4msg.Do(actions[e.Action.Name], e.Params...), match...)
+		entry := p4rtmsg.Entry(tables[e.Table].GetPreamble().GetId(), 0, p4rtmsg.Do(actions[e.Action.Name], e.Params...), match...)
 		entry.IsDefaultAction = len(match) == 0
 		if err := chip.Insert(entry); err != nil {
 			t.Fatal(err)

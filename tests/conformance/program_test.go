@@ -13,7 +13,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // program is one of testdata and what its P4Info calls things. A name that is not found
@@ -86,7 +86,7 @@ func (p *program) action(name string, args ...uint64) *p4v1.Action {
 // do is a table entry's action.
 func (p *program) do(name string, args ...uint64) *p4v1.TableAction {
 	p.t.Helper()
-	return p4msg.Call(p.action(name, args...))
+	return p4rtmsg.Call(p.action(name, args...))
 }
 
 // entry is a table entry whose only key matches m.

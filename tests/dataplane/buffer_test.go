@@ -9,7 +9,7 @@ import (
 	feature "github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/tables/buffer"
@@ -97,7 +97,7 @@ func (b *bufferRig) policy(a buffer.Action) {
 	b.Helper()
 	e, err := b.pipe.Default(ids.TableBufferPolicyName).Call(a.Name, a.Params).Entity()
 	must(b.T, err)
-	b.write(p4msg.Modify(e))
+	b.write(p4rtmsg.Modify(e))
 }
 
 // gap is the time between two packets of the slow port.

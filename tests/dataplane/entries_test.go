@@ -10,8 +10,8 @@ import (
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
 	"github.com/headgate/headgate/tests/dataplane/control"
@@ -20,38 +20,38 @@ import (
 // hashSeed sets the seed of the hash of five-tuples that chooses among next hops.
 func hashSeed(seed uint32) []*p4v1.Update {
 	return []*p4v1.Update{
-		control.SetDefault(ids.TableECMPHash, p4msg.Do(ids.ActionHashFiveTuple, uint64(seed))),
-		control.SetDefault(ids.TableECMPHashIPv6, p4msg.Do(ids.ActionHashFiveTupleIPv6, uint64(seed))),
+		control.SetDefault(ids.TableECMPHash, p4rtmsg.Do(ids.ActionHashFiveTuple, uint64(seed))),
+		control.SetDefault(ids.TableECMPHashIPv6, p4rtmsg.Do(ids.ActionHashFiveTupleIPv6, uint64(seed))),
 	}
 }
 
 // hashQueuePair adds the queue pair to what is hashed of RoCE packets.
 func hashQueuePair(seed uint32) []*p4v1.Update {
 	return []*p4v1.Update{
-		p4msg.Insert(p4msg.Entry(ids.TableECMPHash, 0, p4msg.Do(ids.ActionHashQueuePair, uint64(seed)), p4msg.Exact(ids.FieldECMPHashRoCE, 1))),
-		p4msg.Insert(p4msg.Entry(ids.TableECMPHashIPv6, 0, p4msg.Do(ids.ActionHashQueuePairIPv6, uint64(seed)), p4msg.Exact(ids.FieldECMPHashIPv6RoCE, 1))),
+		p4rtmsg.Insert(p4rtmsg.Entry(ids.TableECMPHash, 0, p4rtmsg.Do(ids.ActionHashQueuePair, uint64(seed)), p4rtmsg.Exact(ids.FieldECMPHashRoCE, 1))),
+		p4rtmsg.Insert(p4rtmsg.Entry(ids.TableECMPHashIPv6, 0, p4rtmsg.Do(ids.ActionHashQueuePairIPv6, uint64(seed)), p4rtmsg.Exact(ids.FieldECMPHashIPv6RoCE, 1))),
 	}
 }
 
 // hashFlowLabel makes ECMP of IPv6 hash addresses and flow label.
 func hashFlowLabel(seed uint32) *p4v1.Update {
-	return control.SetDefault(ids.TableECMPHashIPv6, p4msg.Do(ids.ActionHashFlowLabel, uint64(seed)))
+	return control.SetDefault(ids.TableECMPHashIPv6, p4rtmsg.Do(ids.ActionHashFlowLabel, uint64(seed)))
 }
 
 // puntAddress sends packets to an IPv4 address to the controller.
 func puntAddress(addr netip.Addr, reason uint64) *p4v1.Update {
-	return control.Punt(p4msg.Ternary(ids.FieldPuntTableDstAddr, addr.AsSlice(), []byte{0xff, 0xff, 0xff, 0xff}), reason)
+	return control.Punt(p4rtmsg.Ternary(ids.FieldPuntTableDstAddr, addr.AsSlice(), []byte{0xff, 0xff, 0xff, 0xff}), reason)
 }
 
 // puntLimit lets a port send the controller a frame each interval, or by tolerance earlier, in
 // microseconds.
 func puntLimit(interval, tolerance uint64) *p4v1.Update {
-	return control.SetDefault(ids.TablePuntLimit, p4msg.Do(ids.ActionSetPuntLimit, interval, tolerance))
+	return control.SetDefault(ids.TablePuntLimit, p4rtmsg.Do(ids.ActionSetPuntLimit, interval, tolerance))
 }
 
 // defaultQueueLimit bounds the bytes of every queue that has no limit of its own.
 func defaultQueueLimit(bytes uint64) *p4v1.Update {
-	return control.SetDefault(ids.TableQueueLimit, p4msg.Do(ids.ActionSetQueueLimit, bytes))
+	return control.SetDefault(ids.TableQueueLimit, p4rtmsg.Do(ids.ActionSetQueueLimit, bytes))
 }
 
 // permitSource permits a source at a port, or refuses all others there; the zero address is those
@@ -60,21 +60,21 @@ func permitSource(port uint32, permitted netip.Addr) *p4v1.Update {
 	if permitted.Is6() {
 		return permitSourceIPv6(port, permitted)
 	}
-	e := p4msg.Entry(ids.TableSourceCheck, 0, p4msg.Do(ids.ActionRefuseSource), p4msg.Exact(ids.FieldSourceCheckIngressPort, uint64(port)))
+	e := p4rtmsg.Entry(ids.TableSourceCheck, 0, p4rtmsg.Do(ids.ActionRefuseSource), p4rtmsg.Exact(ids.FieldSourceCheckIngressPort, uint64(port)))
 	if permitted.IsValid() {
-		e.Match = append(e.Match, p4msg.LPM(ids.FieldSourceCheckSrcAddr, permitted.AsSlice(), 32))
-		e.Action = p4msg.Do(ids.ActionPermitSource)
+		e.Match = append(e.Match, p4rtmsg.LPM(ids.FieldSourceCheckSrcAddr, permitted.AsSlice(), 32))
+		e.Action = p4rtmsg.Do(ids.ActionPermitSource)
 	}
-	return p4msg.Insert(e)
+	return p4rtmsg.Insert(e)
 }
 
 func permitSourceIPv6(port uint32, permitted netip.Addr) *p4v1.Update {
-	e := p4msg.Entry(ids.TableSourceCheckIPv6, 0, p4msg.Do(ids.ActionRefuseSourceIPv6), p4msg.Exact(ids.FieldSourceCheckIPv6IngressPort, uint64(port)))
+	e := p4rtmsg.Entry(ids.TableSourceCheckIPv6, 0, p4rtmsg.Do(ids.ActionRefuseSourceIPv6), p4rtmsg.Exact(ids.FieldSourceCheckIPv6IngressPort, uint64(port)))
 	if !permitted.IsUnspecified() {
-		e.Match = append(e.Match, p4msg.LPM(ids.FieldSourceCheckIPv6SrcAddr, permitted.AsSlice(), 128))
-		e.Action = p4msg.Do(ids.ActionPermitSourceIPv6)
+		e.Match = append(e.Match, p4rtmsg.LPM(ids.FieldSourceCheckIPv6SrcAddr, permitted.AsSlice(), 128))
+		e.Action = p4rtmsg.Do(ids.ActionPermitSourceIPv6)
 	}
-	return p4msg.Insert(e)
+	return p4rtmsg.Insert(e)
 }
 
 // answerFor makes the switch answer for a prefix with a MAC address, as a proxy or for an address of its own.
@@ -88,11 +88,11 @@ func answerFor(prefix netip.Prefix, own bool, mac net.HardwareAddr) *p4v1.Update
 	case own:
 		action = ids.ActionOwnIPv4
 	}
-	e := p4msg.Entry(table, 0, p4msg.Do(action, canon.Low64(mac)))
+	e := p4rtmsg.Entry(table, 0, p4rtmsg.Do(action, bytestring.Low64(mac)))
 	if prefix.Bits() > 0 {
-		e.Match = []*p4v1.FieldMatch{p4msg.LPM(field, prefix.Masked().Addr().AsSlice(), int32(prefix.Bits()))}
+		e.Match = []*p4v1.FieldMatch{p4rtmsg.LPM(field, prefix.Masked().Addr().AsSlice(), int32(prefix.Bits()))}
 	}
-	return p4msg.Insert(e)
+	return p4rtmsg.Insert(e)
 }
 
 // pfcSession installs the clone session of a port's PFC frames.
@@ -103,7 +103,7 @@ func pfcSession(port uint32) *p4v1.Update { return control.CloneSession(buffer.S
 func flowDigests(most int32, hold time.Duration) []*p4v1.Update {
 	var updates []*p4v1.Update
 	for _, of := range flowtable.Families() {
-		updates = append(updates, p4msg.Insert(&p4v1.DigestEntry{
+		updates = append(updates, p4rtmsg.Insert(&p4v1.DigestEntry{
 			DigestId: of.FlowDigest,
 			Config:   &p4v1.DigestEntry_Config{MaxListSize: most, MaxTimeoutNs: hold.Nanoseconds(), AckTimeoutNs: int64(10 * time.Second)},
 		}))
@@ -164,7 +164,7 @@ func flowsOf(c *control.Client) (map[cnpgen.Flow]flowCount, error) {
 	var requests []*p4v1.Entity
 	for _, of := range flowtable.Families() {
 		for _, table := range []uint32{of.Flow, of.Congested} {
-			requests = append(requests, p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}))
+			requests = append(requests, p4rtmsg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}))
 		}
 	}
 	entries, err := c.Read(requests...)

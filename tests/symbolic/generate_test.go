@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -258,9 +258,9 @@ func (s *search) run(t *testing.T, folder string, attempts int, limit time.Durat
 			t.Fatal(err)
 		}
 		if s.policy != nil {
-			e := p4msg.Entry(ids.TableBufferPolicy, 0, p4msg.Do(ids.ActionSetBufferPolicy, s.policy...))
+			e := p4rtmsg.Entry(ids.TableBufferPolicy, 0, p4rtmsg.Do(ids.ActionSetBufferPolicy, s.policy...))
 			e.IsDefaultAction = true
-			c.Entries = append(c.Entries, compact(p4msg.Of(e)))
+			c.Entries = append(c.Entries, compact(p4rtmsg.Of(e)))
 		}
 		all = append(all, *c)
 	}

@@ -8,8 +8,8 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
@@ -50,13 +50,13 @@ func spread(c testCase) (s testCase, ok bool, err error) {
 			a := hops[0].GetAction()
 			if i != chosen {
 				a = proto.Clone(a).(*p4v1.Action)
-				a.Params[0].Value = p4msg.Uint(uint64(elsewhere(a.Params[0].Value, i)))
+				a.Params[0].Value = p4rtmsg.Uint(uint64(elsewhere(a.Params[0].Value, i)))
 			}
-			s.Entries = append(s.Entries, compact(p4msg.Of(&p4v1.ActionProfileMember{ActionProfileId: ids.ProfileECMP, MemberId: i + 1, Action: a})))
+			s.Entries = append(s.Entries, compact(p4rtmsg.Of(&p4v1.ActionProfileMember{ActionProfileId: ids.ProfileECMP, MemberId: i + 1, Action: a})))
 			group.Members = append(group.Members, &p4v1.ActionProfileGroup_Member{MemberId: i + 1, Weight: 1})
 		}
 		e.GetTableEntry().Action = &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileGroupId{ActionProfileGroupId: 1}}
-		s.Entries = append(s.Entries, compact(p4msg.Of(group)), compact(e))
+		s.Entries = append(s.Entries, compact(p4rtmsg.Of(group)), compact(e))
 	}
 	return s, ok, nil
 }
@@ -64,7 +64,7 @@ func spread(c testCase) (s testCase, ok bool, err error) {
 // elsewhere is a port that is not the given one.
 func elsewhere(port []byte, i uint32) uint32 {
 	p := 1 + i%(target.Ports-1)
-	if uint64(p) == canon.Low64(port) {
+	if uint64(p) == bytestring.Low64(port) {
 		return target.Ports
 	}
 	return p

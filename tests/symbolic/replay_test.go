@@ -12,7 +12,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/dataplane/control"
 	"github.com/headgate/headgate/tests/dataplane/target"
@@ -94,12 +94,12 @@ func (r *rig) play(c *testCase) (o outcome, err error) {
 	var in, out []*p4v1.Update
 	for _, e := range entities {
 		if te := e.GetTableEntry(); te.GetIsDefaultAction() {
-			in = append(in, p4msg.Modify(e))
-			out = append(out, p4msg.Modify(&p4v1.TableEntry{TableId: te.TableId, IsDefaultAction: true})) // to the program's own
+			in = append(in, p4rtmsg.Modify(e))
+			out = append(out, p4rtmsg.Modify(&p4v1.TableEntry{TableId: te.TableId, IsDefaultAction: true})) // to the program's own
 			continue
 		}
-		in = append(in, p4msg.Insert(e))
-		out = append(out, p4msg.Delete(e))
+		in = append(in, p4rtmsg.Insert(e))
+		out = append(out, p4rtmsg.Delete(e))
 	}
 	slices.Reverse(out)
 	if len(in) > 0 {

@@ -10,7 +10,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
@@ -132,7 +132,7 @@ func (b *both) Dropped(uint32, engine.Drop) {}
 func (b *both) Digest(name string, fields [][]byte) {
 	if name == "flow_digest_t" {
 		for _, f := range fields {
-			b.learned = append(b.learned, canon.Low64(f))
+			b.learned = append(b.learned, bytestring.Low64(f))
 		}
 	}
 }

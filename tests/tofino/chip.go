@@ -20,7 +20,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/p4src"
 )
 
@@ -253,7 +253,7 @@ func (c *Chip) Insert(te *p4v1.TableEntry) error {
 	}
 	n.args = make([]uint64, len(called.GetParams()))
 	for _, p := range a.GetParams() {
-		n.args[p.GetParamId()-1] = canon.Low64(p.GetValue())
+		n.args[p.GetParamId()-1] = bytestring.Low64(p.GetValue())
 	}
 	if te.GetIsDefaultAction() {
 		e.deflt = n
@@ -275,14 +275,14 @@ func matchOf(te *p4v1.TableEntry, f *p4configv1.MatchField) (k key) {
 		}
 		switch x := m.GetFieldMatchType().(type) {
 		case *p4v1.FieldMatch_Exact_:
-			k.value, k.mask = canon.Low64(x.Exact.GetValue()), full
+			k.value, k.mask = bytestring.Low64(x.Exact.GetValue()), full
 		case *p4v1.FieldMatch_Ternary_:
-			k.value, k.mask = canon.Low64(x.Ternary.GetValue()), canon.Low64(x.Ternary.GetMask())
+			k.value, k.mask = bytestring.Low64(x.Ternary.GetValue()), bytestring.Low64(x.Ternary.GetMask())
 		case *p4v1.FieldMatch_Lpm:
-			k.value, k.prefix = canon.Low64(x.Lpm.GetValue()), int(x.Lpm.GetPrefixLen())
+			k.value, k.prefix = bytestring.Low64(x.Lpm.GetValue()), int(x.Lpm.GetPrefixLen())
 			k.mask = full &^ (full >> k.prefix)
 		case *p4v1.FieldMatch_Range_:
-			k.value, k.high = canon.Low64(x.Range.GetLow()), canon.Low64(x.Range.GetHigh())
+			k.value, k.high = bytestring.Low64(x.Range.GetLow()), bytestring.Low64(x.Range.GetHigh())
 		}
 	}
 	return k

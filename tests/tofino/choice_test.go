@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/ecmp"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
@@ -19,9 +19,9 @@ func TestChoice(t *testing.T) {
 		chip := load(t, os.DirFS(p4), p.name)
 		for _, by := range []ecmp.Fields{ecmp.FiveTuple, ecmp.QueuePair} {
 			b := newBoth(t, chip, p, compiled(t), 1)
-			b.write(t, route(1), control.SetDefault(ids.TableECMPHash, p4msg.Do(ids.ActionHashFiveTuple, seed)))
+			b.write(t, route(1), control.SetDefault(ids.TableECMPHash, p4rtmsg.Do(ids.ActionHashFiveTuple, seed)))
 			if by == ecmp.QueuePair {
-				b.write(t, p4msg.Insert(p4msg.Entry(ids.TableECMPHash, 0, p4msg.Do(ids.ActionHashQueuePair, seed), p4msg.Exact(ids.FieldECMPHashRoCE, 1))))
+				b.write(t, p4rtmsg.Insert(p4rtmsg.Entry(ids.TableECMPHash, 0, p4rtmsg.Do(ids.ActionHashQueuePair, seed), p4rtmsg.Exact(ids.FieldECMPHashRoCE, 1))))
 			}
 			for n := range uint32(60) {
 				flow := ecmp.Flow{Src: host(2, n), Dst: host(1, 7*n%256), Protocol: ids.IPProtocolUDP, SrcPort: uint16(40_000 + n), QueuePair: 0x123400 + n}

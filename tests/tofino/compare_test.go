@@ -13,7 +13,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/cnpgen"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/tables/red"
@@ -38,8 +38,8 @@ func host(port, n uint32) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byt
 // route leads to the hosts behind a port.
 func route(port uint32) *p4v1.Update {
 	hop := &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileActionSet{ActionProfileActionSet: &p4v1.ActionProfileActionSet{
-		ActionProfileActions: []*p4v1.ActionProfileAction{{Weight: 1, Action: p4msg.Action(ids.ActionSetNextHop, uint64(port), 0x020000000100, 0x020000000200+uint64(port))}}}}}
-	return p4msg.Insert(p4msg.Entry(ids.TableIPv4LPM, 0, hop, p4msg.LPM(ids.FieldIPv4LPMDstAddr, host(port, 0).AsSlice(), 24)))
+		ActionProfileActions: []*p4v1.ActionProfileAction{{Weight: 1, Action: p4rtmsg.Action(ids.ActionSetNextHop, uint64(port), 0x020000000100, 0x020000000200+uint64(port))}}}}}
+	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TableIPv4LPM, 0, hop, p4rtmsg.LPM(ids.FieldIPv4LPMDstAddr, host(port, 0).AsSlice(), 24)))
 }
 
 // setUp writes routes, classes, RED curves and PACC's tables, and lets the sums of what departed
@@ -67,7 +67,7 @@ func (b *both) setUp(t testing.TB) {
 			}
 		}
 		for name, start := range map[string]uint64{"bytes": 1<<(32+8*(uint64(p)%3)) - 2000, "packets": 1<<(32+8*(uint64(p)%3)) - 3} {
-			if err := b.in.WriteRegister("departed_"+name, int(p), p4msg.Uint(start)); err != nil {
+			if err := b.in.WriteRegister("departed_"+name, int(p), p4rtmsg.Uint(start)); err != nil {
 				t.Fatal(err)
 			}
 			b.chip.SetRegister("egress.statistics.departed_"+name+"_low", uint64(p), start&0xffffffff)
@@ -80,7 +80,7 @@ func (b *both) setUp(t testing.TB) {
 func (b *both) deepen(t testing.TB, at place) {
 	t.Helper()
 	b.beyond[at] = int(red.MaxDepth)/b.cell - 5
-	if err := b.in.WriteRegister("queue_bytes", int(at.port<<3|at.queue), p4msg.Uint(uint64(b.beyond[at]*b.cell))); err != nil {
+	if err := b.in.WriteRegister("queue_bytes", int(at.port<<3|at.queue), p4rtmsg.Uint(uint64(b.beyond[at]*b.cell))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -259,7 +259,7 @@ func (b *both) counters() (string, error) {
 		name := map[uint32]string{ids.TableFlow: ids.TableFlowName, ids.TableCongestedFlow: ids.TableCongestedFlowName}[table]
 		got := b.chip.EntryCount(name)
 		var want []Count
-		b.state.Read(p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}), func(f entity.Found) {
+		b.state.Read(p4rtmsg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}), func(f entity.Found) {
 			d := f.Message().GetTableEntry().GetCounterData()
 			want = append(want, Count{uint64(d.GetPacketCount()), uint64(d.GetByteCount())})
 		})

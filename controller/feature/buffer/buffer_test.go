@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -191,7 +191,7 @@ func tableOf(e *p4v1.Entity) uint32 {
 func param(e *p4v1.Entity, id uint32) uint64 {
 	for _, x := range e.GetTableEntry().GetAction().GetAction().GetParams() {
 		if x.GetParamId() == id {
-			return canon.Low64(x.GetValue())
+			return bytestring.Low64(x.GetValue())
 		}
 	}
 	return 0

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
@@ -72,7 +72,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		c.Add(pipeline.PriorityCloneSession(buffer.Session(port.Number), priority(s), port.Number), nil)
 		if !on {
 			mac := port.MAC
-			c.Add(p.Entry(ids.TablePFCPortName).Exact("egress_port", p4msg.Uint(uint64(port.Number))).Action(ids.ActionSetPFCPortName,
+			c.Add(p.Entry(ids.TablePFCPortName).Exact("egress_port", p4rtmsg.Uint(uint64(port.Number))).Action(ids.ActionSetPFCPortName,
 				pipeline.Arg{Name: "src_mac", Value: mac[:]}, feature.Arg("quanta", uint64(Of(s).PauseQuanta))).Entity())
 		}
 	}
@@ -96,9 +96,9 @@ func Entity(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
 	e := p.Entry(t.Table)
 	for _, m := range t.Match {
 		if m.Prefix == buffer.Exact {
-			e.Exact(m.Field, p4msg.Uint(m.Value))
+			e.Exact(m.Field, p4rtmsg.Uint(m.Value))
 		} else {
-			e.LPM(m.Field, p4msg.Uint(m.Value), m.Prefix)
+			e.LPM(m.Field, p4rtmsg.Uint(m.Value), m.Prefix)
 		}
 	}
 	return e.Call(t.Name, t.Params).Entity()

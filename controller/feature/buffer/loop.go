@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -167,7 +167,7 @@ func cells(ports []*port, counters ...uint32) (list []*p4v1.Entity) {
 }
 
 func cell(counter uint32, i int64) *p4v1.Entity {
-	return p4msg.Of(&p4v1.CounterEntry{CounterId: counter, Index: &p4v1.Index{Index: i}})
+	return p4rtmsg.Of(&p4v1.CounterEntry{CounterId: counter, Index: &p4v1.Index{Index: i}})
 }
 
 // addCounter puts a counter into the totals of its port.

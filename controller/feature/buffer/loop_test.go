@@ -8,7 +8,7 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -218,7 +218,7 @@ func TestLinkReturns(t *testing.T) {
 		r.sw.Out = nil
 		r.loop.Receive(r.now, feature.Message{Packet: in})
 		for _, out := range r.sw.Out {
-			if port, mode := canon.Low64(out.GetMetadata()[0].Value), canon.Low64(out.GetMetadata()[2].Value); port != 3 || mode != ids.PacketOutRefresh {
+			if port, mode := bytestring.Low64(out.GetMetadata()[0].Value), bytestring.Low64(out.GetMetadata()[2].Value); port != 3 || mode != ids.PacketOutRefresh {
 				t.Errorf("packet-out of mode %d for port %d", mode, port)
 			}
 		}

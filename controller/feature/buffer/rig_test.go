@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -72,7 +72,7 @@ func (r *rig) read(requests []*p4v1.Entity) []*p4v1.Entity {
 	for _, q := range requests {
 		c := q.GetCounterEntry()
 		n := r.counters[[2]int64{int64(c.GetCounterId()), c.GetIndex().GetIndex()}]
-		list = append(list, p4msg.Of(&p4v1.CounterEntry{
+		list = append(list, p4rtmsg.Of(&p4v1.CounterEntry{
 			CounterId: c.GetCounterId(), Index: c.GetIndex(), Data: &p4v1.CounterData{PacketCount: n, ByteCount: n},
 		}))
 	}
@@ -95,7 +95,7 @@ func (r *rig) run(d time.Duration, each func(step time.Duration)) {
 			r.Fatal(err)
 		}
 		for _, out := range r.sw.Out {
-			switch canon.Low64(out.GetMetadata()[2].Value) {
+			switch bytestring.Low64(out.GetMetadata()[2].Value) {
 			case ids.PacketOutRefresh:
 				r.refresh = append(r.refresh, r.now)
 			case ids.PacketOutForget:

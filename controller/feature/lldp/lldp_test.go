@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -29,7 +29,7 @@ func TestProbes(t *testing.T) {
 		t.Fatalf("%d probes, %v, want one on each of ports 3 and 4", len(sw.Out), err)
 	}
 	m := sw.Out[1].GetMetadata()
-	if canon.Low64(m[0].Value) != 4 || canon.Low64(m[1].Value) != 7 || canon.Low64(m[2].Value) != ids.PacketOutPort {
+	if bytestring.Low64(m[0].Value) != 4 || bytestring.Low64(m[1].Value) != 7 || bytestring.Low64(m[2].Value) != ids.PacketOutPort {
 		t.Errorf("probe = %v", sw.Out[1])
 	}
 	// spine1 receives what leaf1 sent out of port 3.

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
@@ -182,7 +182,7 @@ func (s *sweeper) tick(ctx context.Context, _ time.Time) error {
 	defer cancel()
 	var requests []*p4v1.Entity
 	for _, table := range s.tables {
-		requests = append(requests, p4msg.Of(&p4v1.TableEntry{TableId: table}))
+		requests = append(requests, p4rtmsg.Of(&p4v1.TableEntry{TableId: table}))
 	}
 	list, err := s.sw.Read(ctx, requests...)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *sweeper) tick(ctx context.Context, _ time.Time) error {
 	}
 	var updates []*p4v1.Update
 	for _, e := range list {
-		updates = append(updates, p4msg.Delete(&p4v1.TableEntry{TableId: e.GetTableEntry().GetTableId(), Match: e.GetTableEntry().GetMatch()}))
+		updates = append(updates, p4rtmsg.Delete(&p4v1.TableEntry{TableId: e.GetTableEntry().GetTableId(), Match: e.GetTableEntry().GetMatch()}))
 	}
 	if len(updates) == 0 {
 		s.done = true

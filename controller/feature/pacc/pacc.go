@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
@@ -107,7 +107,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		if cfg.At == AtSwitch {
 			w.Settings = cnpgen.Settings{Params: p.Params, MaxFlows: cfg.MaxFlows, DSCP: cfg.CNPDSCP, Ageing: cfg.Ageing}.Marshal()
 		}
-		c.Add(p4msg.Of(w.Entry()), nil)
+		c.Add(p4rtmsg.Of(w.Entry()), nil)
 	}
 	if cfg.At == AtController {
 		for _, of := range families(env.Pipeline) {

@@ -18,8 +18,8 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/session"
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/packet"
@@ -60,7 +60,7 @@ func TestDesired(t *testing.T) {
 // Without PACC what it has learned before is taken out, once.
 func TestSweep(t *testing.T) {
 	row := func(table uint32) *p4v1.Entity {
-		return p4msg.Of(&p4v1.TableEntry{TableId: table, IdleTimeoutNs: 5})
+		return p4rtmsg.Of(&p4v1.TableEntry{TableId: table, IdleTimeoutNs: 5})
 	}
 	reads, rows := 0, map[uint32][]*p4v1.Entity{}
 	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePairIPv6} {
@@ -124,7 +124,7 @@ func TestCounted(t *testing.T) {
 			sw := &testenv.Switch{Switch: "leaf1", Answer: func(requests []*p4v1.Entity) (list []*p4v1.Entity) {
 				if requests[0].GetTableEntry().GetTableId() != ids.TableQueuePair {
 					for _, e := range entries {
-						list = append(list, p4msg.Of(&p4v1.TableEntry{TableId: e.GetTableId(), Match: e.GetMatch(), CounterData: &p4v1.CounterData{ByteCount: sent}}))
+						list = append(list, p4rtmsg.Of(&p4v1.TableEntry{TableId: e.GetTableId(), Match: e.GetMatch(), CounterData: &p4v1.CounterData{ByteCount: sent}}))
 					}
 				}
 				return list
@@ -182,7 +182,7 @@ func newRig(t *testing.T) *rig {
 		for _, q := range requests {
 			for _, e := range r.rows {
 				if e.GetTableId() == q.GetTableEntry().GetTableId() && q.GetTableEntry().GetCounterData() != nil {
-					list = append(list, p4msg.Of(e))
+					list = append(list, p4rtmsg.Of(e))
 				}
 			}
 		}
@@ -217,7 +217,7 @@ func (r *rig) tick(d time.Duration, queue uint32) []*p4v1.PacketOut {
 func digest(id uint32, src, dst string, last uint64) *p4v1.DigestList {
 	field := func(b []byte) *p4v1.P4Data { return &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: b}} }
 	return &p4v1.DigestList{DigestId: id, Data: []*p4v1.P4Data{{Data: &p4v1.P4Data_Struct{Struct: &p4v1.P4StructLike{
-		Members: []*p4v1.P4Data{field(netip.MustParseAddr(src).AsSlice()), field(netip.MustParseAddr(dst).AsSlice()), field(p4msg.Uint(last))},
+		Members: []*p4v1.P4Data{field(netip.MustParseAddr(src).AsSlice()), field(netip.MustParseAddr(dst).AsSlice()), field(p4rtmsg.Uint(last))},
 	}}}}}
 }
 
@@ -258,7 +258,7 @@ func TestLoop(t *testing.T) {
 	if n.FlowSrc != netip.MustParseAddr("10.0.1.1") || n.FlowDst != netip.MustParseAddr("10.0.2.1") || n.DSCP != 48 {
 		t.Errorf("notification %+v", n)
 	}
-	if m := cnps[0].GetMetadata(); canon.Low64(m[2].Value) != ids.PacketOutPipeline {
+	if m := cnps[0].GetMetadata(); bytestring.Low64(m[2].Value) != ids.PacketOutPipeline {
 		t.Errorf("the CNP's mode is %x, want through the pipeline", m[2].Value)
 	}
 	shown := testenv.Shown(r.f, "leaf1")
@@ -300,7 +300,7 @@ func TestWriteRefused(t *testing.T) {
 		return cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: netip.AddrFrom4([4]byte{10, 0, 1, n}), Dst: netip.AddrFrom4([4]byte{10, 0, 2, 1})}, Port: 3}
 	}
 	update := func(f cnpgen.Flow, kind p4v1.Update_Type) *p4v1.Update {
-		return &p4v1.Update{Type: kind, Entity: p4msg.Of(flowtable.FlowEntries(f, 0)[0])}
+		return &p4v1.Update{Type: kind, Entity: p4rtmsg.Of(flowtable.FlowEntries(f, 0)[0])}
 	}
 	r.sw.Err = &session.WriteError{Total: 6, Failed: []session.UpdateError{
 		{Update: update(key(1), p4v1.Update_INSERT), Code: codes.ResourceExhausted, Message: "table full"},

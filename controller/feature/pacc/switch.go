@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/session"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
@@ -62,7 +62,7 @@ func (o *overP4Runtime) read(requests []*p4v1.Entity) ([]*p4v1.Entity, error) {
 // Counters implements cnpgen.Switch: all tables in one request.
 func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
 	ask := func(table uint32) *p4v1.Entity {
-		return p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}})
+		return p4rtmsg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}})
 	}
 	var requests []*p4v1.Entity
 	for _, of := range o.families {
@@ -111,8 +111,8 @@ func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) 
 			}
 		}
 	}
-	entries(remove, p4msg.Delete)
-	entries(add, p4msg.Insert)
+	entries(remove, p4rtmsg.Delete)
+	entries(add, p4rtmsg.Insert)
 	err := o.write(updates)
 	if err == nil {
 		return nil, nil
@@ -136,7 +136,7 @@ func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) 
 func (o *overP4Runtime) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, error) {
 	var requests []*p4v1.Entity
 	for _, of := range o.families {
-		requests = append(requests, p4msg.Of(&p4v1.TableEntry{TableId: of.QueuePair}))
+		requests = append(requests, p4rtmsg.Of(&p4v1.TableEntry{TableId: of.QueuePair}))
 	}
 	list, err := o.read(requests)
 	if err != nil {
@@ -154,10 +154,10 @@ func (o *overP4Runtime) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, 
 func (o *overP4Runtime) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 	var updates []*p4v1.Update
 	for _, q := range remove {
-		updates = append(updates, p4msg.Delete(flowtable.QueuePairEntry(q, o.ageing)))
+		updates = append(updates, p4rtmsg.Delete(flowtable.QueuePairEntry(q, o.ageing)))
 	}
 	for _, q := range add {
-		updates = append(updates, p4msg.Insert(flowtable.QueuePairEntry(q, o.ageing)))
+		updates = append(updates, p4rtmsg.Insert(flowtable.QueuePairEntry(q, o.ageing)))
 	}
 	if err := o.write(updates); err != nil {
 		return fmt.Errorf("learning %d queue pairs: %w", len(add), err)

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
@@ -82,7 +82,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		switch {
 		case m.Switch != s.Name:
 		case has(portCapability):
-			c.Add(env.Pipeline.Entry(ids.TableClassByPortName).Exact("ingress_port", p4msg.Uint(uint64(m.Port))).Exact("dscp", p4msg.Uint(uint64(m.DSCP))).
+			c.Add(env.Pipeline.Entry(ids.TableClassByPortName).Exact("ingress_port", p4rtmsg.Uint(uint64(m.Port))).Exact("dscp", p4rtmsg.Uint(uint64(m.DSCP))).
 				Action(ids.ActionSetClassName, feature.Arg("class", uint64(m.Class)), feature.Arg("queue", uint64(q.queueOf(m.Class)))).Entity())
 		default:
 			c.Add(nil, env.Refuse(fmt.Sprintf("qos.port_maps[%d]", i), fmt.Sprintf("a map of DSCP %d", m.DSCP), portCapability))
@@ -116,7 +116,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 func classes(c *feature.EntityList, p *pipeline.Pipeline, list []Class) {
 	c.Add(p.Default(ids.TableDSCPToClassName).Action(ids.ActionSetClassName, feature.Arg("class", 0), feature.Arg("queue", 0)).Entity())
 	for _, k := range list {
-		c.Add(p.Entry(ids.TableDSCPToClassName).Exact("dscp", p4msg.Uint(uint64(k.DSCP))).
+		c.Add(p.Entry(ids.TableDSCPToClassName).Exact("dscp", p4rtmsg.Uint(uint64(k.DSCP))).
 			Action(ids.ActionSetClassName, feature.Arg("class", uint64(k.Class)), feature.Arg("queue", uint64(k.Queue))).Entity())
 	}
 }
@@ -130,7 +130,7 @@ func limits(c *feature.EntityList, p *pipeline.Pipeline, q Config, s *config.Swi
 		}
 		for queue := range s.PriorityQueues {
 			c.Add(p.Entry(ids.TableQueueLimitName).
-				Exact("egress_port", p4msg.Uint(uint64(port.Number))).Exact("queue", p4msg.Uint(uint64(queue))).
+				Exact("egress_port", p4rtmsg.Uint(uint64(port.Number))).Exact("queue", p4rtmsg.Uint(uint64(queue))).
 				Action(ids.ActionSetQueueLimitName, feature.Arg("bytes", uint64(port.QueueLimit))).Entity())
 		}
 	}
@@ -216,8 +216,8 @@ func marks(c *feature.EntityList, p *pipeline.Pipeline, e ECN) {
 		return
 	}
 	for _, r := range entries {
-		c.Add(p.Entry(ids.TableECNREDName).Exact("queue", p4msg.Uint(uint64(e.Queue))).
-			Range("depth", p4msg.Uint(uint64(r.Low)), p4msg.Uint(uint64(r.High))).Priority(1).
+		c.Add(p.Entry(ids.TableECNREDName).Exact("queue", p4rtmsg.Uint(uint64(e.Queue))).
+			Range("depth", p4rtmsg.Uint(uint64(r.Low)), p4rtmsg.Uint(uint64(r.High))).Priority(1).
 			Action(ids.ActionSetMarkProbabilityName, feature.Arg("p", uint64(r.P))).Entity())
 	}
 }

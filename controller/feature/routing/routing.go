@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/ecmp"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
@@ -183,7 +183,7 @@ func hash(c *feature.EntityList, env *feature.Env) {
 	add := func(table, all, pair string) {
 		c.Add(env.Pipeline.Default(table).Action(all, seed).Entity())
 		if own == queuePair {
-			c.Add(env.Pipeline.Entry(table).Exact("roce", p4msg.Uint(1)).Action(pair, seed).Entity())
+			c.Add(env.Pipeline.Entry(table).Exact("roce", p4rtmsg.Uint(1)).Action(pair, seed).Entity())
 		}
 	}
 	add(ids.TableECMPHashName, ids.ActionHashFiveTupleName, ids.ActionHashQueuePairName)

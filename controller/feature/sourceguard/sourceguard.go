@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -74,7 +74,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 			continue // it leads to a switch
 		}
 		entry := func(table string, prefix netip.Prefix, action string) {
-			c.Add(env.Pipeline.Entry(table).Exact("ingress_port", p4msg.Uint(uint64(port.Number))).
+			c.Add(env.Pipeline.Entry(table).Exact("ingress_port", p4rtmsg.Uint(uint64(port.Number))).
 				LPM("src_addr", prefix.Addr().AsSlice(), prefix.Bits()).Action(action).Entity())
 		}
 		entry(ids.TableSourceCheckName, netip.PrefixFrom(host.IPv4, 32), ids.ActionPermitSourceName)

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/switchtest"
@@ -35,8 +35,8 @@ func routes(b testing.TB, p *pipeline.Pipeline, n int, mac uint64) *reconcile.St
 	}
 	for id := uint32(1); id <= 8; id++ {
 		add(p.Member(ids.ProfileECMPName, id, ids.ActionSetNextHopName,
-			pipeline.Arg{Name: "port", Value: p4msg.Uint(uint64(id))},
-			pipeline.Arg{Name: "src_mac", Value: p4msg.Uint(2)}, pipeline.Arg{Name: "dst_mac", Value: p4msg.Uint(mac)}))
+			pipeline.Arg{Name: "port", Value: p4rtmsg.Uint(uint64(id))},
+			pipeline.Arg{Name: "src_mac", Value: p4rtmsg.Uint(2)}, pipeline.Arg{Name: "dst_mac", Value: p4rtmsg.Uint(mac)}))
 		add(p.Group(ids.ProfileECMPName, id, []uint32{id, id%8 + 1, (id+1)%8 + 1, (id+2)%8 + 1}))
 	}
 	for i := range n {

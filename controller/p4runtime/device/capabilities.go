@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -23,10 +23,10 @@ import (
 func discover(ctx context.Context, c *session.Client, o Options, unreadable []string) []*pb.Capability {
 	tried := []*pb.Capability{version(ctx, c)}
 	if id, err := o.Pipeline.RegisterID(ids.RegisterLastDelayName); err == nil {
-		tried = append(tried, try(ctx, c, "register_read", "registers are read by poll packets", p4msg.Of(&p4v1.RegisterEntry{RegisterId: id, Index: &p4v1.Index{Index: 0}})))
+		tried = append(tried, try(ctx, c, "register_read", "registers are read by poll packets", p4rtmsg.Of(&p4v1.RegisterEntry{RegisterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
 	if id, err := o.Pipeline.CounterID(ids.CounterDropsName); err == nil {
-		tried = append(tried, try(ctx, c, "counter_read", "drops are not counted by reason", p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}})))
+		tried = append(tried, try(ctx, c, "counter_read", "drops are not counted by reason", p4rtmsg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
 	for _, f := range o.Features {
 		if f.Probes != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
@@ -110,7 +110,7 @@ func probeFrame(t *testing.T, p *pipeline.Pipeline) *p4v1.PacketIn {
 	t.Helper()
 	in := &p4v1.PacketIn{Payload: binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))}
 	for id, value := range map[uint32]uint64{1: 3, 2: 0, 3: feature.ProbeReason} {
-		in.Metadata = append(in.Metadata, &p4v1.PacketMetadata{MetadataId: id, Value: p4msg.Uint(value)})
+		in.Metadata = append(in.Metadata, &p4v1.PacketMetadata{MetadataId: id, Value: p4rtmsg.Uint(value)})
 	}
 	if got, err := p.PacketIn(in); err != nil || got.Fields["reason"] != feature.ProbeReason {
 		t.Fatalf("%+v, %v", got, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/tests/switchtest"
@@ -51,8 +51,8 @@ func TestSwitchWithoutCPUPort(t *testing.T) {
 	if r := d.Wait(ctx); r.Err != "" || d.Status().State != view.Ready {
 		t.Fatalf("result %+v, %+v", r, d.Status())
 	}
-	out, err := env.Pipeline.PacketOut([]byte("probe"), pipeline.Arg{Name: "egress_port", Value: p4msg.Uint(1)},
-		pipeline.Arg{Name: "queue", Value: p4msg.Uint(0)}, pipeline.Arg{Name: "mode", Value: p4msg.Uint(ids.PacketOutPort)})
+	out, err := env.Pipeline.PacketOut([]byte("probe"), pipeline.Arg{Name: "egress_port", Value: p4rtmsg.Uint(1)},
+		pipeline.Arg{Name: "queue", Value: p4rtmsg.Uint(0)}, pipeline.Arg{Name: "mode", Value: p4rtmsg.Uint(ids.PacketOutPort)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +125,8 @@ func TestMuteSwitch(t *testing.T) {
 	// It answers after all.
 	fake.OnPacket(func(out *p4v1.PacketOut) {
 		fake.PacketIn(&p4v1.PacketIn{Payload: append(pollreport.Report{Port: 1}.Append(nil), out.GetPayload()...), Metadata: []*p4v1.PacketMetadata{
-			{MetadataId: ids.MetaPacketInIngressPort, Value: p4msg.Uint(1)}, {MetadataId: ids.MetaPacketInQueue, Value: p4msg.Uint(0)},
-			{MetadataId: ids.MetaPacketInReason, Value: p4msg.Uint(ids.PacketInPoll)},
+			{MetadataId: ids.MetaPacketInIngressPort, Value: p4rtmsg.Uint(1)}, {MetadataId: ids.MetaPacketInQueue, Value: p4rtmsg.Uint(0)},
+			{MetadataId: ids.MetaPacketInReason, Value: p4rtmsg.Uint(ids.PacketInPoll)},
 		}})
 	})
 	eventually(t, "ready", func() bool { return d.Status().State == view.Ready && !d.Health().Attached.IsZero() })

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/tests/switchtest"
@@ -34,8 +34,8 @@ type attacher struct {
 }
 
 func limit(p *pipeline.Pipeline, port, bytes uint64) *p4v1.Entity {
-	e, err := p.Entry(ids.TableQueueLimitName).Exact("egress_port", p4msg.Uint(port)).Exact("queue", p4msg.Uint(0)).
-		Action(ids.ActionSetQueueLimitName, pipeline.Arg{Name: "bytes", Value: p4msg.Uint(bytes)}).Entity()
+	e, err := p.Entry(ids.TableQueueLimitName).Exact("egress_port", p4rtmsg.Uint(port)).Exact("queue", p4rtmsg.Uint(0)).
+		Action(ids.ActionSetQueueLimitName, pipeline.Arg{Name: "bytes", Value: p4rtmsg.Uint(bytes)}).Entity()
 	if err != nil {
 		panic(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -31,7 +31,7 @@ func TestOverflows(t *testing.T) {
 	for g := range uint32(ids.ECMPMembers / 8) {
 		add(p.Group(ids.ProfileECMPName, g+1, []uint32{1, 2, 3, 4, 5, 6, 7, 8}))
 	}
-	add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, Arg{"bytes", p4msg.Uint(1)}).Entity())
+	add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, Arg{"bytes", p4rtmsg.Uint(1)}).Entity())
 	if got := p.Overflows(UsageOf(slices.Values(list))); got != nil {
 		t.Errorf("full tables: %v", got)
 	}
@@ -43,7 +43,7 @@ func TestOverflows(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	list = list[:3]
-	add(p.Member(ids.ProfileECMPName, 1, ids.ActionSetNextHopName, Arg{"port", p4msg.Uint(1)}, Arg{"src_mac", p4msg.Uint(2)}, Arg{"dst_mac", p4msg.Uint(3)}))
+	add(p.Member(ids.ProfileECMPName, 1, ids.ActionSetNextHopName, Arg{"port", p4rtmsg.Uint(1)}, Arg{"src_mac", p4rtmsg.Uint(2)}, Arg{"dst_mac", p4rtmsg.Uint(3)}))
 	got := ""
 	for _, u := range p.Uses(UsageOf(slices.Values(list))) {
 		got += fmt.Sprintf("{%s %d %d}", u.Name, u.Entries, u.Size)

@@ -9,8 +9,8 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // Arg is one argument of an action, by its parameter's name.
@@ -116,7 +116,7 @@ func fieldMatch(what string, f *p4configv1.MatchField, v, other []byte, prefix i
 	}
 	switch kind {
 	case p4configv1.MatchField_OPTIONAL:
-		return p4msg.Optional(id, v), nil
+		return p4rtmsg.Optional(id, v), nil
 	case p4configv1.MatchField_LPM:
 		if prefix == 0 {
 			return nil, nil
@@ -125,26 +125,26 @@ func fieldMatch(what string, f *p4configv1.MatchField, v, other []byte, prefix i
 		for i, n := len(v)-1, int(width)-prefix; n > 0; i, n = i-1, n-8 {
 			v[i] &= 0xff << min(n, 8)
 		}
-		return p4msg.LPM(id, v, int32(prefix)), nil
+		return p4rtmsg.LPM(id, v, int32(prefix)), nil
 	case p4configv1.MatchField_TERNARY:
-		if canon.IsZero(other) {
+		if bytestring.IsZero(other) {
 			return nil, nil
 		}
 		v = padded(v, width)
 		for i, b := range padded(other, width) {
 			v[i] &= b
 		}
-		return p4msg.Ternary(id, v, other), nil
+		return p4rtmsg.Ternary(id, v, other), nil
 	case p4configv1.MatchField_RANGE:
 		switch {
-		case canon.Compare(v, other) > 0:
+		case bytestring.Compare(v, other) > 0:
 			return nil, fmt.Errorf("%s: the range is 0x%x to 0x%x, want low ≤ high", what, v, other)
-		case canon.IsZero(v) && canon.IsMax(other, int(width)):
+		case bytestring.IsZero(v) && bytestring.IsMax(other, int(width)):
 			return nil, nil
 		}
-		return p4msg.Range(id, v, other), nil
+		return p4rtmsg.Range(id, v, other), nil
 	}
-	return p4msg.Exact(id, v), nil
+	return p4rtmsg.Exact(id, v), nil
 }
 
 func (e *Entry) fail(err error) *Entry {
@@ -173,7 +173,7 @@ func (e *Entry) Action(name string, args ...Arg) *Entry {
 	if err != nil {
 		return e.fail(err)
 	}
-	e.entry.Action = p4msg.Call(a)
+	e.entry.Action = p4rtmsg.Call(a)
 	return e
 }
 
@@ -191,7 +191,7 @@ func (e *Entry) Call(name string, values []uint64) *Entry {
 	}
 	args := make([]Arg, len(values))
 	for i, param := range a.GetParams() {
-		args[i] = Arg{param.GetName(), p4msg.Uint(values[i])}
+		args[i] = Arg{param.GetName(), p4rtmsg.Uint(values[i])}
 	}
 	return e.Action(name, args...)
 }
@@ -221,7 +221,7 @@ func (e *Entry) Entity() (*p4v1.Entity, error) {
 		return nil, err
 	}
 	sortMatches(e.entry.Match)
-	return p4msg.Of(e.entry), nil
+	return p4rtmsg.Of(e.entry), nil
 }
 
 // checkEntry holds the rules of the specification's section on table entries.
@@ -339,8 +339,8 @@ func value(what string, b []byte, width int32) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%s: the value is empty", what)
 	}
-	c := canon.Of(b)
-	if n := canon.Bits(c); width > 0 && n > int(width) {
+	c := bytestring.Of(b)
+	if n := bytestring.Bits(c); width > 0 && n > int(width) {
 		return nil, fmt.Errorf("%s: the value 0x%x has %d bits, want at most %d", what, c, n, width)
 	}
 	return append([]byte(nil), c...), nil

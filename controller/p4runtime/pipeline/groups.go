@@ -9,8 +9,8 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // Member builds a member of an action profile; the id must not be 0.
@@ -26,7 +26,7 @@ func (p *Pipeline) Member(profile string, id uint32, action string, args ...Arg)
 	if err != nil {
 		return nil, err
 	}
-	return p4msg.Of(&p4v1.ActionProfileMember{ActionProfileId: prof.GetPreamble().GetId(), MemberId: id, Action: a}), nil
+	return p4rtmsg.Of(&p4v1.ActionProfileMember{ActionProfileId: prof.GetPreamble().GetId(), MemberId: id, Action: a}), nil
 }
 
 // Group builds a group of an action selector with the given members at weight 1.
@@ -46,7 +46,7 @@ func (p *Pipeline) Group(profile string, id uint32, members []uint32) (*p4v1.Ent
 		g.Members = append(g.Members, &p4v1.ActionProfileGroup_Member{MemberId: m, Weight: 1})
 	}
 	sort.Slice(g.Members, func(i, j int) bool { return g.Members[i].MemberId < g.Members[j].MemberId })
-	return p4msg.Of(g), nil
+	return p4rtmsg.Of(g), nil
 }
 
 // PortGroup is Group with members that are numbered after the ports they send by. Each takes
@@ -62,19 +62,19 @@ func (p *Pipeline) PortGroup(profile string, id uint32, ports []uint32) (*p4v1.E
 
 // watchOwn makes a member of a PortGroup watch its port.
 func watchOwn(m *p4v1.ActionProfileGroup_Member) {
-	m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: p4msg.Uint(uint64(m.GetMemberId()))}
+	m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: p4rtmsg.Uint(uint64(m.GetMemberId()))}
 }
 
 // Extern returns an extern entry without contents, for reads: the type is in the first byte of
 // the id.
 func Extern(id uint32) *p4v1.Entity {
-	return p4msg.Of(&p4v1.ExternEntry{ExternTypeId: id >> 24, ExternId: id})
+	return p4rtmsg.Of(&p4v1.ExternEntry{ExternTypeId: id >> 24, ExternId: id})
 }
 
 // CloneSession builds a clone session that sends copies to ports. Its class of service is
 // 0 and it does not truncate, since PI refuses everything else.
 func CloneSession(id uint32, ports ...uint32) *p4v1.Entity {
-	return p4msg.Of(&p4v1.CloneSessionEntry{SessionId: id, Replicas: p4msg.Replicas(ports...)})
+	return p4rtmsg.Of(&p4v1.CloneSessionEntry{SessionId: id, Replicas: p4rtmsg.Replicas(ports...)})
 }
 
 // PriorityCloneSession is CloneSession with a class of service, which is the queue of the
@@ -87,7 +87,7 @@ func PriorityCloneSession(id, class uint32, ports ...uint32) *p4v1.Entity {
 
 // Multicast builds a multicast group.
 func Multicast(id uint32, ports ...uint32) *p4v1.Entity {
-	return p4msg.Of(&p4v1.MulticastGroupEntry{MulticastGroupId: id, Replicas: p4msg.Replicas(ports...)})
+	return p4rtmsg.Of(&p4v1.MulticastGroupEntry{MulticastGroupId: id, Replicas: p4rtmsg.Replicas(ports...)})
 }
 
 // Digest builds the configuration of a digest: at most most messages in one list, held
@@ -97,7 +97,7 @@ func (p *Pipeline) Digest(name string, most int32, timeoutNS int64) (*p4v1.Entit
 	if err != nil {
 		return nil, err
 	}
-	return p4msg.Of(&p4v1.DigestEntry{
+	return p4rtmsg.Of(&p4v1.DigestEntry{
 		DigestId: d.GetPreamble().GetId(),
 		Config:   &p4v1.DigestEntry_Config{MaxListSize: most, MaxTimeoutNs: timeoutNS, AckTimeoutNs: 1e9},
 	}), nil
@@ -172,25 +172,25 @@ func width(t *p4configv1.Table, field uint32) int32 {
 func normalizeMatch(m *p4v1.FieldMatch, width int32) bool {
 	switch x := m.GetFieldMatchType().(type) {
 	case *p4v1.FieldMatch_Exact_:
-		x.Exact.Value = canon.Of(x.Exact.Value)
+		x.Exact.Value = bytestring.Of(x.Exact.Value)
 	case *p4v1.FieldMatch_Optional_:
-		x.Optional.Value = canon.Of(x.Optional.Value)
+		x.Optional.Value = bytestring.Of(x.Optional.Value)
 	case *p4v1.FieldMatch_Lpm:
-		x.Lpm.Value = canon.Of(x.Lpm.Value)
+		x.Lpm.Value = bytestring.Of(x.Lpm.Value)
 		return x.Lpm.PrefixLen == 0
 	case *p4v1.FieldMatch_Ternary_:
-		x.Ternary.Value, x.Ternary.Mask = canon.Of(x.Ternary.Value), canon.Of(x.Ternary.Mask)
-		return canon.IsZero(x.Ternary.Mask)
+		x.Ternary.Value, x.Ternary.Mask = bytestring.Of(x.Ternary.Value), bytestring.Of(x.Ternary.Mask)
+		return bytestring.IsZero(x.Ternary.Mask)
 	case *p4v1.FieldMatch_Range_:
-		x.Range.Low, x.Range.High = canon.Of(x.Range.Low), canon.Of(x.Range.High)
-		return canon.IsZero(x.Range.Low) && canon.IsMax(x.Range.High, int(width))
+		x.Range.Low, x.Range.High = bytestring.Of(x.Range.Low), bytestring.Of(x.Range.High)
+		return bytestring.IsZero(x.Range.Low) && bytestring.IsMax(x.Range.High, int(width))
 	}
 	return false
 }
 
 func normalizeAction(a *p4v1.Action) {
 	for _, param := range a.GetParams() {
-		param.Value = canon.Of(param.Value)
+		param.Value = bytestring.Of(param.Value)
 	}
 	if params := a.GetParams(); len(params) > 1 {
 		sort.Slice(params, func(i, j int) bool { return params[i].ParamId < params[j].ParamId })
@@ -205,7 +205,7 @@ func (p *Pipeline) normalizeGroup(g *p4v1.ActionProfileGroup) error {
 	for _, m := range g.Members {
 		m.Weight = max(m.Weight, 1)
 		if b := m.GetWatchPort(); len(b) > 0 {
-			m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: canon.Of(b)}
+			m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: bytestring.Of(b)}
 		}
 	}
 	// PI returns the watch port of one member for all of them (device_mgr.cpp,

@@ -13,7 +13,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 )
 
 // Named is an entity with names instead of ids. Its JSON is for programs, its String for people.
@@ -173,7 +173,7 @@ func (p *Pipeline) Named(e *p4v1.Entity) Named {
 		for _, m := range g.GetMembers() {
 			s := Share{Member: m.GetMemberId(), Weight: max(m.GetWeight(), 1)}
 			if w := m.GetWatchPort(); len(w) > 0 {
-				s.Watch = number(canon.Low64(w))
+				s.Watch = number(bytestring.Low64(w))
 			}
 			n.Members = append(n.Members, s)
 		}
@@ -324,7 +324,7 @@ func valueText(v []byte, name string, width int32) string {
 		b := padded(v, 48)
 		return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4], b[5])
 	case width <= 64:
-		return fmt.Sprint(canon.Low64(v))
+		return fmt.Sprint(bytestring.Low64(v))
 	}
 	return fmt.Sprintf("0x%x", v)
 }

@@ -14,7 +14,7 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // Kinds are the entities that Parse reads, each with the form of its words.
@@ -84,7 +84,7 @@ func (p *Pipeline) Parse(words []string, delete bool) (*p4v1.Entity, error) {
 			return nil, err
 		}
 		c, err := p.counters.find(name)
-		return p4msg.Of(&p4v1.CounterEntry{CounterId: c.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(id)},
+		return p4rtmsg.Of(&p4v1.CounterEntry{CounterId: c.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(id)},
 			Data: &p4v1.CounterData{PacketCount: n[0], ByteCount: n[1]}}), err
 	}
 	n, err := parseNumbers(kind+" "+name, rest, "cir", "cburst", "pir", "pburst")
@@ -92,7 +92,7 @@ func (p *Pipeline) Parse(words []string, delete bool) (*p4v1.Entity, error) {
 		return nil, err
 	}
 	m, err := p.meters.find(name)
-	return p4msg.Of(&p4v1.MeterEntry{MeterId: m.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(id)},
+	return p4rtmsg.Of(&p4v1.MeterEntry{MeterId: m.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(id)},
 		Config: &p4v1.MeterConfig{Cir: n[0], Cburst: n[1], Pir: n[2], Pburst: n[3]}}), err
 }
 
@@ -139,7 +139,7 @@ func (p *Pipeline) parseEntry(table string, words []string, isDefault, delete bo
 	}
 	if e.err == nil && delete {
 		sortMatches(e.entry.Match)
-		return p4msg.Of(e.entry), nil
+		return p4rtmsg.Of(e.entry), nil
 	}
 	return e.Entity()
 }
@@ -276,7 +276,7 @@ func parseFields[T declared](what, kind string, list []T, words []string) ([]Arg
 func (p *Pipeline) parseMember(profile string, id uint32, words []string, delete bool) (*p4v1.Entity, error) {
 	if len(words) == 0 && delete {
 		prof, err := p.profiles.find(profile)
-		return p4msg.Of(&p4v1.ActionProfileMember{ActionProfileId: prof.GetPreamble().GetId(), MemberId: id}), err
+		return p4rtmsg.Of(&p4v1.ActionProfileMember{ActionProfileId: prof.GetPreamble().GetId(), MemberId: id}), err
 	}
 	if len(words) == 0 {
 		return nil, fmt.Errorf("member: the action is missing, want %s", form("member"))

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src"
 )
 
@@ -25,7 +25,7 @@ func load(t testing.TB) *Pipeline {
 
 func TestEntries(t *testing.T) {
 	p := load(t)
-	nextHop := []Arg{{"port", p4msg.Uint(3)}, {"src_mac", p4msg.Uint(0x020000010003)}, {"dst_mac", p4msg.Uint(0x06000a000101)}}
+	nextHop := []Arg{{"port", p4rtmsg.Uint(3)}, {"src_mac", p4rtmsg.Uint(0x020000010003)}, {"dst_mac", p4rtmsg.Uint(0x06000a000101)}}
 	entity := func(e *p4v1.Entity, err error) func() (*p4v1.Entity, error) {
 		return func() (*p4v1.Entity, error) { return e, err }
 	}
@@ -47,17 +47,17 @@ func TestEntries(t *testing.T) {
 		},
 		{
 			"masked ternary, free one left out",
-			p.Entry("punt_table").Ternary("dst_addr", p4msg.Uint(7), p4msg.Uint(0)).Ternary("ether_type", p4msg.Uint(0x88cc), p4msg.Uint(0xff00)).Priority(1).Action("punt_to_cpu", Arg{"reason", p4msg.Uint(2)}).Entity,
+			p.Entry("punt_table").Ternary("dst_addr", p4rtmsg.Uint(7), p4rtmsg.Uint(0)).Ternary("ether_type", p4rtmsg.Uint(0x88cc), p4rtmsg.Uint(0xff00)).Priority(1).Action("punt_to_cpu", Arg{"reason", p4rtmsg.Uint(2)}).Entity,
 			`table_entry{table_id:0x02030001 match{field_id:1 ternary{value:"\x88\x00" mask:"\xff\x00"}} action{action{action_id:0x01030001 params{param_id:1 value:"\x02"}}} priority:1}`,
 			"ingress.punt.punt_table ether_type=0x8800&0xff00 priority 1 → punt_to_cpu(reason=2)",
 		},
 		{
-			"full range left out", p.Entry("ecn_red").Exact("queue", p4msg.Uint(1)).Range("depth", p4msg.Uint(0), p4msg.Uint(0xffff)).Priority(1).Action("set_mark_probability", Arg{"p", p4msg.Uint(65536)}).Entity,
+			"full range left out", p.Entry("ecn_red").Exact("queue", p4rtmsg.Uint(1)).Range("depth", p4rtmsg.Uint(0), p4rtmsg.Uint(0xffff)).Priority(1).Action("set_mark_probability", Arg{"p", p4rtmsg.Uint(65536)}).Entity,
 			`table_entry{table_id:0x02050001 match{field_id:1 exact{value:"\x01"}} action{action{action_id:0x01050001 params{param_id:1 value:"\x01\x00\x00"}}} priority:1}`,
 			"egress.ecn.ecn_red queue=1 priority 1 → set_mark_probability(p=65536)",
 		},
 		{
-			"default entry", p.Default("maxqd_scale").Action("set_scale", Arg{"shift", p4msg.Uint(0)}).Entity,
+			"default entry", p.Default("maxqd_scale").Action("set_scale", Arg{"shift", p4rtmsg.Uint(0)}).Entity,
 			`table_entry{table_id:0x02060001 is_default_action:true action{action{action_id:0x01060001 params{param_id:1 value:"\x00"}}}}`,
 			"egress.maxqd.maxqd_scale default → set_scale(shift=0)",
 		},
@@ -82,23 +82,23 @@ func TestEntries(t *testing.T) {
 			"clone session 510 → ports 510",
 		},
 		{"unknown table", p.Entry("ipv4").Entity, `the pipeline has no table "ipv4"; it has egress.ecn.ecn_red, egress.maxqd`, ""},
-		{"unknown key", p.Entry("ipv4_lpm").Exact("src_addr", p4msg.Uint(1)).Member(1).Entity, `has no key "src_addr"; it has dst_addr`, ""},
-		{"wrong kind of key", p.Entry("ipv4_lpm").Exact("dst_addr", p4msg.Uint(1)).Member(1).Entity, "matches by LPM, not by EXACT", ""},
-		{"unknown action", p.Entry("dscp_to_class").Exact("dscp", p4msg.Uint(1)).Action("set_klass").Entity, `no action "set_klass"`, ""},
-		{"another table's action", p.Entry("dscp_to_class").Exact("dscp", p4msg.Uint(1)).Action("set_scale", Arg{"shift", p4msg.Uint(1)}).Entity, `has no action "set_scale"`, ""},
-		{"missing parameter", p.Entry("dscp_to_class").Exact("dscp", p4msg.Uint(1)).Action("set_class", Arg{"class", p4msg.Uint(1)}).Entity, `parameter "queue" is missing`, ""},
-		{"unknown parameter", p.Entry("dscp_to_class").Exact("dscp", p4msg.Uint(1)).Action("set_class", Arg{"class", p4msg.Uint(1)}, Arg{"queue", p4msg.Uint(1)}, Arg{"q", p4msg.Uint(1)}).Entity, `no parameter "q"`, ""},
-		{"parameter too wide", p.Entry("dscp_to_class").Exact("dscp", p4msg.Uint(1)).Action("set_class", Arg{"class", p4msg.Uint(8)}, Arg{"queue", p4msg.Uint(1)}).Entity, "has 4 bits, want at most 3", ""},
-		{"key too wide", p.Entry("dscp_to_class").Exact("dscp", p4msg.Uint(64)).Entity, "has 7 bits, want at most 6", ""},
-		{"exact key missing", p.Entry("dscp_to_class").Action("set_class", Arg{"class", p4msg.Uint(1)}, Arg{"queue", p4msg.Uint(1)}).Entity, "the exact key dscp is not set", ""},
-		{"priority missing", p.Entry("punt_table").Ternary("ether_type", p4msg.Uint(1), p4msg.Uint(1)).Action("punt_to_cpu", Arg{"reason", p4msg.Uint(1)}).Entity, "the priority is 0", ""},
-		{"priority too much", p.Entry("ipv4_lpm").LPM("dst_addr", p4msg.Uint(1), 32).Priority(1).Member(1).Entity, "the priority is 1", ""},
-		{"direct action in an indirect table", p.Entry("ipv4_lpm").LPM("dst_addr", p4msg.Uint(1), 32).Action("set_next_hop", nextHop...).Entity, "direct exactly when", ""},
-		{"const default", p.Default("punt_table").Action("punt_to_cpu", Arg{"reason", p4msg.Uint(1)}).Entity, "its default action is const", ""},
+		{"unknown key", p.Entry("ipv4_lpm").Exact("src_addr", p4rtmsg.Uint(1)).Member(1).Entity, `has no key "src_addr"; it has dst_addr`, ""},
+		{"wrong kind of key", p.Entry("ipv4_lpm").Exact("dst_addr", p4rtmsg.Uint(1)).Member(1).Entity, "matches by LPM, not by EXACT", ""},
+		{"unknown action", p.Entry("dscp_to_class").Exact("dscp", p4rtmsg.Uint(1)).Action("set_klass").Entity, `no action "set_klass"`, ""},
+		{"another table's action", p.Entry("dscp_to_class").Exact("dscp", p4rtmsg.Uint(1)).Action("set_scale", Arg{"shift", p4rtmsg.Uint(1)}).Entity, `has no action "set_scale"`, ""},
+		{"missing parameter", p.Entry("dscp_to_class").Exact("dscp", p4rtmsg.Uint(1)).Action("set_class", Arg{"class", p4rtmsg.Uint(1)}).Entity, `parameter "queue" is missing`, ""},
+		{"unknown parameter", p.Entry("dscp_to_class").Exact("dscp", p4rtmsg.Uint(1)).Action("set_class", Arg{"class", p4rtmsg.Uint(1)}, Arg{"queue", p4rtmsg.Uint(1)}, Arg{"q", p4rtmsg.Uint(1)}).Entity, `no parameter "q"`, ""},
+		{"parameter too wide", p.Entry("dscp_to_class").Exact("dscp", p4rtmsg.Uint(1)).Action("set_class", Arg{"class", p4rtmsg.Uint(8)}, Arg{"queue", p4rtmsg.Uint(1)}).Entity, "has 4 bits, want at most 3", ""},
+		{"key too wide", p.Entry("dscp_to_class").Exact("dscp", p4rtmsg.Uint(64)).Entity, "has 7 bits, want at most 6", ""},
+		{"exact key missing", p.Entry("dscp_to_class").Action("set_class", Arg{"class", p4rtmsg.Uint(1)}, Arg{"queue", p4rtmsg.Uint(1)}).Entity, "the exact key dscp is not set", ""},
+		{"priority missing", p.Entry("punt_table").Ternary("ether_type", p4rtmsg.Uint(1), p4rtmsg.Uint(1)).Action("punt_to_cpu", Arg{"reason", p4rtmsg.Uint(1)}).Entity, "the priority is 0", ""},
+		{"priority too much", p.Entry("ipv4_lpm").LPM("dst_addr", p4rtmsg.Uint(1), 32).Priority(1).Member(1).Entity, "the priority is 1", ""},
+		{"direct action in an indirect table", p.Entry("ipv4_lpm").LPM("dst_addr", p4rtmsg.Uint(1), 32).Action("set_next_hop", nextHop...).Entity, "direct exactly when", ""},
+		{"const default", p.Default("punt_table").Action("punt_to_cpu", Arg{"reason", p4rtmsg.Uint(1)}).Entity, "its default action is const", ""},
 		{"no action", p.Default("maxqd_scale").Entity, "has no action", ""},
 		{"empty value", p.Entry("dscp_to_class").Exact("dscp", nil).Entity, "the value is empty", ""},
-		{"range upside down", p.Entry("ecn_red").Exact("queue", p4msg.Uint(1)).Range("depth", p4msg.Uint(2), p4msg.Uint(1)).Entity, "want low ≤ high", ""},
-		{"prefix too long", p.Entry("ipv4_lpm").LPM("dst_addr", p4msg.Uint(1), 33).Member(1).Entity, "want 0 to 32", ""},
+		{"range upside down", p.Entry("ecn_red").Exact("queue", p4rtmsg.Uint(1)).Range("depth", p4rtmsg.Uint(2), p4rtmsg.Uint(1)).Entity, "want low ≤ high", ""},
+		{"prefix too long", p.Entry("ipv4_lpm").LPM("dst_addr", p4rtmsg.Uint(1), 33).Member(1).Entity, "want 0 to 32", ""},
 		{"member 0", entity(p.Member("ecmp", 0, "set_next_hop", nextHop...)), "wildcard", ""},
 		{"group too large", entity(p.Group("ecmp", 1, make([]uint32, 65))), "at most 64 fit", ""},
 		{"unknown digest", entity(p.Digest("d", 1, 1)), "it has flow_digest_t", ""},
@@ -184,7 +184,7 @@ func TestNormalize(t *testing.T) {
 
 func TestPackets(t *testing.T) {
 	p := load(t)
-	out, err := p.PacketOut([]byte("x"), Arg{"mode", p4msg.Uint(2)}, Arg{"egress_port", p4msg.Uint(300)}, Arg{"queue", p4msg.Uint(7)})
+	out, err := p.PacketOut([]byte("x"), Arg{"mode", p4rtmsg.Uint(2)}, Arg{"egress_port", p4rtmsg.Uint(300)}, Arg{"queue", p4rtmsg.Uint(7)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestPackets(t *testing.T) {
 	if !proto.Equal(out, want) {
 		t.Errorf("packet-out = %v, want %v", out, want)
 	}
-	if _, err := p.PacketOut(nil, Arg{"mode", p4msg.Uint(2)}); err == nil || !strings.Contains(err.Error(), `"egress_port" is missing`) {
+	if _, err := p.PacketOut(nil, Arg{"mode", p4rtmsg.Uint(2)}); err == nil || !strings.Contains(err.Error(), `"egress_port" is missing`) {
 		t.Errorf("error = %v", err)
 	}
 	in, err := p.PacketIn(&p4v1.PacketIn{Payload: []byte("y"), Metadata: []*p4v1.PacketMetadata{

@@ -7,8 +7,8 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // Query returns what a Read asks for to get all entities of a kind, which Kinds lists; "register" is
@@ -81,7 +81,7 @@ func query[T interface {
 	for _, n := range names {
 		v := x.byName[n]
 		if r := request(v.GetPreamble().GetId(), v); r != nil {
-			list = append(list, p4msg.Of(r))
+			list = append(list, p4rtmsg.Of(r))
 		}
 	}
 	return list, nil
@@ -175,7 +175,7 @@ func (p *Pipeline) PacketIn(in *p4v1.PacketIn) (PacketIn, error) {
 		if i < 0 {
 			return PacketIn{}, fmt.Errorf("packet_in: the header has no field with id %d", m.GetMetadataId())
 		}
-		out.Fields[h.GetMetadata()[i].GetName()] = canon.Low64(m.GetValue())
+		out.Fields[h.GetMetadata()[i].GetName()] = bytestring.Low64(m.GetValue())
 	}
 	return out, nil
 }

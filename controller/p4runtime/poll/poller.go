@@ -15,7 +15,7 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -53,9 +53,9 @@ func (p *Poller) Poll(now time.Time, quiet time.Duration, ports ...uint32) error
 			continue
 		}
 		out, err := p.pipe.PacketOut(binary.BigEndian.AppendUint64(bytes.Clone(p.mark), uint64(now.Sub(p.began))),
-			pipeline.Arg{Name: "egress_port", Value: p4msg.Uint(uint64(port))},
-			pipeline.Arg{Name: "queue", Value: p4msg.Uint(ids.HighestQueue)},
-			pipeline.Arg{Name: "mode", Value: p4msg.Uint(ids.PacketOutPoll)},
+			pipeline.Arg{Name: "egress_port", Value: p4rtmsg.Uint(uint64(port))},
+			pipeline.Arg{Name: "queue", Value: p4rtmsg.Uint(ids.HighestQueue)},
+			pipeline.Arg{Name: "mode", Value: p4rtmsg.Uint(ids.PacketOutPoll)},
 		)
 		if err == nil {
 			err = p.send(out)

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/poll"
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -43,7 +43,7 @@ func TestPoll(t *testing.T) {
 		}
 	}
 	m := out[0].GetMetadata()
-	if canon.Low64(m[0].Value) != 3 || canon.Low64(m[1].Value) != ids.HighestQueue || canon.Low64(m[2].Value) != ids.PacketOutPoll {
+	if bytestring.Low64(m[0].Value) != 3 || bytestring.Low64(m[1].Value) != ids.HighestQueue || bytestring.Low64(m[2].Value) != ids.PacketOutPoll {
 		t.Errorf("poll %v", out[0])
 	}
 	refuse = errors.New("busy")

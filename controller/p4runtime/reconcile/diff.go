@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // Plan is the batches of updates that turn one state into another. They are written one after the
@@ -140,13 +140,13 @@ func bare(e *p4v1.Entity) *p4v1.Entity {
 	switch x := e.GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:
 		t := x.TableEntry
-		return p4msg.Of(&p4v1.TableEntry{TableId: t.GetTableId(), Match: t.GetMatch(), Priority: t.GetPriority()})
+		return p4rtmsg.Of(&p4v1.TableEntry{TableId: t.GetTableId(), Match: t.GetMatch(), Priority: t.GetPriority()})
 	case *p4v1.Entity_ActionProfileMember:
 		m := x.ActionProfileMember
-		return p4msg.Of(&p4v1.ActionProfileMember{ActionProfileId: m.GetActionProfileId(), MemberId: m.GetMemberId()})
+		return p4rtmsg.Of(&p4v1.ActionProfileMember{ActionProfileId: m.GetActionProfileId(), MemberId: m.GetMemberId()})
 	case *p4v1.Entity_ActionProfileGroup:
 		g := x.ActionProfileGroup
-		return p4msg.Of(&p4v1.ActionProfileGroup{ActionProfileId: g.GetActionProfileId(), GroupId: g.GetGroupId()})
+		return p4rtmsg.Of(&p4v1.ActionProfileGroup{ActionProfileId: g.GetActionProfileId(), GroupId: g.GetGroupId()})
 	}
 	return e
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // TestEqual compares equal with proto.Equal over entities that differ from one another in each field that
@@ -17,7 +17,7 @@ import (
 func TestEqual(t *testing.T) {
 	p := load(t)
 	route := func(to func(*pipeline.Entry) *pipeline.Entry) *p4v1.Entity {
-		e, err := to(p.Entry("ipv4_lpm").LPM("dst_addr", p4msg.Uint(0x0a000001), 32)).Entity()
+		e, err := to(p.Entry("ipv4_lpm").LPM("dst_addr", p4rtmsg.Uint(0x0a000001), 32)).Entity()
 		return must(t, e, err)
 	}
 	group := func(id uint32) *p4v1.Entity {

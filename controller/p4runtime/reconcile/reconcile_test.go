@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src"
 )
 
@@ -36,8 +36,8 @@ func must(t fataler, e *p4v1.Entity, err error) *p4v1.Entity {
 }
 
 func member(t fataler, p *pipeline.Pipeline, id uint32, mac uint64) *p4v1.Entity {
-	e, err := p.Member("ecmp", id, "set_next_hop", pipeline.Arg{Name: "port", Value: p4msg.Uint(uint64(id))},
-		pipeline.Arg{Name: "src_mac", Value: p4msg.Uint(2)}, pipeline.Arg{Name: "dst_mac", Value: p4msg.Uint(mac)})
+	e, err := p.Member("ecmp", id, "set_next_hop", pipeline.Arg{Name: "port", Value: p4rtmsg.Uint(uint64(id))},
+		pipeline.Arg{Name: "src_mac", Value: p4rtmsg.Uint(2)}, pipeline.Arg{Name: "dst_mac", Value: p4rtmsg.Uint(mac)})
 	return must(t, e, err)
 }
 
@@ -66,7 +66,7 @@ func drawState(t *rapid.T, p *pipeline.Pipeline, size int) *State {
 		}
 	}
 	for _, host := range rapid.SliceOfNDistinct(rapid.IntRange(1, 12), 0, size, rapid.ID).Draw(t, "routes") {
-		b := p.Entry("ipv4_lpm").LPM("dst_addr", p4msg.Uint(uint64(0x0a000000+host)), 32)
+		b := p.Entry("ipv4_lpm").LPM("dst_addr", p4rtmsg.Uint(uint64(0x0a000000+host)), 32)
 		switch {
 		case len(groups) > 0 && rapid.Bool().Draw(t, "to a group"):
 			b.Group(rapid.SampledFrom(groups).Draw(t, "to"))
@@ -79,7 +79,7 @@ func drawState(t *rapid.T, p *pipeline.Pipeline, size int) *State {
 		add(t, s, must(t, e, err))
 	}
 	if rapid.Bool().Draw(t, "default") {
-		e, err := p.Default("maxqd_scale").Action("set_scale", pipeline.Arg{Name: "shift", Value: p4msg.Uint(uint64(rapid.IntRange(0, 2).Draw(t, "shift")))}).Entity()
+		e, err := p.Default("maxqd_scale").Action("set_scale", pipeline.Arg{Name: "shift", Value: p4rtmsg.Uint(uint64(rapid.IntRange(0, 2).Draw(t, "shift")))}).Entity()
 		add(t, s, must(t, e, err))
 	}
 	if rapid.Bool().Draw(t, "clone") {
@@ -218,7 +218,7 @@ func TestDuplicate(t *testing.T) {
 // TestKeysDiffer guards the key's encoding against two entries with one key.
 func TestKeysDiffer(t *testing.T) {
 	entry := func(priority int32, matches ...*p4v1.FieldMatch) *p4v1.Entity {
-		return p4msg.Of(&p4v1.TableEntry{TableId: 7, Priority: priority, Match: matches})
+		return p4rtmsg.Of(&p4v1.TableEntry{TableId: 7, Priority: priority, Match: matches})
 	}
 	exact := func(id uint32, v ...byte) *p4v1.FieldMatch {
 		return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: v}}}
@@ -343,11 +343,11 @@ func (r reading) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Enti
 // What a loop has learned is neither kept in line nor deleted.
 func TestReadLeavesLearnedTablesAlone(t *testing.T) {
 	p := load(t)
-	e, err := p.Entry("pacc.flow").Exact("src_addr", p4msg.Uint(1)).Exact("dst_addr", p4msg.Uint(2)).
-		Exact("egress_port", p4msg.Uint(3)).Action("count_flow").Entity()
+	e, err := p.Entry("pacc.flow").Exact("src_addr", p4rtmsg.Uint(1)).Exact("dst_addr", p4rtmsg.Uint(2)).
+		Exact("egress_port", p4rtmsg.Uint(3)).Action("count_flow").Entity()
 	learned := must(t, e, err)
-	e, err = p.Entry("watched_queue").Exact("egress_port", p4msg.Uint(3)).Exact("queue", p4msg.Uint(0)).
-		Action("watch", pipeline.Arg{Name: "threshold", Value: p4msg.Uint(9)}).Entity()
+	e, err = p.Entry("watched_queue").Exact("egress_port", p4rtmsg.Uint(3)).Exact("queue", p4rtmsg.Uint(0)).
+		Action("watch", pipeline.Arg{Name: "threshold", Value: p4rtmsg.Uint(9)}).Entity()
 	wanted := must(t, e, err)
 	have, unreadable, err := Read(context.Background(), reading{learned, wanted}, p)
 	if err != nil || len(unreadable) != 0 || have.Len() != 1 || have.Entities()[0].GetTableEntry().GetTableId() != wanted.GetTableEntry().GetTableId() {
@@ -360,12 +360,12 @@ func TestReadLeavesLearnedTablesAlone(t *testing.T) {
 func TestDefaultsChangeBetween(t *testing.T) {
 	p := load(t)
 	limit := func(port, bytes uint64) *p4v1.Entity {
-		e, err := p.Entry("queue_limit").Exact("egress_port", p4msg.Uint(port)).Exact("queue", p4msg.Uint(0)).
-			Action("set_queue_limit", pipeline.Arg{Name: "bytes", Value: p4msg.Uint(bytes)}).Entity()
+		e, err := p.Entry("queue_limit").Exact("egress_port", p4rtmsg.Uint(port)).Exact("queue", p4rtmsg.Uint(0)).
+			Action("set_queue_limit", pipeline.Arg{Name: "bytes", Value: p4rtmsg.Uint(bytes)}).Entity()
 		return must(t, e, err)
 	}
 	normal := func(bytes uint64) *p4v1.Entity {
-		e, err := p.Default("queue_limit").Action("set_queue_limit", pipeline.Arg{Name: "bytes", Value: p4msg.Uint(bytes)}).Entity()
+		e, err := p.Default("queue_limit").Action("set_queue_limit", pipeline.Arg{Name: "bytes", Value: p4rtmsg.Uint(bytes)}).Entity()
 		return must(t, e, err)
 	}
 	have, want := &State{}, &State{}

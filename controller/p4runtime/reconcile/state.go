@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // Key identifies an entity on a switch: two entities with one key cannot both be there.
@@ -284,15 +284,15 @@ type query struct {
 }
 
 func queries(p *pipeline.Pipeline, externs []uint32) []query {
-	list := []query{{"table entries", p4msg.Of(&p4v1.TableEntry{})}}
+	list := []query{{"table entries", p4rtmsg.Of(&p4v1.TableEntry{})}}
 	for _, id := range p.SettableDefaults() {
 		e := &p4v1.TableEntry{TableId: id, IsDefaultAction: true}
-		list = append(list, query{"default entries", p4msg.Of(e)})
+		list = append(list, query{"default entries", p4rtmsg.Of(e)})
 	}
 	if p.HasProfiles() {
 		list = append(list,
-			query{"action profile members", p4msg.Of(&p4v1.ActionProfileMember{})},
-			query{"action profile groups", p4msg.Of(&p4v1.ActionProfileGroup{})},
+			query{"action profile members", p4rtmsg.Of(&p4v1.ActionProfileMember{})},
+			query{"action profile groups", p4rtmsg.Of(&p4v1.ActionProfileGroup{})},
 		)
 	}
 	list = append(list,
@@ -300,7 +300,7 @@ func queries(p *pipeline.Pipeline, externs []uint32) []query {
 		query{"multicast groups", pipeline.Multicast(0)},
 	)
 	for _, id := range p.Digests() {
-		list = append(list, query{"digests", p4msg.Of(&p4v1.DigestEntry{DigestId: id})})
+		list = append(list, query{"digests", p4rtmsg.Of(&p4v1.DigestEntry{DigestId: id})})
 	}
 	for _, id := range externs {
 		list = append(list, query{"externs", pipeline.Extern(id)})

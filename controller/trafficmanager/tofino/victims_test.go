@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/lag"
 )
@@ -210,7 +210,7 @@ func (r *victimRig) departOver(conn *grpc.ClientConn) {
 	// What the data plane would do; a write needs the primary's election id.
 	_, err := p4v1.NewP4RuntimeClient(conn).Write(ctx, &p4v1.WriteRequest{
 		DeviceId: 2, ElectionId: &p4v1.Uint128{Low: 1},
-		Updates: []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: p4msg.Of(&p4v1.CounterEntry{
+		Updates: []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: p4rtmsg.Of(&p4v1.CounterEntry{
 			CounterId: ids.CounterIngressDepartures, Index: &p4v1.Index{Index: 1}, Data: &p4v1.CounterData{ByteCount: r.departed},
 		})}},
 	})

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // encoded is a p4v1.TableEntry in protobuf's encoding. Its match comes first.
@@ -106,12 +106,12 @@ type Found struct {
 }
 
 // found is an entity with a message of any kind.
-func found(m any) Found { return Found{message: p4msg.Of(m)} }
+func found(m any) Found { return Found{message: p4rtmsg.Of(m)} }
 
 // Message returns the entity as a message. It must not be changed.
 func (f Found) Message() *p4v1.Entity {
 	if f.message == nil {
-		return p4msg.Of(f.entry.decode())
+		return p4rtmsg.Of(f.entry.decode())
 	}
 	return f.message
 }

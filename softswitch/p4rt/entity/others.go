@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
@@ -87,7 +87,7 @@ func (s *State) replicas(kind string, id uint32, in []*p4v1.Replica) ([]engine.R
 		port := uint64(r.GetEgressPort())
 		if b, ok := replicaPort(r); ok {
 			var fits bool
-			if port, fits = canon.Uint(b); !fits || len(b) == 0 {
+			if port, fits = bytestring.Uint(b); !fits || len(b) == 0 {
 				return nil, invalid("%s %d: replicas[%d].port is %#x, allowed are ports 0 to %d", kind, id, i, b, maxPort)
 			}
 		}

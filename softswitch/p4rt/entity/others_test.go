@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 	"github.com/headgate/headgate/units"
@@ -25,19 +25,19 @@ func TestCounters(t *testing.T) {
 	f := newFixture(t)
 	id := p4test.ID("hits")
 	c := &p4v1.CounterEntry{CounterId: id, Index: at(3), Data: &p4v1.CounterData{PacketCount: 5, ByteCount: 6}}
-	f.must(t, p4msg.Modify(c))
+	f.must(t, p4rtmsg.Modify(c))
 	f.wantRead(t, &p4v1.CounterEntry{CounterId: id, Index: at(3)}, c)
-	f.must(t, p4msg.Modify(&p4v1.CounterEntry{CounterId: id, Index: at(3)})) // no data: nothing changes
+	f.must(t, p4rtmsg.Modify(&p4v1.CounterEntry{CounterId: id, Index: at(3)})) // no data: nothing changes
 	f.wantRead(t, &p4v1.CounterEntry{CounterId: id, Index: at(3)}, c)
-	f.must(t, p4msg.Modify(&p4v1.CounterEntry{CounterId: id, Data: &p4v1.CounterData{PacketCount: 9}})) // all cells
+	f.must(t, p4rtmsg.Modify(&p4v1.CounterEntry{CounterId: id, Data: &p4v1.CounterData{PacketCount: 9}})) // all cells
 	all := f.read(t, &p4v1.CounterEntry{})
 	if len(all) != 16 || all[7].GetCounterEntry().Data.PacketCount != 9 || all[7].GetCounterEntry().Index.Index != 7 {
 		t.Errorf("all counters: %v", all)
 	}
-	f.fails(t, codes.OutOfRange, p4msg.Modify(edit(&p4v1.CounterEntry{CounterId: id}, func(c *p4v1.CounterEntry) { c.Index = at(16) })))
-	f.fails(t, codes.InvalidArgument, p4msg.Insert(c), p4msg.Delete(c),
-		p4msg.Modify(&p4v1.CounterEntry{CounterId: id, Index: at(-1)}), p4msg.Modify(&p4v1.CounterEntry{}), p4msg.Modify(&p4v1.CounterEntry{CounterId: 5}),
-		p4msg.Modify(&p4v1.CounterEntry{CounterId: id, Data: &p4v1.CounterData{ByteCount: -1}}))
+	f.fails(t, codes.OutOfRange, p4rtmsg.Modify(edit(&p4v1.CounterEntry{CounterId: id}, func(c *p4v1.CounterEntry) { c.Index = at(16) })))
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(c), p4rtmsg.Delete(c),
+		p4rtmsg.Modify(&p4v1.CounterEntry{CounterId: id, Index: at(-1)}), p4rtmsg.Modify(&p4v1.CounterEntry{}), p4rtmsg.Modify(&p4v1.CounterEntry{CounterId: 5}),
+		p4rtmsg.Modify(&p4v1.CounterEntry{CounterId: id, Data: &p4v1.CounterData{ByteCount: -1}}))
 	f.readFails(t, codes.OutOfRange, &p4v1.CounterEntry{CounterId: id, Index: at(16)})
 	f.readFails(t, codes.InvalidArgument, &p4v1.CounterEntry{Index: at(1)}, &p4v1.CounterEntry{CounterId: 5}, &p4v1.CounterEntry{CounterId: id, Index: at(-1)})
 }
@@ -46,18 +46,18 @@ func TestMeters(t *testing.T) {
 	f := newFixture(t)
 	id := p4test.ID("rates")
 	m := &p4v1.MeterEntry{MeterId: id, Index: at(3), Config: &p4v1.MeterConfig{Cir: 1, Cburst: 2, Pir: 3, Pburst: 4}}
-	f.must(t, p4msg.Modify(m))
+	f.must(t, p4rtmsg.Modify(m))
 	f.wantRead(t, &p4v1.MeterEntry{MeterId: id, Index: at(3)}, m)
 	f.wantRead(t, &p4v1.MeterEntry{MeterId: id, Index: at(4)}, &p4v1.MeterEntry{MeterId: id, Index: at(4)})
-	f.must(t, p4msg.Modify(&p4v1.MeterEntry{MeterId: id}))
+	f.must(t, p4rtmsg.Modify(&p4v1.MeterEntry{MeterId: id}))
 	f.wantRead(t, &p4v1.MeterEntry{MeterId: id, Index: at(3)}, &p4v1.MeterEntry{MeterId: id, Index: at(3)})
 	if n := len(f.read(t, &p4v1.MeterEntry{})); n != 8 {
 		t.Errorf("%d meters, want 8", n)
 	}
-	f.fails(t, codes.OutOfRange, p4msg.Modify(&p4v1.MeterEntry{MeterId: id, Index: at(8)}))
-	f.fails(t, codes.Unimplemented, p4msg.Modify(&p4v1.MeterEntry{MeterId: id, CounterData: &p4v1.MeterCounterData{}}))
-	f.fails(t, codes.InvalidArgument, p4msg.Insert(m), p4msg.Delete(m), p4msg.Modify(&p4v1.MeterEntry{}), p4msg.Modify(&p4v1.MeterEntry{MeterId: 5}),
-		p4msg.Modify(&p4v1.MeterEntry{MeterId: id, Index: at(1), Config: &p4v1.MeterConfig{Cburst: -1}}))
+	f.fails(t, codes.OutOfRange, p4rtmsg.Modify(&p4v1.MeterEntry{MeterId: id, Index: at(8)}))
+	f.fails(t, codes.Unimplemented, p4rtmsg.Modify(&p4v1.MeterEntry{MeterId: id, CounterData: &p4v1.MeterCounterData{}}))
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(m), p4rtmsg.Delete(m), p4rtmsg.Modify(&p4v1.MeterEntry{}), p4rtmsg.Modify(&p4v1.MeterEntry{MeterId: 5}),
+		p4rtmsg.Modify(&p4v1.MeterEntry{MeterId: id, Index: at(1), Config: &p4v1.MeterConfig{Cburst: -1}}))
 	f.readFails(t, codes.Unimplemented, &p4v1.MeterEntry{CounterData: &p4v1.MeterCounterData{}})
 	f.readFails(t, codes.InvalidArgument, &p4v1.MeterEntry{Index: at(1)}, &p4v1.MeterEntry{MeterId: 5})
 }
@@ -66,21 +66,21 @@ func TestRegisters(t *testing.T) {
 	f := newFixture(t)
 	last, deltas := p4test.ID("last"), p4test.ID("deltas")
 	r := &p4v1.RegisterEntry{RegisterId: last, Index: at(2), Data: number(1, 2, 3)}
-	f.must(t, p4msg.Modify(r))
+	f.must(t, p4rtmsg.Modify(r))
 	f.wantRead(t, &p4v1.RegisterEntry{RegisterId: last, Index: at(2)}, r)
 	s := &p4v1.RegisterEntry{RegisterId: deltas, Index: at(1), Data: number(0xfe)} // −2 of int<12>
-	f.must(t, p4msg.Modify(s))
+	f.must(t, p4rtmsg.Modify(s))
 	f.wantRead(t, &p4v1.RegisterEntry{RegisterId: deltas, Index: at(1)}, s)
-	f.must(t, p4msg.Modify(&p4v1.RegisterEntry{RegisterId: last, Data: number(7)}))
+	f.must(t, p4rtmsg.Modify(&p4v1.RegisterEntry{RegisterId: last, Data: number(7)}))
 	all := f.read(t, &p4v1.RegisterEntry{})
 	if len(all) != 12 || all[5].GetRegisterEntry().Data.GetBitstring()[0] != 7 {
 		t.Errorf("all registers: %v", all)
 	}
-	f.fails(t, codes.OutOfRange, p4msg.Modify(&p4v1.RegisterEntry{RegisterId: last, Index: at(8), Data: number(1)}),
-		p4msg.Modify(&p4v1.RegisterEntry{RegisterId: last, Index: at(1), Data: number(1, 0, 0, 0, 0, 0, 0)}))
-	f.fails(t, codes.InvalidArgument, p4msg.Insert(r), p4msg.Delete(r), p4msg.Modify(&p4v1.RegisterEntry{RegisterId: last}),
-		p4msg.Modify(&p4v1.RegisterEntry{}), p4msg.Modify(&p4v1.RegisterEntry{RegisterId: last, Index: at(-1), Data: number(1)}),
-		p4msg.Modify(&p4v1.RegisterEntry{RegisterId: last, Data: &p4v1.P4Data{Data: &p4v1.P4Data_Bool{}}}))
+	f.fails(t, codes.OutOfRange, p4rtmsg.Modify(&p4v1.RegisterEntry{RegisterId: last, Index: at(8), Data: number(1)}),
+		p4rtmsg.Modify(&p4v1.RegisterEntry{RegisterId: last, Index: at(1), Data: number(1, 0, 0, 0, 0, 0, 0)}))
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(r), p4rtmsg.Delete(r), p4rtmsg.Modify(&p4v1.RegisterEntry{RegisterId: last}),
+		p4rtmsg.Modify(&p4v1.RegisterEntry{}), p4rtmsg.Modify(&p4v1.RegisterEntry{RegisterId: last, Index: at(-1), Data: number(1)}),
+		p4rtmsg.Modify(&p4v1.RegisterEntry{RegisterId: last, Data: &p4v1.P4Data{Data: &p4v1.P4Data_Bool{}}}))
 	f.readFails(t, codes.InvalidArgument, &p4v1.RegisterEntry{Index: at(1)}, &p4v1.RegisterEntry{RegisterId: 5})
 }
 
@@ -90,19 +90,19 @@ func TestValueSets(t *testing.T) {
 	set := func(vs ...uint64) *p4v1.ValueSetEntry {
 		e := &p4v1.ValueSetEntry{ValueSetId: id}
 		for _, v := range vs {
-			e.Members = append(e.Members, &p4v1.ValueSetMember{Match: []*p4v1.FieldMatch{p4msg.Exact(1, v)}})
+			e.Members = append(e.Members, &p4v1.ValueSetMember{Match: []*p4v1.FieldMatch{p4rtmsg.Exact(1, v)}})
 		}
 		return e
 	}
 	f.wantRead(t, &p4v1.ValueSetEntry{}, set())
-	f.must(t, p4msg.Modify(set(0x22f3, 0x893b)))
+	f.must(t, p4rtmsg.Modify(set(0x22f3, 0x893b)))
 	f.wantRead(t, set(), set(0x22f3, 0x893b))
-	f.fails(t, codes.AlreadyExists, p4msg.Modify(set(1, 1)))
-	f.fails(t, codes.ResourceExhausted, p4msg.Modify(set(1, 2, 3, 4, 5)))
-	f.fails(t, codes.InvalidArgument, p4msg.Insert(set(1)), p4msg.Delete(set(1)), p4msg.Modify(set(1<<16)), p4msg.Modify(&p4v1.ValueSetEntry{}),
-		p4msg.Modify(&p4v1.ValueSetEntry{ValueSetId: id, Members: []*p4v1.ValueSetMember{nil}}))
+	f.fails(t, codes.AlreadyExists, p4rtmsg.Modify(set(1, 1)))
+	f.fails(t, codes.ResourceExhausted, p4rtmsg.Modify(set(1, 2, 3, 4, 5)))
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(set(1)), p4rtmsg.Delete(set(1)), p4rtmsg.Modify(set(1<<16)), p4rtmsg.Modify(&p4v1.ValueSetEntry{}),
+		p4rtmsg.Modify(&p4v1.ValueSetEntry{ValueSetId: id, Members: []*p4v1.ValueSetMember{nil}}))
 	f.wantRead(t, set(), set(0x22f3, 0x893b))
-	f.must(t, p4msg.Modify(set()))
+	f.must(t, p4rtmsg.Modify(set()))
 	f.wantRead(t, set(), set())
 	f.readFails(t, codes.InvalidArgument, set(1), &p4v1.ValueSetEntry{ValueSetId: 5})
 }
@@ -118,26 +118,26 @@ func TestReplication(t *testing.T) {
 	}
 	session := &p4v1.CloneSessionEntry{SessionId: 5, Replicas: []*p4v1.Replica{{EgressPort: 0xfffffffd}}, ClassOfService: 7, PacketLengthBytes: 128}
 	g := multicast(1, 1, 2, 510)
-	f.must(t, p4msg.Insert(g), p4msg.Insert(multicast(2)), p4msg.Insert(session))
+	f.must(t, p4rtmsg.Insert(g), p4rtmsg.Insert(multicast(2)), p4rtmsg.Insert(session))
 	f.wantRead(t, multicast(0), g, multicast(2))
 	f.wantRead(t, multicast(1), g)
 	f.wantRead(t, &p4v1.CloneSessionEntry{}, session)
 	f.wantRead(t, &p4v1.CloneSessionEntry{SessionId: 5}, session)
 	f.wantRead(t, &p4v1.PacketReplicationEngineEntry{}, g, multicast(2), session)
-	f.must(t, p4msg.Modify(multicast(1, 3)))
+	f.must(t, p4rtmsg.Modify(multicast(1, 3)))
 	f.wantRead(t, multicast(1), multicast(1, 3))
 
-	f.fails(t, codes.AlreadyExists, p4msg.Insert(g), p4msg.Insert(session))
-	f.fails(t, codes.NotFound, p4msg.Modify(multicast(3)), p4msg.Delete(multicast(3)), p4msg.Delete(&p4v1.CloneSessionEntry{SessionId: 6}))
+	f.fails(t, codes.AlreadyExists, p4rtmsg.Insert(g), p4rtmsg.Insert(session))
+	f.fails(t, codes.NotFound, p4rtmsg.Modify(multicast(3)), p4rtmsg.Delete(multicast(3)), p4rtmsg.Delete(&p4v1.CloneSessionEntry{SessionId: 6}))
 	twice := multicast(9, 1, 1)
 	twice.Replicas[1].Instance = 0
 	f.fails(t, codes.InvalidArgument,
-		p4msg.Insert(multicast(0, 1)), p4msg.Insert(multicast(1<<16, 1)), p4msg.Insert(multicast(9, 512)), p4msg.Insert(multicast(9, dropPort)), p4msg.Insert(twice),
-		p4msg.Insert(&p4v1.MulticastGroupEntry{MulticastGroupId: 9, Replicas: []*p4v1.Replica{{EgressPort: 1, Instance: 1 << 16}}}),
-		p4msg.Insert(&p4v1.CloneSessionEntry{}), p4msg.Insert(&p4v1.CloneSessionEntry{SessionId: 1 << 15}),
-		p4msg.Insert(&p4v1.CloneSessionEntry{SessionId: 9, ClassOfService: 8}), p4msg.Insert(&p4v1.CloneSessionEntry{SessionId: 9, PacketLengthBytes: -1}))
+		p4rtmsg.Insert(multicast(0, 1)), p4rtmsg.Insert(multicast(1<<16, 1)), p4rtmsg.Insert(multicast(9, 512)), p4rtmsg.Insert(multicast(9, dropPort)), p4rtmsg.Insert(twice),
+		p4rtmsg.Insert(&p4v1.MulticastGroupEntry{MulticastGroupId: 9, Replicas: []*p4v1.Replica{{EgressPort: 1, Instance: 1 << 16}}}),
+		p4rtmsg.Insert(&p4v1.CloneSessionEntry{}), p4rtmsg.Insert(&p4v1.CloneSessionEntry{SessionId: 1 << 15}),
+		p4rtmsg.Insert(&p4v1.CloneSessionEntry{SessionId: 9, ClassOfService: 8}), p4rtmsg.Insert(&p4v1.CloneSessionEntry{SessionId: 9, PacketLengthBytes: -1}))
 	f.readFails(t, codes.NotFound, multicast(9), &p4v1.CloneSessionEntry{SessionId: 9})
-	f.must(t, p4msg.Delete(multicast(1)), p4msg.Delete(session))
+	f.must(t, p4rtmsg.Delete(multicast(1)), p4rtmsg.Delete(session))
 	f.wantRead(t, &p4v1.PacketReplicationEngineEntry{}, multicast(2))
 
 	// Replica.port is a byte string. The Go module's messages do not have it yet.
@@ -157,22 +157,22 @@ func TestReplication(t *testing.T) {
 func TestDigestEntries(t *testing.T) {
 	f := newFixture(t)
 	d := &p4v1.DigestEntry{DigestId: p4test.ID("learn_t"), Config: &p4v1.DigestEntry_Config{MaxListSize: 3}}
-	f.fails(t, codes.NotFound, p4msg.Modify(d), p4msg.Delete(d))
+	f.fails(t, codes.NotFound, p4rtmsg.Modify(d), p4rtmsg.Delete(d))
 	f.readFails(t, codes.NotFound, d)
-	f.must(t, p4msg.Insert(d))
-	f.fails(t, codes.AlreadyExists, p4msg.Insert(d))
+	f.must(t, p4rtmsg.Insert(d))
+	f.fails(t, codes.AlreadyExists, p4rtmsg.Insert(d))
 	f.wantRead(t, &p4v1.DigestEntry{}, d)
 	f.wantRead(t, d, d)
-	f.must(t, p4msg.Modify(&p4v1.DigestEntry{DigestId: d.DigestId}), p4msg.Delete(d))
+	f.must(t, p4rtmsg.Modify(&p4v1.DigestEntry{DigestId: d.DigestId}), p4rtmsg.Delete(d))
 	f.wantRead(t, &p4v1.DigestEntry{})
-	f.fails(t, codes.InvalidArgument, p4msg.Insert(&p4v1.DigestEntry{}), p4msg.Insert(&p4v1.DigestEntry{DigestId: d.DigestId, Config: &p4v1.DigestEntry_Config{AckTimeoutNs: -1}}))
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(&p4v1.DigestEntry{}), p4rtmsg.Insert(&p4v1.DigestEntry{DigestId: d.DigestId, Config: &p4v1.DigestEntry_Config{AckTimeoutNs: -1}}))
 	f.readFails(t, codes.InvalidArgument, &p4v1.DigestEntry{DigestId: 5})
 }
 
 func TestIdleTimeouts(t *testing.T) {
 	f := newFixture(t)
 	e := edit(l2(1, 1), func(e *p4v1.TableEntry) { e.IdleTimeoutNs, e.Metadata = 2e9, []byte("m") })
-	f.must(t, p4msg.Insert(e), p4msg.Insert(l2(2, 1)), p4msg.Insert(edit(l2(3, 1), func(e *p4v1.TableEntry) { e.IdleTimeoutNs = 1 << 62 })))
+	f.must(t, p4rtmsg.Insert(e), p4rtmsg.Insert(l2(2, 1)), p4rtmsg.Insert(edit(l2(3, 1), func(e *p4v1.TableEntry) { e.IdleTimeoutNs = 1 << 62 })))
 	f.wantRead(t, l2(1, 0), e)
 	notified := func(now units.Time) int {
 		n := 0
@@ -217,26 +217,26 @@ func (f *fixture) everything(t *testing.T) []*p4v1.Entity {
 // batch returns updates of every kind. Each succeeds after those before it.
 func batch() []*p4v1.Update {
 	deflt := edit(p4test.Entry("l2", 0, p4test.Do("flood", 7)), func(e *p4v1.TableEntry) { e.IsDefaultAction = true })
-	counted := edit(acl(5, p4msg.Ternary(1, 1, 1)), func(e *p4v1.TableEntry) {
+	counted := edit(acl(5, p4rtmsg.Ternary(1, 1, 1)), func(e *p4v1.TableEntry) {
 		e.CounterData, e.MeterConfig = &p4v1.CounterData{PacketCount: 1}, &p4v1.MeterConfig{Pir: 1}
 	})
 	return []*p4v1.Update{
-		p4msg.Insert(l2(1, 1)), p4msg.Modify(l2(1, 2)), p4msg.Insert(l2(2, 1)), p4msg.Delete(l2(2, 1)), p4msg.Modify(deflt),
-		p4msg.Insert(counted), p4msg.Modify(acl(5, p4msg.Ternary(1, 1, 1))), p4msg.Insert(acl(6, p4msg.Ternary(1, 1, 1))), p4msg.Delete(acl(6, p4msg.Ternary(1, 1, 1))),
-		p4msg.Insert(memberOf("tunnels", 1, p4test.Action("drop"))), p4msg.Modify(memberOf("tunnels", 1, p4test.Action("forward", 1))),
-		p4msg.Insert(p4test.Entry("tunnel", 0, toMember(1), p4msg.Exact(1, 17))),
-		p4msg.Insert(route(1, toSet(hop(1, 1)))), p4msg.Modify(route(1, toSet(hop(2, 2), hop(3, 1)))), p4msg.Insert(route(2, toSet(hop(1, 1)))), p4msg.Delete(route(2, nil)),
-		p4msg.Modify(&p4v1.CounterEntry{CounterId: p4test.ID("hits"), Data: &p4v1.CounterData{PacketCount: 4}}),
-		p4msg.Modify(&p4v1.MeterEntry{MeterId: p4test.ID("rates"), Index: at(1), Config: &p4v1.MeterConfig{Cir: 1, Pir: 2}}),
-		p4msg.Modify(&p4v1.RegisterEntry{RegisterId: p4test.ID("deltas"), Index: at(1), Data: number(0xff)}),
-		p4msg.Modify(&p4v1.ValueSetEntry{ValueSetId: p4test.ID("parse.ip_types"), Members: []*p4v1.ValueSetMember{{Match: []*p4v1.FieldMatch{p4msg.Exact(1, 3)}}}}),
-		p4msg.Insert(&p4v1.MulticastGroupEntry{MulticastGroupId: 3, Replicas: []*p4v1.Replica{{EgressPort: 1}}}),
-		p4msg.Modify(&p4v1.MulticastGroupEntry{MulticastGroupId: 3}),
-		p4msg.Insert(&p4v1.CloneSessionEntry{SessionId: 3, Replicas: []*p4v1.Replica{{EgressPort: 1}}}),
-		p4msg.Insert(&p4v1.CloneSessionEntry{SessionId: 4}), p4msg.Delete(&p4v1.CloneSessionEntry{SessionId: 4}),
-		p4msg.Insert(&p4v1.DigestEntry{DigestId: p4test.ID("learn_t"), Config: &p4v1.DigestEntry_Config{MaxListSize: 1}}),
-		p4msg.Modify(&p4v1.DigestEntry{DigestId: p4test.ID("learn_t"), Config: &p4v1.DigestEntry_Config{MaxListSize: 2}}),
-		p4msg.Modify(edit(p4test.Entry("fixed", 2, nil, p4msg.Exact(2, 2)), func(e *p4v1.TableEntry) { e.Metadata = []byte("m") })),
+		p4rtmsg.Insert(l2(1, 1)), p4rtmsg.Modify(l2(1, 2)), p4rtmsg.Insert(l2(2, 1)), p4rtmsg.Delete(l2(2, 1)), p4rtmsg.Modify(deflt),
+		p4rtmsg.Insert(counted), p4rtmsg.Modify(acl(5, p4rtmsg.Ternary(1, 1, 1))), p4rtmsg.Insert(acl(6, p4rtmsg.Ternary(1, 1, 1))), p4rtmsg.Delete(acl(6, p4rtmsg.Ternary(1, 1, 1))),
+		p4rtmsg.Insert(memberOf("tunnels", 1, p4test.Action("drop"))), p4rtmsg.Modify(memberOf("tunnels", 1, p4test.Action("forward", 1))),
+		p4rtmsg.Insert(p4test.Entry("tunnel", 0, toMember(1), p4rtmsg.Exact(1, 17))),
+		p4rtmsg.Insert(route(1, toSet(hop(1, 1)))), p4rtmsg.Modify(route(1, toSet(hop(2, 2), hop(3, 1)))), p4rtmsg.Insert(route(2, toSet(hop(1, 1)))), p4rtmsg.Delete(route(2, nil)),
+		p4rtmsg.Modify(&p4v1.CounterEntry{CounterId: p4test.ID("hits"), Data: &p4v1.CounterData{PacketCount: 4}}),
+		p4rtmsg.Modify(&p4v1.MeterEntry{MeterId: p4test.ID("rates"), Index: at(1), Config: &p4v1.MeterConfig{Cir: 1, Pir: 2}}),
+		p4rtmsg.Modify(&p4v1.RegisterEntry{RegisterId: p4test.ID("deltas"), Index: at(1), Data: number(0xff)}),
+		p4rtmsg.Modify(&p4v1.ValueSetEntry{ValueSetId: p4test.ID("parse.ip_types"), Members: []*p4v1.ValueSetMember{{Match: []*p4v1.FieldMatch{p4rtmsg.Exact(1, 3)}}}}),
+		p4rtmsg.Insert(&p4v1.MulticastGroupEntry{MulticastGroupId: 3, Replicas: []*p4v1.Replica{{EgressPort: 1}}}),
+		p4rtmsg.Modify(&p4v1.MulticastGroupEntry{MulticastGroupId: 3}),
+		p4rtmsg.Insert(&p4v1.CloneSessionEntry{SessionId: 3, Replicas: []*p4v1.Replica{{EgressPort: 1}}}),
+		p4rtmsg.Insert(&p4v1.CloneSessionEntry{SessionId: 4}), p4rtmsg.Delete(&p4v1.CloneSessionEntry{SessionId: 4}),
+		p4rtmsg.Insert(&p4v1.DigestEntry{DigestId: p4test.ID("learn_t"), Config: &p4v1.DigestEntry_Config{MaxListSize: 1}}),
+		p4rtmsg.Modify(&p4v1.DigestEntry{DigestId: p4test.ID("learn_t"), Config: &p4v1.DigestEntry_Config{MaxListSize: 2}}),
+		p4rtmsg.Modify(edit(p4test.Entry("fixed", 2, nil, p4rtmsg.Exact(2, 2)), func(e *p4v1.TableEntry) { e.Metadata = []byte("m") })),
 	}
 }
 
@@ -264,7 +264,7 @@ func TestInverse(t *testing.T) {
 func TestDump(t *testing.T) {
 	f := newFixture(t)
 	f.must(t, batch()...)
-	f.must(t, p4msg.Insert(memberOf("tunnels", 2, p4test.Action("drop"))))
+	f.must(t, p4rtmsg.Insert(memberOf("tunnels", 2, p4test.Action("drop"))))
 	us, err := f.Dump()
 	if err != nil {
 		t.Fatal(err)
@@ -294,13 +294,13 @@ func TestDefaultEntryResources(t *testing.T) {
 	meter := func(n int64) *p4v1.DirectMeterEntry {
 		return &p4v1.DirectMeterEntry{TableEntry: key, Config: &p4v1.MeterConfig{Cir: n, Cburst: n, Pir: n, Pburst: n}}
 	}
-	f.must(t, p4msg.Modify(counter(100)), p4msg.Modify(meter(1)))
+	f.must(t, p4rtmsg.Modify(counter(100)), p4rtmsg.Modify(meter(1)))
 	f.wantRead(t, &p4v1.DirectCounterEntry{TableEntry: key}, counter(100))
 	f.wantRead(t, &p4v1.DirectMeterEntry{TableEntry: key}, meter(1))
 
 	entry := &p4v1.TableEntry{TableId: acl.ID, IsDefaultAction: true, CounterData: &p4v1.CounterData{PacketCount: 7}, MeterConfig: meter(2).Config}
-	undo := f.Inverse(p4msg.Modify(entry))
-	f.must(t, p4msg.Modify(entry))
+	undo := f.Inverse(p4rtmsg.Modify(entry))
+	f.must(t, p4rtmsg.Modify(entry))
 	f.wantRead(t, &p4v1.DirectCounterEntry{TableEntry: key}, counter(7))
 	f.wantRead(t, &p4v1.DirectMeterEntry{TableEntry: key}, meter(2))
 	f.must(t, undo...)
@@ -317,7 +317,7 @@ func TestDefaultEntryResources(t *testing.T) {
 	other.wantRead(t, &p4v1.DirectMeterEntry{TableEntry: key}, meter(1))
 
 	keyed := &p4v1.TableEntry{TableId: acl.ID, IsDefaultAction: true, Priority: 3}
-	f.fails(t, codes.InvalidArgument, p4msg.Modify(&p4v1.DirectCounterEntry{TableEntry: keyed, Data: &p4v1.CounterData{}}))
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Modify(&p4v1.DirectCounterEntry{TableEntry: keyed, Data: &p4v1.CounterData{}}))
 }
 
 // TestIdleInPieces: if very many entries of a table time out at once, several notifications name
@@ -325,7 +325,7 @@ func TestDefaultEntryResources(t *testing.T) {
 func TestIdleInPieces(t *testing.T) {
 	f := newFixture(t)
 	for mac := range uint64(idleMost + 10) {
-		f.must(t, p4msg.Insert(edit(l2(mac+1, 1), func(e *p4v1.TableEntry) { e.IdleTimeoutNs = 1e9 })))
+		f.must(t, p4rtmsg.Insert(edit(l2(mac+1, 1), func(e *p4v1.TableEntry) { e.IdleTimeoutNs = 1e9 })))
 	}
 	for i, want := range []int{idleMost, 10, 0} {
 		n := 0

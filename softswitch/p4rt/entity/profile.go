@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
@@ -263,7 +263,7 @@ func (s *State) watched(w watcher) (port uint32, ok bool, err error) {
 	n := w.GetWatch()
 	switch b := w.GetWatchPort(); {
 	case len(b) > 0:
-		v, fits := canon.Uint(b)
+		v, fits := bytestring.Uint(b)
 		if !fits || v > 0xffffffff {
 			return 0, false, invalid("watch_port is %#x, allowed is a port of the switch", b)
 		}

@@ -7,7 +7,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 	"github.com/headgate/headgate/units"
@@ -152,7 +152,7 @@ func (s *State) defaultEntry(t *table, req *p4v1.TableEntry) (*p4v1.TableEntry, 
 	if d := t.deflt; d != nil {
 		out.Action, out.ControllerMetadata, out.Metadata = d.Action, d.GetControllerMetadata(), d.Metadata
 	} else if t.spec.Default != nil {
-		out.Action = p4msg.Call(t.spec.Default)
+		out.Action = p4rtmsg.Call(t.spec.Default)
 	}
 	if t.spec.ConstDefault != 0 {
 		setConst(out)

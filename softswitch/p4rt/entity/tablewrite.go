@@ -7,7 +7,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -208,7 +208,7 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 			return err
 		}
 		deflt = &p4v1.TableEntry{
-			TableId: in.TableId, IsDefaultAction: true, Action: p4msg.Call(action),
+			TableId: in.TableId, IsDefaultAction: true, Action: p4rtmsg.Call(action),
 			ControllerMetadata: in.ControllerMetadata, Metadata: in.Metadata,
 		}
 	}
@@ -260,7 +260,7 @@ func (s *State) choose(t *table, in *p4v1.TableAction) (c choice, err error) {
 		}
 		action, err := t.spec.Action(&s.call, a.Action, false)
 		if err == nil && action != a.Action {
-			c.action = p4msg.Call(action)
+			c.action = p4rtmsg.Call(action)
 		}
 		c.target.Call = &s.call
 		return c, err

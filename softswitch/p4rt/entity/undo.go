@@ -3,7 +3,7 @@ package entity
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -13,7 +13,7 @@ func (s *State) Inverse(u *p4v1.Update) []*p4v1.Update {
 	key, back := u.GetEntity(), p4v1.Update_MODIFY
 	switch u.GetType() {
 	case p4v1.Update_INSERT:
-		return []*p4v1.Update{p4msg.Delete(key)}
+		return []*p4v1.Update{p4rtmsg.Delete(key)}
 	case p4v1.Update_DELETE:
 		back = p4v1.Update_INSERT
 	}
@@ -21,9 +21,9 @@ func (s *State) Inverse(u *p4v1.Update) []*p4v1.Update {
 	case *p4v1.Entity_TableEntry:
 		return s.inverseOfTable(back, e.TableEntry)
 	case *p4v1.Entity_MeterEntry:
-		key = p4msg.Of(&p4v1.MeterEntry{MeterId: e.MeterEntry.GetMeterId(), Index: e.MeterEntry.GetIndex()})
+		key = p4rtmsg.Of(&p4v1.MeterEntry{MeterId: e.MeterEntry.GetMeterId(), Index: e.MeterEntry.GetIndex()})
 	case *p4v1.Entity_ValueSetEntry:
-		key = p4msg.Of(&p4v1.ValueSetEntry{ValueSetId: e.ValueSetEntry.GetValueSetId()})
+		key = p4rtmsg.Of(&p4v1.ValueSetEntry{ValueSetId: e.ValueSetEntry.GetValueSetId()})
 	}
 	var out []*p4v1.Update
 	// An entity that cannot be read cannot be written either.
@@ -41,7 +41,7 @@ func (s *State) inverseOfTable(back p4v1.Update_Type, in *p4v1.TableEntry) []*p4
 		if old == nil {
 			old = &p4v1.TableEntry{TableId: in.TableId, IsDefaultAction: true}
 		}
-		return append([]*p4v1.Update{p4msg.Modify(old)}, s.defaultResources(t, true)...)
+		return append([]*p4v1.Update{p4rtmsg.Modify(old)}, s.defaultResources(t, true)...)
 	}
 	e, err := s.mustLocate(t, &s.key, in)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *State) inverseOfTable(back p4v1.Update_Type, in *p4v1.TableEntry) []*p4
 	if err != nil {
 		return nil
 	}
-	return []*p4v1.Update{{Type: back, Entity: p4msg.Of(full)}}
+	return []*p4v1.Update{{Type: back, Entity: p4rtmsg.Of(full)}}
 }
 
 // full returns an entry with its counter and meter, in the form of an update.
@@ -75,10 +75,10 @@ func (s *State) defaultResources(t *table, all bool) (out []*p4v1.Update) {
 	key, h := t.identify(nil)
 	// EntryCounter and EntryMeter fail only if the table has no such resource.
 	if c, err := s.inst.EntryCounter(t.spec.Name, h); err == nil && (all || c != engine.Counter{}) {
-		out = append(out, p4msg.Modify(&p4v1.DirectCounterEntry{TableEntry: key, Data: counterData(c)}))
+		out = append(out, p4rtmsg.Modify(&p4v1.DirectCounterEntry{TableEntry: key, Data: counterData(c)}))
 	}
 	if r, err := s.inst.EntryMeter(t.spec.Name, h); err == nil && (all || r.Configured) {
-		out = append(out, p4msg.Modify(&p4v1.DirectMeterEntry{TableEntry: key, Config: meterConfig(r)}))
+		out = append(out, p4rtmsg.Modify(&p4v1.DirectMeterEntry{TableEntry: key, Config: meterConfig(r)}))
 	}
 	return out
 }
@@ -89,7 +89,7 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 	var out []*p4v1.Update
 	var failed error
 	read := func(op p4v1.Update_Type, req any, keep func(*p4v1.Entity) bool) {
-		err := s.Read(p4msg.Of(req), func(f Found) {
+		err := s.Read(p4rtmsg.Of(req), func(f Found) {
 			if e := f.Message(); keep == nil || keep(e) {
 				out = append(out, &p4v1.Update{Type: op, Entity: e})
 			}
@@ -115,10 +115,10 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, &p4v1.Update{Type: op, Entity: p4msg.Of(w)})
+			out = append(out, &p4v1.Update{Type: op, Entity: p4rtmsg.Of(w)})
 		}
 		if t.deflt != nil {
-			out = append(out, p4msg.Modify(t.deflt))
+			out = append(out, p4rtmsg.Modify(t.deflt))
 		}
 		out = append(out, s.defaultResources(t, false)...)
 	}

@@ -7,8 +7,8 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine"
 )
@@ -223,7 +223,7 @@ func (s *Schema) readEntries(t *Table, info *engine.TableInfo) {
 			}
 		}
 		if a := s.programAction(&own.Action); a != nil {
-			e.Action = p4msg.Call(a)
+			e.Action = p4rtmsg.Call(a)
 		}
 		t.Entries = append(t.Entries, e)
 	}
@@ -263,22 +263,22 @@ func (f *Field) programMatch(m *engine.Match) *p4v1.FieldMatch {
 	value, mask := programNumber(m.Value), programNumber(m.Mask)
 	switch {
 	case f.Kind == engine.LPM && m.Prefix == 0,
-		f.deviceKind == engine.Ternary && canon.IsZero(mask),
-		f.Kind == engine.Range && canon.IsZero(value) && canon.IsMax(mask, f.DeviceBits):
+		f.deviceKind == engine.Ternary && bytestring.IsZero(mask),
+		f.Kind == engine.Range && bytestring.IsZero(value) && bytestring.IsMax(mask, f.DeviceBits):
 		return nil
 	}
 	switch f.Kind {
 	case engine.Exact:
-		return p4msg.Exact(f.ID, value)
+		return p4rtmsg.Exact(f.ID, value)
 	case engine.Optional:
-		return p4msg.Optional(f.ID, value)
+		return p4rtmsg.Optional(f.ID, value)
 	case engine.LPM:
-		return p4msg.LPM(f.ID, value, int32(m.Prefix))
+		return p4rtmsg.LPM(f.ID, value, int32(m.Prefix))
 	case engine.Ternary:
-		return p4msg.Ternary(f.ID, value, mask)
+		return p4rtmsg.Ternary(f.ID, value, mask)
 	}
-	return p4msg.Range(f.ID, value, mask)
+	return p4rtmsg.Range(f.ID, value, mask)
 }
 
 // programNumber returns the canonical form of b, a number of the engine.
-func programNumber(b []byte) []byte { return canon.Of(append([]byte{0}, b...)) }
+func programNumber(b []byte) []byte { return bytestring.Of(append([]byte{0}, b...)) }

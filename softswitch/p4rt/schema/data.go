@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 )
 
 // Type is a P4 type that registers and digests can carry: numbers, and structs and tuples
@@ -140,9 +140,9 @@ func (t *Type) encode(leaves [][]byte) (*p4v1.P4Data, [][]byte) {
 		}
 		switch b := leaves[0]; t.form {
 		case signed:
-			d.Data = &p4v1.P4Data_Bitstring{Bitstring: canon.SignExtend(b, t.Bits)}
+			d.Data = &p4v1.P4Data_Bitstring{Bitstring: bytestring.SignExtend(b, t.Bits)}
 		case boolean:
-			d.Data = &p4v1.P4Data_Bool{Bool: !canon.IsZero(b)}
+			d.Data = &p4v1.P4Data_Bool{Bool: !bytestring.IsZero(b)}
 		case enum:
 			d.Data = &p4v1.P4Data_EnumValue{EnumValue: copied(b)}
 		default:
@@ -165,7 +165,7 @@ func (t *Type) encode(leaves [][]byte) (*p4v1.P4Data, [][]byte) {
 }
 
 func copied(b []byte) []byte {
-	if b = canon.Of(b); len(b) == 0 {
+	if b = bytestring.Of(b); len(b) == 0 {
 		return []byte{0}
 	}
 	return append([]byte(nil), b...)
@@ -191,18 +191,18 @@ func (t *Type) Decode(d *p4v1.P4Data) ([]byte, error) {
 	switch {
 	case is != want:
 		return nil, status.Errorf(codes.InvalidArgument, "data is %T, wanted is %s", d.GetData(), want)
-	case t.form == signed && canon.FitsSigned(b, t.Bits):
-		return canon.Truncate(b, t.Bits), nil
+	case t.form == signed && bytestring.FitsSigned(b, t.Bits):
+		return bytestring.Truncate(b, t.Bits), nil
 	case t.form == signed:
 		return nil, status.Errorf(codes.OutOfRange, "data is 0x%x, which does not fit int<%d>", b, t.Bits)
-	case !canon.Fits(b, t.Bits):
+	case !bytestring.Fits(b, t.Bits):
 		return nil, status.Errorf(codes.OutOfRange, "data is 0x%x, which does not fit bit<%d>", b, t.Bits)
 	}
-	return canon.Of(b), nil
+	return bytestring.Of(b), nil
 }
 
 // IsZero reports whether the value of a leaf type is zero, like the cells of a fresh pipeline.
 func (t *Type) IsZero(d *p4v1.P4Data) bool {
 	v, err := t.Decode(d)
-	return err == nil && canon.IsZero(v)
+	return err == nil && bytestring.IsZero(v)
 }

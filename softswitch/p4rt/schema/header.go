@@ -6,7 +6,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
@@ -42,7 +42,7 @@ func (h *Header) Encode(out *p4v1.PacketOut) (frame []byte, missing string, err 
 		switch {
 		case !found && !f.Padding && missing == "":
 			missing = f.Name
-		case found && !canon.Fits(value, f.Bits):
+		case found && !bytestring.Fits(value, f.Bits):
 			return nil, "", fmt.Errorf("metadata %q is 0x%x, allowed is a number of 1 to %d bits", f.Name, value, f.Bits)
 		}
 		put(frame, at, f.Bits, value)
@@ -64,7 +64,7 @@ func (h *Header) Decode(frame []byte) *p4v1.PacketIn {
 	in := &p4v1.PacketIn{Metadata: make([]*p4v1.PacketMetadata, len(h.Fields))}
 	at := 0
 	for i, f := range h.Fields {
-		in.Metadata[i] = &p4v1.PacketMetadata{MetadataId: f.ID, Value: canon.Of(get(frame, at, f.Bits))}
+		in.Metadata[i] = &p4v1.PacketMetadata{MetadataId: f.ID, Value: bytestring.Of(get(frame, at, f.Bits))}
 		at += f.Bits
 	}
 	in.Payload = append([]byte(nil), frame[size:]...)

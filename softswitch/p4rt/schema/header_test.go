@@ -8,7 +8,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"pgregory.net/rapid"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 )
 
 // header is one of 9, 3 and 4 bits, the last of which is padding.
@@ -84,7 +84,7 @@ func TestRoundTrip(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(t, "fields") {
 			bits := rapid.IntRange(1, 70).Draw(t, "bits")
 			raw := rapid.SliceOfN(rapid.Byte(), (bits+7)/8, (bits+7)/8).Draw(t, "value")
-			add(bits, canon.Truncate(append([]byte{0}, raw...), bits))
+			add(bits, bytestring.Truncate(append([]byte{0}, raw...), bits))
 		}
 		if rest := -h.Bits & 7; rest > 0 {
 			add(rest, []byte{0})

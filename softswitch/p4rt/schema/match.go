@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -102,15 +102,15 @@ func (f *Field) check(m *p4v1.FieldMatch) (value, mask []byte, prefix int, err e
 	case err != nil:
 	case kind == engine.LPM && (prefix < 1 || prefix > f.Bits):
 		err = fmt.Errorf("prefix_len is %d, allowed are 1 to %d; leave the field out to match everything", prefix, f.Bits)
-	case kind == engine.LPM && !canon.LowBitsZero(value, f.Bits-prefix):
+	case kind == engine.LPM && !bytestring.LowBitsZero(value, f.Bits-prefix):
 		err = fmt.Errorf("value 0x%x has bits set beyond its prefix of %d", value, prefix)
-	case kind == engine.Ternary && canon.IsZero(mask):
+	case kind == engine.Ternary && bytestring.IsZero(mask):
 		err = fmt.Errorf("mask is 0; leave the field out to match everything")
-	case kind == engine.Ternary && !canon.Within(value, mask):
+	case kind == engine.Ternary && !bytestring.Within(value, mask):
 		err = fmt.Errorf("value 0x%x has bits set outside of mask 0x%x", value, mask)
-	case kind == engine.Range && canon.Compare(value, mask) > 0:
+	case kind == engine.Range && bytestring.Compare(value, mask) > 0:
 		err = fmt.Errorf("low 0x%x is above high 0x%x", value, mask)
-	case kind == engine.Range && canon.IsZero(value) && canon.IsMax(mask, f.Bits):
+	case kind == engine.Range && bytestring.IsZero(value) && bytestring.IsMax(mask, f.Bits):
 		err = fmt.Errorf("range is all of %d bits; leave the field out to match everything", f.Bits)
 	}
 	return value, mask, prefix, err

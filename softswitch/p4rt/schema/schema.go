@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -119,12 +119,12 @@ func (w Width) number(what string, b []byte) ([]byte, error) {
 	switch {
 	case w.Strings != "": // the switch cannot translate strings
 		return nil, fmt.Errorf("%s: its type %q is translated to strings (@p4runtime_translation), which this switch cannot do", what, w.Strings)
-	case !canon.Fits(b, w.Bits):
+	case !bytestring.Fits(b, w.Bits):
 		return nil, fmt.Errorf("%s is 0x%x, allowed is a number of 1 to %d bits", what, b, w.Bits)
-	case !canon.Fits(b, w.DeviceBits):
+	case !bytestring.Fits(b, w.DeviceBits):
 		return nil, fmt.Errorf("%s is 0x%x, which does not fit the %d bits that the data plane has", what, b, w.DeviceBits)
 	}
-	return canon.Of(b), nil
+	return bytestring.Of(b), nil
 }
 
 // Field is one field of a key: of a table or of a value set.

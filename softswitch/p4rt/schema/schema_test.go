@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 )
@@ -157,7 +157,7 @@ func TestBindRefuses(t *testing.T) {
 func TestMatches(t *testing.T) {
 	s := load(t)
 	acl := s.table(t, "acl")
-	full := []*p4v1.FieldMatch{p4msg.Ternary(1, 0x0800, 0xff00), p4msg.Range(2, 1, 9), p4msg.Optional(3, 7), p4msg.LPM(4, 0x0a000000, 8)}
+	full := []*p4v1.FieldMatch{p4rtmsg.Ternary(1, 0x0800, 0xff00), p4rtmsg.Range(2, 1, 9), p4rtmsg.Optional(3, 7), p4rtmsg.LPM(4, 0x0a000000, 8)}
 	for _, c := range []struct {
 		name  string
 		table string
@@ -167,26 +167,26 @@ func TestMatches(t *testing.T) {
 		{"all kinds", "acl", full, ""},
 		{"all left out", "acl", nil, ""},
 		{"exact missing", "l2", nil, `table "ingress.l2": field "hdr.ethernet.dst" is missing`},
-		{"unknown field", "l2", []*p4v1.FieldMatch{p4msg.Exact(9, 1)}, "field_id is 9, which is no field"},
+		{"unknown field", "l2", []*p4v1.FieldMatch{p4rtmsg.Exact(9, 1)}, "field_id is 9, which is no field"},
 		{"nil field", "l2", []*p4v1.FieldMatch{nil}, "field_id is 0"},
-		{"field twice", "l2", []*p4v1.FieldMatch{p4msg.Exact(1, 1), p4msg.Exact(1, 2)}, "matched twice"},
-		{"wrong kind", "l2", []*p4v1.FieldMatch{p4msg.LPM(1, 0, 1)}, "wanted is exact"},
+		{"field twice", "l2", []*p4v1.FieldMatch{p4rtmsg.Exact(1, 1), p4rtmsg.Exact(1, 2)}, "matched twice"},
+		{"wrong kind", "l2", []*p4v1.FieldMatch{p4rtmsg.LPM(1, 0, 1)}, "wanted is exact"},
 		{"no kind", "l2", []*p4v1.FieldMatch{{FieldId: 1}}, "wanted is exact"},
 		{"empty kind", "l2", []*p4v1.FieldMatch{{FieldId: 1, FieldMatchType: &p4v1.FieldMatch_Exact_{}}}, "value is 0x"},
-		{"too wide", "l2", []*p4v1.FieldMatch{p4msg.Exact(1, 1<<48)}, "allowed is a number of 1 to 48 bits"},
-		{"translated", "port_vrf", []*p4v1.FieldMatch{p4msg.Exact(1, 511)}, ""},
-		{"translated, too wide", "port_vrf", []*p4v1.FieldMatch{p4msg.Exact(1, 512)}, "the 9 bits that the data plane has"},
-		{"translated, far too wide", "port_vrf", []*p4v1.FieldMatch{p4msg.Exact(1, 1<<32)}, "1 to 32 bits"},
-		{"mask 0", "acl", []*p4v1.FieldMatch{p4msg.Ternary(1, 0, 0)}, "mask is 0"},
-		{"value outside mask", "acl", []*p4v1.FieldMatch{p4msg.Ternary(1, 3, 1)}, "outside of mask"},
-		{"prefix 0", "acl", []*p4v1.FieldMatch{p4msg.LPM(4, 0, 0)}, "prefix_len is 0, allowed are 1 to 32"},
-		{"prefix 33", "acl", []*p4v1.FieldMatch{p4msg.LPM(4, 0, 33)}, "prefix_len is 33"},
-		{"prefix negative", "acl", []*p4v1.FieldMatch{p4msg.LPM(4, 0, -1)}, "prefix_len is -1"},
-		{"bits beyond prefix", "acl", []*p4v1.FieldMatch{p4msg.LPM(4, 0x0a000001, 8)}, "beyond its prefix"},
-		{"range upside down", "acl", []*p4v1.FieldMatch{p4msg.Range(2, 9, 1)}, "low 0x09 is above high 0x01"},
-		{"range of everything", "acl", []*p4v1.FieldMatch{p4msg.Range(2, 0, 255)}, "leave the field out"},
-		{"range too wide", "acl", []*p4v1.FieldMatch{p4msg.Range(2, 0, 256)}, "high is 0x0100"},
-		{"optional too wide", "acl", []*p4v1.FieldMatch{p4msg.Optional(3, 1<<32)}, "value is 0x0100000000"},
+		{"too wide", "l2", []*p4v1.FieldMatch{p4rtmsg.Exact(1, 1<<48)}, "allowed is a number of 1 to 48 bits"},
+		{"translated", "port_vrf", []*p4v1.FieldMatch{p4rtmsg.Exact(1, 511)}, ""},
+		{"translated, too wide", "port_vrf", []*p4v1.FieldMatch{p4rtmsg.Exact(1, 512)}, "the 9 bits that the data plane has"},
+		{"translated, far too wide", "port_vrf", []*p4v1.FieldMatch{p4rtmsg.Exact(1, 1<<32)}, "1 to 32 bits"},
+		{"mask 0", "acl", []*p4v1.FieldMatch{p4rtmsg.Ternary(1, 0, 0)}, "mask is 0"},
+		{"value outside mask", "acl", []*p4v1.FieldMatch{p4rtmsg.Ternary(1, 3, 1)}, "outside of mask"},
+		{"prefix 0", "acl", []*p4v1.FieldMatch{p4rtmsg.LPM(4, 0, 0)}, "prefix_len is 0, allowed are 1 to 32"},
+		{"prefix 33", "acl", []*p4v1.FieldMatch{p4rtmsg.LPM(4, 0, 33)}, "prefix_len is 33"},
+		{"prefix negative", "acl", []*p4v1.FieldMatch{p4rtmsg.LPM(4, 0, -1)}, "prefix_len is -1"},
+		{"bits beyond prefix", "acl", []*p4v1.FieldMatch{p4rtmsg.LPM(4, 0x0a000001, 8)}, "beyond its prefix"},
+		{"range upside down", "acl", []*p4v1.FieldMatch{p4rtmsg.Range(2, 9, 1)}, "low 0x09 is above high 0x01"},
+		{"range of everything", "acl", []*p4v1.FieldMatch{p4rtmsg.Range(2, 0, 255)}, "leave the field out"},
+		{"range too wide", "acl", []*p4v1.FieldMatch{p4rtmsg.Range(2, 0, 256)}, "high is 0x0100"},
+		{"optional too wide", "acl", []*p4v1.FieldMatch{p4rtmsg.Optional(3, 1<<32)}, "value is 0x0100000000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := s.table(t, c.table).Key(new(Key), c.match)
@@ -264,9 +264,9 @@ func TestActions(t *testing.T) {
 func TestProgramEntries(t *testing.T) {
 	s := load(t)
 	want := []*p4v1.TableEntry{
-		p4test.Entry("fixed", 3, p4test.Do("mark", 7), p4msg.Ternary(1, 0x10, 0xf0), p4msg.Exact(2, 1)),
-		p4test.Entry("fixed", 2, p4test.Do("drop"), p4msg.Exact(2, 2)),
-		p4test.Entry("fixed", 1, p4test.Do("mark", 0x1234), p4msg.Ternary(1, 0x21, 0xff), p4msg.Exact(2, 2)),
+		p4test.Entry("fixed", 3, p4test.Do("mark", 7), p4rtmsg.Ternary(1, 0x10, 0xf0), p4rtmsg.Exact(2, 1)),
+		p4test.Entry("fixed", 2, p4test.Do("drop"), p4rtmsg.Exact(2, 2)),
+		p4test.Entry("fixed", 1, p4test.Do("mark", 0x1234), p4rtmsg.Ternary(1, 0x21, 0xff), p4rtmsg.Exact(2, 2)),
 	}
 	if diff := cmp.Diff(want, s.table(t, "fixed").Entries, protocmp.Transform()); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 func group1() *p4v1.TableAction {
@@ -21,20 +21,20 @@ func group1() *p4v1.TableAction {
 var fast = []*p4v1.Update{
 	{},
 	{Type: p4v1.Update_MODIFY, Entity: &p4v1.Entity{}},
-	p4msg.Insert(&p4v1.TableEntry{}),
-	p4msg.Insert(p4msg.Entry(1<<31, 0, p4msg.Do(3, 4, 1<<40), p4msg.Exact(5, 6))),
-	p4msg.Modify(p4msg.Entry(2, 0, p4msg.Do(3), p4msg.LPM(5, []byte{10, 0, 0, 0}, 8), p4msg.Exact(6, 0))),
-	p4msg.Delete(p4msg.Entry(2, -7, nil, p4msg.Ternary(1, []byte{1, 2}, []byte{3, 255}))),
-	p4msg.Insert(p4msg.Entry(2, 7, group1(), p4msg.Exact(1, []byte{}))),
+	p4rtmsg.Insert(&p4v1.TableEntry{}),
+	p4rtmsg.Insert(p4rtmsg.Entry(1<<31, 0, p4rtmsg.Do(3, 4, 1<<40), p4rtmsg.Exact(5, 6))),
+	p4rtmsg.Modify(p4rtmsg.Entry(2, 0, p4rtmsg.Do(3), p4rtmsg.LPM(5, []byte{10, 0, 0, 0}, 8), p4rtmsg.Exact(6, 0))),
+	p4rtmsg.Delete(p4rtmsg.Entry(2, -7, nil, p4rtmsg.Ternary(1, []byte{1, 2}, []byte{3, 255}))),
+	p4rtmsg.Insert(p4rtmsg.Entry(2, 7, group1(), p4rtmsg.Exact(1, []byte{}))),
 }
 
 // slow are updates that it leaves to protobuf.
 var slow = []*p4v1.Update{
-	p4msg.Insert(&p4v1.TableEntry{TableId: 2, Metadata: []byte("x"), IdleTimeoutNs: 3, Action: p4msg.Do(1, 2)}),
-	p4msg.Insert(p4msg.Entry(2, 7, nil, p4msg.Range(1, 2, 3), p4msg.Optional(2, 4))),
-	p4msg.Insert(&p4v1.ActionProfileMember{MemberId: 3, Action: p4msg.Action(1, 2)}),
-	p4msg.Modify(&p4v1.TableEntry{TableId: 2, IsDefaultAction: true}),
-	p4msg.Insert(p4msg.Entry(2, 7, &p4v1.TableAction{})),
+	p4rtmsg.Insert(&p4v1.TableEntry{TableId: 2, Metadata: []byte("x"), IdleTimeoutNs: 3, Action: p4rtmsg.Do(1, 2)}),
+	p4rtmsg.Insert(p4rtmsg.Entry(2, 7, nil, p4rtmsg.Range(1, 2, 3), p4rtmsg.Optional(2, 4))),
+	p4rtmsg.Insert(&p4v1.ActionProfileMember{MemberId: 3, Action: p4rtmsg.Action(1, 2)}),
+	p4rtmsg.Modify(&p4v1.TableEntry{TableId: 2, IsDefaultAction: true}),
+	p4rtmsg.Insert(p4rtmsg.Entry(2, 7, &p4v1.TableAction{})),
 }
 
 func encode(t testing.TB, req *p4v1.WriteRequest) []byte {

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
@@ -84,7 +84,7 @@ func (m *meter) write(name string, table *p4configv1.Table, op p4v1.Update_Type,
 	for from := 0; from < n; from += batch {
 		req := &p4v1.WriteRequest{DeviceId: 1, ElectionId: &p4v1.Uint128{Low: 1}}
 		for i := from; i < min(n, from+batch); i++ {
-			req.Updates = append(req.Updates, &p4v1.Update{Type: op, Entity: p4msg.Of(tableEntry(table, op, uint32(i)))})
+			req.Updates = append(req.Updates, &p4v1.Update{Type: op, Entity: p4rtmsg.Of(tableEntry(table, op, uint32(i)))})
 		}
 		b, err := proto.Marshal(req)
 		must(m.t, err)
@@ -117,22 +117,22 @@ func tableEntry(table *p4configv1.Table, op p4v1.Update_Type, i uint32) *p4v1.Ta
 		v := binary.BigEndian.AppendUint32(nil, 0x0a000000+i)
 		switch f.GetMatchType() {
 		case p4configv1.MatchField_EXACT:
-			e.Match = append(e.Match, p4msg.Exact(f.Id, v))
+			e.Match = append(e.Match, p4rtmsg.Exact(f.Id, v))
 		case p4configv1.MatchField_LPM:
-			e.Match = append(e.Match, p4msg.LPM(f.Id, v, 32))
+			e.Match = append(e.Match, p4rtmsg.LPM(f.Id, v, 32))
 		default:
-			e.Match, e.Priority = append(e.Match, p4msg.Ternary(f.Id, v, []byte{0xff, 0xff, 0xff, 0xff})), 1
+			e.Match, e.Priority = append(e.Match, p4rtmsg.Ternary(f.Id, v, []byte{0xff, 0xff, 0xff, 0xff})), 1
 		}
 	}
 	if op != p4v1.Update_DELETE {
-		e.Action = p4msg.Do(table.ActionRefs[0].Id, uint64(1+op))
+		e.Action = p4rtmsg.Do(table.ActionRefs[0].Id, uint64(1+op))
 	}
 	return e
 }
 
 // read reads the whole table.
 func (m *meter) read(table uint32, want int) {
-	request, err := proto.Marshal(&p4v1.ReadRequest{DeviceId: 1, Entities: []*p4v1.Entity{p4msg.Of(&p4v1.TableEntry{TableId: table})}})
+	request, err := proto.Marshal(&p4v1.ReadRequest{DeviceId: 1, Entities: []*p4v1.Entity{p4rtmsg.Of(&p4v1.TableEntry{TableId: table})}})
 	must(m.t, err)
 	pid := strconv.Itoa(m.s.PID())
 	must(m.t, os.WriteFile("/proc/"+pid+"/clear_refs", []byte("5"), 0)) // VmHWM begins anew

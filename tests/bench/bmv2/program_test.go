@@ -17,7 +17,7 @@ import (
 
 	feature "github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
@@ -123,7 +123,7 @@ func l3Entries(info *p4configv1.P4Info) (all []*p4v1.Update, err error) {
 	}
 	add := func(table string, m buffer.Match, action string, params ...uint64) {
 		e, failed := feature.Entity(p, buffer.Entry{Table: table, Match: []buffer.Match{m}, Action: buffer.Action{Name: action, Params: params}})
-		all, err = append(all, p4msg.Insert(e)), errors.Join(err, failed)
+		all, err = append(all, p4rtmsg.Insert(e)), errors.Join(err, failed)
 	}
 	for i := range hops {
 		add("I.next_hops", buffer.Match{Field: "m.next_hop", Value: uint64(i), Prefix: buffer.Exact},

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/prototext"
 
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -165,7 +165,7 @@ func (c *Client) Read(entities ...*p4v1.Entity) (all []*p4v1.Entity, err error) 
 
 // Counter reads one cell of an indirect counter.
 func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err error) {
-	cells, err := c.Read(p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}))
+	cells, err := c.Read(p4rtmsg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}))
 	if err == nil && len(cells) != 1 {
 		err = fmt.Errorf("counter %#x, index %d: %d entities, want 1", id, index, len(cells))
 	}
@@ -178,7 +178,7 @@ func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err erro
 
 // Counters reads the packets of all cells of an indirect counter.
 func (c *Client) Counters(id uint32) ([]int64, error) {
-	cells, err := c.Read(p4msg.Of(&p4v1.CounterEntry{CounterId: id}))
+	cells, err := c.Read(p4rtmsg.Of(&p4v1.CounterEntry{CounterId: id}))
 	packets := make([]int64, len(cells))
 	for i, e := range cells {
 		packets[i] = e.GetCounterEntry().GetData().GetPacketCount()
@@ -199,9 +199,9 @@ func (c *Client) Send(p PacketOut) error {
 	return c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Packet{Packet: &p4v1.PacketOut{
 		Payload: p.Payload,
 		Metadata: []*p4v1.PacketMetadata{
-			{MetadataId: ids.MetaPacketOutEgressPort, Value: p4msg.Uint(uint64(p.Port))},
-			{MetadataId: ids.MetaPacketOutQueue, Value: p4msg.Uint(uint64(p.Queue))},
-			{MetadataId: ids.MetaPacketOutMode, Value: p4msg.Uint(uint64(p.Mode))},
+			{MetadataId: ids.MetaPacketOutEgressPort, Value: p4rtmsg.Uint(uint64(p.Port))},
+			{MetadataId: ids.MetaPacketOutQueue, Value: p4rtmsg.Uint(uint64(p.Queue))},
+			{MetadataId: ids.MetaPacketOutMode, Value: p4rtmsg.Uint(uint64(p.Mode))},
 		},
 	}}})
 }
@@ -222,7 +222,7 @@ func (c *Client) Receive(wait time.Duration) (PacketIn, error) {
 	}
 	p := PacketIn{Payload: m.GetPayload()}
 	for _, md := range m.GetMetadata() {
-		v := uint32(canon.Low64(md.GetValue()))
+		v := uint32(bytestring.Low64(md.GetValue()))
 		switch md.GetMetadataId() {
 		case ids.MetaPacketInIngressPort:
 			p.Port = v

@@ -9,8 +9,8 @@ import (
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
-	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/bytestring"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/red"
 	"github.com/headgate/headgate/units"
@@ -18,20 +18,20 @@ import (
 
 // Class maps a DSCP to a traffic class and queue.
 func Class(dscp, class, queue uint64) *p4v1.Update {
-	return p4msg.Insert(p4msg.Entry(ids.TableDSCPToClass, 0, p4msg.Do(ids.ActionSetClass, class, queue), p4msg.Exact(ids.FieldDSCPToClassDSCP, dscp)))
+	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TableDSCPToClass, 0, p4rtmsg.Do(ids.ActionSetClass, class, queue), p4rtmsg.Exact(ids.FieldDSCPToClassDSCP, dscp)))
 }
 
 // PortClass maps a DSCP of what comes in by one port.
 func PortClass(port uint32, dscp, class, queue uint64) *p4v1.Update {
-	return p4msg.Insert(p4msg.Entry(ids.TableClassByPort, 0, p4msg.Do(ids.ActionSetClass, class, queue),
-		p4msg.Exact(ids.FieldClassByPortIngressPort, uint64(port)), p4msg.Exact(ids.FieldClassByPortDSCP, dscp)))
+	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TableClassByPort, 0, p4rtmsg.Do(ids.ActionSetClass, class, queue),
+		p4rtmsg.Exact(ids.FieldClassByPortIngressPort, uint64(port)), p4rtmsg.Exact(ids.FieldClassByPortDSCP, dscp)))
 }
 
 // Member makes a next hop.
 func Member(id uint32, port uint32, src, dst net.HardwareAddr) *p4v1.Update {
-	return p4msg.Insert(&p4v1.ActionProfileMember{
+	return p4rtmsg.Insert(&p4v1.ActionProfileMember{
 		ActionProfileId: ids.ProfileECMP, MemberId: id,
-		Action: p4msg.Action(ids.ActionSetNextHop, uint64(port), canon.Low64(src), canon.Low64(dst)),
+		Action: p4rtmsg.Action(ids.ActionSetNextHop, uint64(port), bytestring.Low64(src), bytestring.Low64(dst)),
 	})
 }
 
@@ -47,7 +47,7 @@ func Group(id uint32, weights ...Weight) *p4v1.Update {
 	for _, w := range weights {
 		g.Members = append(g.Members, &p4v1.ActionProfileGroup_Member{MemberId: w.Member, Weight: w.Weight})
 	}
-	return p4msg.Insert(g)
+	return p4rtmsg.Insert(g)
 }
 
 // Route sends a prefix to a group.
@@ -56,55 +56,55 @@ func Route(prefix netip.Prefix, group uint32) *p4v1.Update {
 	if prefix.Addr().Is6() {
 		table, field = ids.TableIPv6LPM, ids.FieldIPv6LPMDstAddr
 	}
-	e := p4msg.Entry(table, 0, &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileGroupId{ActionProfileGroupId: group}})
+	e := p4rtmsg.Entry(table, 0, &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileGroupId{ActionProfileGroupId: group}})
 	if prefix.Bits() > 0 {
-		e.Match = []*p4v1.FieldMatch{p4msg.LPM(field, prefix.Masked().Addr().AsSlice(), int32(prefix.Bits()))}
+		e.Match = []*p4v1.FieldMatch{p4rtmsg.LPM(field, prefix.Masked().Addr().AsSlice(), int32(prefix.Bits()))}
 	}
-	return p4msg.Insert(e)
+	return p4rtmsg.Insert(e)
 }
 
 // PuntEtherType sends frames of an EtherType to the controller.
 func PuntEtherType(etherType, reason uint64) *p4v1.Update {
-	return Punt(p4msg.Ternary(ids.FieldPuntTableEtherType, etherType, 0xffff), reason)
+	return Punt(p4rtmsg.Ternary(ids.FieldPuntTableEtherType, etherType, 0xffff), reason)
 }
 
 // Punt sends matching packets to the controller.
 func Punt(m *p4v1.FieldMatch, reason uint64) *p4v1.Update {
-	return p4msg.Insert(p4msg.Entry(ids.TablePuntTable, 1, p4msg.Do(ids.ActionPuntToCPU, reason), m))
+	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TablePuntTable, 1, p4rtmsg.Do(ids.ActionPuntToCPU, reason), m))
 }
 
 // QueueLimit bounds the bytes of a queue.
 func QueueLimit(port uint32, queue uint64, bytes uint64) *p4v1.Update {
-	return p4msg.Insert(p4msg.Entry(ids.TableQueueLimit, 0, p4msg.Do(ids.ActionSetQueueLimit, bytes),
-		p4msg.Exact(ids.FieldQueueLimitEgressPort, uint64(port)), p4msg.Exact(ids.FieldQueueLimitQueue, queue)))
+	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TableQueueLimit, 0, p4rtmsg.Do(ids.ActionSetQueueLimit, bytes),
+		p4rtmsg.Exact(ids.FieldQueueLimitEgressPort, uint64(port)), p4rtmsg.Exact(ids.FieldQueueLimitQueue, queue)))
 }
 
 // Marking marks packets of a queue by a curve's entries.
 func Marking(queue uint64, entries []red.Entry) []*p4v1.Update {
 	var updates []*p4v1.Update
 	for _, e := range entries {
-		match := []*p4v1.FieldMatch{p4msg.Exact(ids.FieldECNREDQueue, queue)}
+		match := []*p4v1.FieldMatch{p4rtmsg.Exact(ids.FieldECNREDQueue, queue)}
 		if e.Low != 0 || e.High != ids.Saturated16 {
-			match = append(match, p4msg.Range(ids.FieldECNREDDepth, uint64(e.Low), uint64(e.High)))
+			match = append(match, p4rtmsg.Range(ids.FieldECNREDDepth, uint64(e.Low), uint64(e.High)))
 		}
-		updates = append(updates, p4msg.Insert(p4msg.Entry(ids.TableECNRED, 1, p4msg.Do(ids.ActionSetMarkProbability, uint64(e.P)), match...)))
+		updates = append(updates, p4rtmsg.Insert(p4rtmsg.Entry(ids.TableECNRED, 1, p4rtmsg.Do(ids.ActionSetMarkProbability, uint64(e.P)), match...)))
 	}
 	return updates
 }
 
 // Scale sets the shift from clock ticks to maxQD units.
 func Scale(shift uint64) *p4v1.Update {
-	return SetDefault(ids.TableMaxQDScale, p4msg.Do(ids.ActionSetScale, shift))
+	return SetDefault(ids.TableMaxQDScale, p4rtmsg.Do(ids.ActionSetScale, shift))
 }
 
 // DisableStamping leaves maxQD shims alone.
 func DisableStamping() *p4v1.Update {
-	return SetDefault(ids.TableMaxQDScale, p4msg.Do(ids.ActionDisableStamping))
+	return SetDefault(ids.TableMaxQDScale, p4rtmsg.Do(ids.ActionDisableStamping))
 }
 
 // SetDefault makes an action a table's default.
 func SetDefault(table uint32, a *p4v1.TableAction) *p4v1.Update {
-	return p4msg.Modify(&p4v1.TableEntry{TableId: table, IsDefaultAction: true, Action: a})
+	return p4rtmsg.Modify(&p4v1.TableEntry{TableId: table, IsDefaultAction: true, Action: a})
 }
 
 // PollSession installs the clone session of poll reports.
@@ -112,17 +112,17 @@ func PollSession() *p4v1.Update { return CloneSession(ids.PollCloneSession, ids.
 
 // CloneSession installs a clone session with one port.
 func CloneSession(id, port uint32) *p4v1.Update {
-	return p4msg.Insert(&p4v1.CloneSessionEntry{SessionId: id, Replicas: p4msg.Replicas(port)})
+	return p4rtmsg.Insert(&p4v1.CloneSessionEntry{SessionId: id, Replicas: p4rtmsg.Replicas(port)})
 }
 
 // WatchQueue makes PACC watch a queue of a port; packets that find more than threshold
 // bytes in it are congested.
 func WatchQueue(port uint32, queue uint8, threshold units.Bytes) *p4v1.Update {
-	return p4msg.Insert(flowtable.Watched{Port: port, Queue: queue, Threshold: threshold}.Entry())
+	return p4rtmsg.Insert(flowtable.Watched{Port: port, Queue: queue, Threshold: threshold}.Entry())
 }
 
 // LearnFlow puts a flow into both of PACC's tables; it ages after idle, 0 for never.
 func LearnFlow(f cnpgen.Flow, idle time.Duration) []*p4v1.Update {
 	both := flowtable.FlowEntries(f, idle)
-	return []*p4v1.Update{p4msg.Insert(both[0]), p4msg.Insert(both[1])}
+	return []*p4v1.Update{p4rtmsg.Insert(both[0]), p4rtmsg.Insert(both[1])}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/units"
 )
 
@@ -244,9 +244,9 @@ func (f *Field) value(d *pb.DataField) (v any, err error) {
 
 // number reads a big-endian number.
 func number(b []byte) (uint64, error) {
-	n, ok := canon.Uint(b)
+	n, ok := bytestring.Uint(b)
 	if !ok {
-		return 0, fmt.Errorf("a number of %d bits: allowed is up to 64", canon.Bits(b))
+		return 0, fmt.Errorf("a number of %d bits: allowed is up to 64", bytestring.Bits(b))
 	}
 	return n, nil
 }

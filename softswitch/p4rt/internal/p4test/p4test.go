@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	_ "github.com/headgate/headgate/softswitch/arch"
 	"github.com/headgate/headgate/softswitch/engine"
 )
@@ -69,14 +69,14 @@ func ID(name string) uint32 {
 }
 
 // Action calls an action with parameters 1, 2, ….
-func Action(name string, params ...uint64) *p4v1.Action { return p4msg.Action(ID(name), params...) }
+func Action(name string, params ...uint64) *p4v1.Action { return p4rtmsg.Action(ID(name), params...) }
 
 // Do returns a table action that calls an action.
-func Do(name string, params ...uint64) *p4v1.TableAction { return p4msg.Do(ID(name), params...) }
+func Do(name string, params ...uint64) *p4v1.TableAction { return p4rtmsg.Do(ID(name), params...) }
 
 // Entry builds a table entry.
 func Entry(table string, priority int32, action *p4v1.TableAction, match ...*p4v1.FieldMatch) *p4v1.TableEntry {
-	return p4msg.Entry(ID(table), priority, action, match...)
+	return p4rtmsg.Entry(ID(table), priority, action, match...)
 }
 
 // Program is the compiled JSON, shared by all tests of a package.

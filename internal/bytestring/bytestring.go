@@ -1,7 +1,7 @@
-// Package canon works on P4Runtime's byte strings (specification 1.4, "Bytestrings"):
+// Package bytestring works on P4Runtime's byte strings (specification 1.4, "Bytestrings"):
 // unsigned big-endian numbers of any width, canonical when no shorter string has the same
 // value. Zero is the one byte 0; the empty string is not a number.
-package canon
+package bytestring
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
-// Package p4msg builds messages of P4Runtime from ids and numbers. It checks nothing; what a program
+// Package p4rtmsg builds messages of P4Runtime from ids and numbers. It checks nothing; what a program
 // allows is checked by controller/p4runtime/pipeline before it is sent and by softswitch/p4rt when it arrives.
-package p4msg
+package p4rtmsg
 
 import (
 	"encoding/binary"
@@ -8,11 +8,11 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/bytestring"
 )
 
 // Uint returns v as P4Runtime's canonical byte string.
-func Uint(v uint64) []byte { return canon.Of(binary.BigEndian.AppendUint64(nil, v)) }
+func Uint(v uint64) []byte { return bytestring.Of(binary.BigEndian.AppendUint64(nil, v)) }
 
 // Value is a number of a match: an int that is not negative, a uint64, or bytes in network order.
 type Value interface{ int | uint64 | []byte }
@@ -24,7 +24,7 @@ func bytesOf[V Value](v V) []byte {
 	case uint64:
 		return Uint(v)
 	}
-	return canon.Of(any(v).([]byte))
+	return bytestring.Of(any(v).([]byte))
 }
 
 // Exact matches one value of the field with an id.
@@ -120,7 +120,7 @@ func Of(m any) *p4v1.Entity {
 	case *p4v1.CloneSessionEntry:
 		return Of(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: x}})
 	}
-	panic(fmt.Sprintf("p4msg: %T is not an entity", m))
+	panic(fmt.Sprintf("p4rtmsg: %T is not an entity", m))
 }
 
 // Insert builds an INSERT update of any kind of entity.
