@@ -15,7 +15,7 @@
 //   egress      Departure ─ PaccCongestion ─ Ecn ─ CountMarks ─ MaxQd ─ PortStatistics ─┐
 //                                                                                       │
 //                   ┌───────────────────────────────────────────────────────────────────┘
-//               Gradient ─ Poll ──► mirror copy to the CPU port
+//                 Poll ──► mirror copy to the CPU port
 //                   │
 //             EgressDeparser: IPv4's checksum ──► frame
 //
@@ -51,7 +51,6 @@
 #include "shared/punt.p4"
 #include "tna/routing.p4"
 #include "shared/pacc.p4"
-#include "shared/estimate.p4"
 #include "shared/ecn.p4"
 #include "tna/scale.p4"
 #include "shared/maxqd.p4"
@@ -59,7 +58,6 @@
 #include "tna/ports.p4"
 #include "tna/departure.p4"
 #include "tna/statistics.p4"
-#include "tna/gradient.p4"
 
 control ingress(inout headers_t hdr, inout metadata_t meta,
                 in ingress_intrinsic_metadata_t intrinsic,
@@ -108,7 +106,6 @@ control egress(inout headers_t hdr, inout metadata_t meta,
     CountMarks() count_marks;
     MaxQd() maxqd;
     PortStatistics() statistics;
-    Gradient() gradient;
     Poll() poll;
 
     apply {
@@ -120,7 +117,6 @@ control egress(inout headers_t hdr, inout metadata_t meta,
             count_marks.apply(meta);
             maxqd.apply(hdr, meta);
             statistics.apply(hdr, meta, intrinsic);
-            gradient.apply(hdr, meta, intrinsic, from_parser);
             poll.apply(hdr, meta, from_parser, deparse);
         }
     }

@@ -70,7 +70,7 @@
 #include "shared/maxqd.p4"
 #include "v1model/maxqd_tcp.p4"
 #include "v1model/policy.p4"
-#include "shared/estimate.p4"
+#include "v1model/estimate.p4"
 #include "v1model/gradient.p4"
 #include "v1model/pfc.p4"
 #include "v1model/parser.p4"

@@ -82,7 +82,7 @@ func TestDissectorReadsPollReports(t *testing.T) {
 		Port: 7, LastDelay: 0xabcd, Time: 0x010203040506, DepartedBytes: 0x0a0b0c0d0e0f, DepartedPackets: 0x112233445566, AdmissionDrops: 8,
 		QueueBytes: [8]uint32{0, 1, 2, 3, 4, 5, 6, 0xffffffff},
 	}
-	whole, alone, estimated := golden, golden, golden
+	whole, alone := golden, golden
 	whole.Buffer = pollreport.Buffer{
 		Victim: true, PausedQueues: 0x88, LastPause: 0x0405060708ff, PortShared: 160, Insured: 161,
 		Private: [8]uint32{16, 17, 18, 19, 20, 21, 22, 23}, Shared: [8]uint32{32, 33, 34, 35, 36, 37, 38, 39},
@@ -90,27 +90,24 @@ func TestDissectorReadsPollReports(t *testing.T) {
 		Used:     pollreport.Pools{Private: 64, Shared: 65, Headroom: 66, Insurance: 67},
 		Peak:     pollreport.Pools{Private: 80, Shared: 81, Headroom: 82, Insurance: 83},
 	}
-	alone.PortOnly, estimated.PortOnly = true, true
-	estimated.Estimate = &pollreport.Estimate{Queue: 3, Profile: 2, Average: -5, Gradient: 900, Headroom: 70000}
+	alone.PortOnly = true
 
 	in := func(r pollreport.Report) []byte {
 		return append(r.Append([]byte{0xff, 0x70 | ids.PacketInPoll}), 0xc0, 0xff, 0xee)
 	}
 	short := in(whole)[:100] // nothing of it is guessed
-	got := tsharkOf(t, layers.LinkType(161), [][]byte{in(whole), in(alone), in(estimated), short}, dissector,
+	got := tsharkOf(t, layers.LinkType(161), [][]byte{in(whole), in(alone), short}, dissector,
 		"headgate_in.port", "headgate_in.queue", "headgate_in.reason", "headgate_report.port", "headgate_report.last_delay",
 		"headgate_report.time", "headgate_report.departed_bytes", "headgate_report.departed_packets", "headgate_report.admission_drops",
 		"headgate_report.queue_7", "headgate_report.victim", "headgate_report.port_paused", "headgate_report.paused_queues",
 		"headgate_report.last_pause", "headgate_report.insured", "headgate_report.private_0", "headgate_report.shared_7",
 		"headgate_report.headroom_7", "headgate_report.used_insurance", "headgate_report.peak_private", "headgate_report.peak_insurance",
-		"headgate_report.estimated_queue", "headgate_report.profile", "headgate_report.g_avg", "headgate_report.g_hat", "headgate_report.phi_hat",
 		"data.data", "_ws.malformed")
 	port := fmt.Sprintf("510|7|1|7|%d|%d|%d|%d|8|4294967295|", golden.LastDelay, golden.Time, golden.DepartedBytes, golden.DepartedPackets)
 	compareLines(t, got, []string{
-		port + fmt.Sprintf("1|0|0x88|%d|161|16|39|55|67|80|83||||||c0ffee|", whole.Buffer.LastPause),
-		port + strings.Repeat("|", 16) + "c0ffee|",
-		port + strings.Repeat("|", 11) + "3|2|-5|900|70000|c0ffee|",
-		"510|7|1" + strings.Repeat("|", 24) + fmt.Sprintf("%x|", short[2:]),
+		port + fmt.Sprintf("1|0|0x88|%d|161|16|39|55|67|80|83|c0ffee|", whole.Buffer.LastPause),
+		port + strings.Repeat("|", 11) + "c0ffee|",
+		"510|7|1" + strings.Repeat("|", 19) + fmt.Sprintf("%x|", short[2:]),
 	})
 }
 

@@ -123,7 +123,7 @@ register_postdissector(option)
 -- The poll report -----------------------------------------------------------------------
 
 local report = Proto("headgate_report", "Headgate poll report")
-local layouts = { [0] = "port and buffer", [1] = "port", [3] = "port and DSH's estimate" }
+local layouts = { [0] = "port and buffer", [1] = "port" }
 local R = "headgate_report"
 
 local function u32(abbr, name) return ProtoField.uint32(R .. "." .. abbr, name, base.DEC) end
@@ -152,11 +152,6 @@ local r = {
   private = eight("private", "Private bytes of class"),
   shared = eight("shared", "Shared bytes of class"),
   headroom = eight("headroom", "Headroom bytes of class"),
-  estimated_queue = ProtoField.uint8(R .. ".estimated_queue", "Queue", base.DEC, nil, 0x07),
-  profile = ProtoField.uint8(R .. ".profile", "Profile of the link", base.DEC),
-  average = ProtoField.int32(R .. ".g_avg", "g_avg, bytes per 4.096 µs", base.DEC),
-  gradient = ProtoField.int32(R .. ".g_hat", "ĝ, bytes per 4.096 µs", base.DEC),
-  phi = u32("phi_hat", "φ̂ in bytes"),
 }
 local pools = {}
 for _, when in ipairs({ "used", "peak" }) do
@@ -186,13 +181,7 @@ local function account(t, buf, at)
   return words(t, buf, at, r.pools)
 end
 
-local function estimate(t, buf, at)
-  t:add(r.estimated_queue, buf(at, 1))
-  t:add(r.profile, buf(at + 1, 1))
-  return words(t, buf, at + 2, { r.average, r.gradient, r.phi })
-end
-
-local sizes = { [0] = 58 + 144, [1] = 58, [3] = 58 + 14 }
+local sizes = { [0] = 58 + 144, [1] = 58 }
 
 function report.dissector(buf, pinfo, tree)
   local layout = buf:len() >= 2 and buf(0, 1):bitfield(0, 7)
@@ -208,7 +197,7 @@ function report.dissector(buf, pinfo, tree)
   t:add(r.departed_packets, buf(16, 6))
   t:add(r.admission_drops, buf(22, 4))
   local at = words(t, buf, 26, r.queue)
-  if layout == 0 then account(t, buf, at) elseif layout == 3 then estimate(t, buf, at) end
+  if layout == 0 then account(t, buf, at) end
   pinfo.cols.protocol = "Headgate"
   pinfo.cols.info = ("poll report of port %d"):format(buf(0, 2):bitfield(7, 9))
   if buf:len() > size then data:call(buf(size):tvb(), pinfo, tree) end

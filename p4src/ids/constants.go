@@ -73,7 +73,6 @@ const (
 	PacketInPoll        = 1
 	ReportBuffer        = 0 // buffer_report_t
 	ReportAlone         = 1 // nothing
-	ReportEstimate      = 3 // estimate_report_t
 	DropNone            = 0
 	DropParser          = 1 // the frame ends inside a header
 	DropIPv4Header      = 2 // version, header length or total length

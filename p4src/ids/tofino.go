@@ -4,20 +4,6 @@ package ids
 
 // These constants are only in the program for Tofino.
 
-// Tables, and the fields of their keys.
-const (
-	TableEstimatePort           uint32 = 0x02080009 // egress.gradient.estimate_port
-	TableEstimatePortName              = "egress.gradient.estimate_port"
-	FieldEstimatePortEgressPort uint32 = 1 // egress_port, EXACT, 9 bits
-)
-
-// Actions, and their parameters.
-const (
-	ActionSetProfile       uint32 = 0x0108000a // egress.gradient.set_profile
-	ActionSetProfileName          = "egress.gradient.set_profile"
-	ParamSetProfileProfile uint32 = 1 // profile, 8 bits
-)
-
 // Registers. BMv2 does not serve them over P4Runtime, so nobody needs their ids.
 const (
 	RegisterDepartedBytesLowName    = "egress.statistics.departed_bytes_low"
@@ -32,9 +18,4 @@ const (
 	RegisterDepth5Name              = "egress.statistics.depth_5"
 	RegisterDepth6Name              = "egress.statistics.depth_6"
 	RegisterDepth7Name              = "egress.statistics.depth_7"
-	RegisterEstimateTurnName        = "estimate_turn"
-	RegisterEstimateSignName        = "estimate_sign"
-	RegisterEstimateRisesName       = "estimate_rises"
-	RegisterEstimateFallsName       = "estimate_falls"
-	RegisterEstimateGradientName    = "estimate_gradient"
 )

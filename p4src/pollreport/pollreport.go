@@ -1,6 +1,6 @@
 // Package pollreport decodes the poll report of the pipeline: the registers of one port,
 // which the port's egress writes into a poll and sends to the controller (headers
-// poll_report_t, buffer_report_t and estimate_report_t of p4src/shared/headers.p4). The
+// poll_report_t and buffer_report_t of p4src/shared/headers.p4). The
 // report says itself what of them is in it: on Tofino the account of the buffer is the
 // traffic manager's.
 package pollreport
@@ -22,9 +22,8 @@ const portSize = 58
 
 // The layouts, which the first seven bits of a report name.
 const (
-	withBuffer   = ids.ReportBuffer   // buffer_report_t follows poll_report_t
-	portOnly     = ids.ReportAlone    // nothing does
-	withEstimate = ids.ReportEstimate // estimate_report_t does
+	withBuffer = ids.ReportBuffer // buffer_report_t follows poll_report_t
+	portOnly   = ids.ReportAlone  // nothing does
 )
 
 var (
@@ -54,8 +53,8 @@ var (
 //	+-------------------------------+-------------------------------+
 //	|                               |  bytes of queue 0 … 7, 32 each|
 //
-// Behind it is, with layout 0, the buffer as the port's ingress queues see it, with layout 3
-// DSH's estimate, and with layout 1 nothing.
+// Behind it is, with layout 0, the buffer as the port's ingress queues see it, and with
+// layout 1 nothing.
 type Report struct {
 	Port            uint32 // 0 … 511
 	LastDelay       uint16 // of the last packet that left, in maxQD units, saturating
@@ -64,9 +63,8 @@ type Report struct {
 	DepartedPackets uint64 // 48 bits
 	AdmissionDrops  uint32
 	QueueBytes      [ids.QueuesPerPort]uint32
-	Buffer          Buffer    // zero without layout 0
-	PortOnly        bool      // any other layout
-	Estimate        *Estimate // nil without layout 3
+	Buffer          Buffer // zero without layout 0
+	PortOnly        bool   // layout 1
 }
 
 // Parse decodes the report at the start of a packet-in's payload. The rest is the payload
@@ -78,10 +76,8 @@ func Parse(payload []byte) (r Report, rest []byte, err error) {
 		case withBuffer:
 		case portOnly:
 			r.PortOnly, size = true, portSize
-		case withEstimate:
-			r.PortOnly, r.Estimate, size = true, &Estimate{}, portSize+estimateSize
 		default:
-			return Report{}, nil, fmt.Errorf("%w: %d, want %d, %d or %d", ErrLayout, layout, withBuffer, portOnly, withEstimate)
+			return Report{}, nil, fmt.Errorf("%w: %d, want %d or %d", ErrLayout, layout, withBuffer, portOnly)
 		}
 	}
 	if len(payload) < size {
@@ -97,10 +93,7 @@ func Parse(payload []byte) (r Report, rest []byte, err error) {
 // cut off.
 func (r Report) Append(b []byte) []byte {
 	layout := uint16(withBuffer)
-	switch {
-	case r.Estimate != nil:
-		layout = withEstimate
-	case r.PortOnly:
+	if r.PortOnly {
 		layout = portOnly
 	}
 	c, head := codec{b, true}, layout<<9|uint16(r.Port&0x1ff)
@@ -117,10 +110,7 @@ func (r *Report) fields(c *codec, head *uint16) {
 	field(c, 6, &r.DepartedPackets)
 	field(c, 4, &r.AdmissionDrops)
 	c.words(r.QueueBytes[:])
-	switch {
-	case r.Estimate != nil:
-		r.Estimate.fields(c)
-	case !r.PortOnly:
+	if !r.PortOnly {
 		r.Buffer.fields(c)
 	}
 }
@@ -203,41 +193,4 @@ func (b *Buffer) fields(c *codec) {
 			field(c, 4, v)
 		}
 	}
-}
-
-// estimateSize is the length of the header estimate_report_t of p4src/shared/headers.p4.
-const estimateSize = 2 + 3*4
-
-// Estimate is DSH's estimate (DSH §IV-C, Algorithm 3) of one egress queue, as of the last
-// pair of its packets. Gradients are in bytes per 2^12 ns. All are 0 while the chip's
-// tables are empty. Every other packet is left out, so Headroom can be far below what
-// Algorithm 3 has (see package tables/estimate): it is for looking at, not a safe headroom.
-//
-//	 0                   1                   2                   3
-//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
-//	+---------+-----+---------------+-------------------------------+
-//	|    0    |queue|    profile    |        g_avg (32)             |
-//	+---------+-----+---------------+-------------------------------+
-//	|                               |        ĝ (32)                 |
-//	+-------------------------------+-------------------------------+
-//	|                               |        φ̂ in bytes (32)        |
-//	+-------------------------------+-------------------------------+
-//	|                               |
-//	+-------------------------------+
-type Estimate struct {
-	Queue    uint8  // 0 … 7: the one that the poll asked about
-	Profile  uint8  // of the port's link: which thresholds Headroom is from
-	Average  int32  // g_avg
-	Gradient int32  // ĝ
-	Headroom uint32 // φ̂ in bytes, 0 … Φ: by how much the queue is estimated to grow until a PAUSE takes effect
-}
-
-func (e *Estimate) fields(c *codec) {
-	e.Queue %= ids.QueuesPerPort
-	field(c, 1, &e.Queue)
-	e.Queue %= ids.QueuesPerPort
-	field(c, 1, &e.Profile)
-	field(c, 4, &e.Average)
-	field(c, 4, &e.Gradient)
-	field(c, 4, &e.Headroom)
 }

@@ -87,32 +87,11 @@ func TestPortOnly(t *testing.T) {
 	if _, _, err := Parse(b[:portSize-1]); !errors.Is(err, ErrShort) {
 		t.Errorf("a byte less: error %v, want %v", err, ErrShort)
 	}
-	for _, first := range []byte{0x04, 0x08, 0xfe} {
+	for _, first := range []byte{0x04, 0x06, 0xfe} {
 		b[0] = first
 		if _, _, err := Parse(b); !errors.Is(err, ErrLayout) {
 			t.Errorf("first byte %#x: error %v, want %v", first, err, ErrLayout)
 		}
-	}
-}
-
-// TestEstimate is a report of Tofino, with DSH's estimate of queue 3.
-func TestEstimate(t *testing.T) {
-	b, err := hex.DecodeString("0708" + golden[4:2*portSize] + "0307" + "fffffffe" + "00000010" + "0000abcd" + "77")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, rest, err := Parse(b)
-	if err != nil || !got.PortOnly || got.Port != 264 || got.QueueBytes[2] != 2 || !bytes.Equal(rest, []byte{0x77}) {
-		t.Fatalf("got %+v and %x, %v", got, rest, err)
-	}
-	if want := (Estimate{Queue: 3, Profile: 7, Average: -2, Gradient: 16, Headroom: 0xabcd}); got.Estimate == nil || *got.Estimate != want {
-		t.Errorf("estimate %+v, want %+v", got.Estimate, want)
-	}
-	if again := got.Append(nil); !bytes.Equal(again, b[:len(b)-1]) {
-		t.Errorf("encoded as %x", again)
-	}
-	if _, _, err := Parse(b[:portSize+estimateSize-1]); !errors.Is(err, ErrShort) {
-		t.Errorf("a byte less: error %v, want %v", err, ErrShort)
 	}
 }
 
@@ -121,7 +100,6 @@ func FuzzParse(f *testing.F) {
 	f.Add(b)
 	f.Add([]byte{})
 	f.Add(append([]byte{0x02}, b[1:]...))
-	f.Add(append([]byte{0x06}, b[1:]...))
 	f.Add(append(b, 1, 2, 3))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, rest, err := Parse(b)

@@ -105,9 +105,8 @@ const bit<32> LOG_ONE = 0x10000;
 const bit<4> PACKET_IN_POLL = 1;
 
 // What stands between a poll's report and its payload.
-const bit<7> REPORT_BUFFER = 0;   // buffer_report_t
-const bit<7> REPORT_ALONE = 1;    // nothing
-const bit<7> REPORT_ESTIMATE = 3; // estimate_report_t
+const bit<7> REPORT_BUFFER = 0; // buffer_report_t
+const bit<7> REPORT_ALONE = 1;  // nothing
 
 // Why a packet was dropped: the index of counter ingress.drops. Never renumber.
 const drop_reason_t DROP_NONE = 0;

@@ -119,30 +119,6 @@ header buffer_report_t {
     bit<32> peak_insurance;
 }
 
-// DSH's estimate of the egress queue that a poll asks about, behind poll_report_t; on
-// Tofino, where the traffic manager has the buffer. Gradients are in bytes per 2^12 ns
-// (4.096 µs), in two's complement.
-//
-//  0                   1                   2                   3
-//  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
-// +---------+-----+---------------+-------------------------------+
-// |    0    |queue|    profile    |        g_avg (32)             |
-// +---------+-----+---------------+-------------------------------+
-// |                               |        ĝ (32)                 |
-// +-------------------------------+-------------------------------+
-// |                               |        φ̂ in bytes (32)        |
-// +-------------------------------+-------------------------------+
-// |                               |
-// +-------------------------------+
-header estimate_report_t {
-    bit<5>     reserved;
-    queue_id_t queue;
-    bit<8>     profile;  // of the port's link: which thresholds φ̂ is from
-    bit<32>    average;  // g_avg
-    bit<32>    gradient; // ĝ; v_avg is a quarter of what it has more than g_avg
-    bit<32>    headroom; // φ̂
-}
-
 header ethernet_t {
     mac_t   dst_addr;
     mac_t   src_addr;
@@ -236,7 +212,6 @@ struct headers_t {
     packet_in_header_t  packet_in;
     poll_report_t       poll_report;
     buffer_report_t     buffer_report;
-    estimate_report_t   estimate_report;
     ethernet_t          ethernet;
     mac_control_t       mac_control;
     pfc_t               pfc;

@@ -6,6 +6,7 @@
 //   00 packet I/O and drops, 01 classify, 02 routing, 03 punt, 04 admission, 05 ECN,
 //   06 maxQD, 07 port statistics, 08 buffer and PFC, 09 PACC.
 // Actions that only the program calls are @hidden: no P4Info, no id.
+// Taken, though no program has them: 0x0108000a, 0x02080009, 0x16080016 to 0x1608001a.
 // Ids of match fields and action parameters count from 1 in declaration order, which is
 // what p4runtime-go-client assumes.
 
@@ -30,7 +31,6 @@
 #define ID_ACTION_SET_GRADIENT          0x01080007
 #define ID_ACTION_SET_PHI               0x01080008
 #define ID_ACTION_SET_PFC_PORT          0x01080009
-#define ID_ACTION_SET_PROFILE           0x0108000a
 #define ID_ACTION_WATCH                 0x01090001
 #define ID_ACTION_COUNT_FLOW            0x01090002
 #define ID_ACTION_LEARN_FLOW            0x01090003
@@ -51,7 +51,6 @@
 #define ID_TABLE_EXP2                   0x02080006
 #define ID_TABLE_HEADROOM_FOR           0x02080007
 #define ID_TABLE_PFC_PORT               0x02080008
-#define ID_TABLE_ESTIMATE_PORT          0x02080009
 #define ID_TABLE_WATCHED_QUEUE          0x02090001
 #define ID_TABLE_FLOW                   0x02090002
 #define ID_TABLE_CONGESTED_FLOW         0x02090003
@@ -105,11 +104,5 @@
 #define ID_REGISTER_ESTIMATE_AVERAGE    0x16080013
 #define ID_REGISTER_ESTIMATE_DEVIATION  0x16080014
 #define ID_REGISTER_WINDOW_START        0x16080015
-// Tofino's alone: what v1model's estimate does in one action takes a register each there.
-#define ID_REGISTER_ESTIMATE_TURN       0x16080016
-#define ID_REGISTER_ESTIMATE_SIGN       0x16080017
-#define ID_REGISTER_ESTIMATE_RISES      0x16080018
-#define ID_REGISTER_ESTIMATE_FALLS      0x16080019
-#define ID_REGISTER_ESTIMATE_GRADIENT   0x1608001a
 
 #endif

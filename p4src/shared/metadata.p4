@@ -69,7 +69,6 @@ struct estimate_t {
     bit<1>  fraction;     // the gradient is below 1
     bit<32> log_gradient;
     bit<32> gradient;     // |g|
-    int<32> four_g;       // 4·g on Tofino, which has its averages times 4 and 16
     bit<32> average;      // g_avg, two's complement
     bit<32> deviation;    // v_avg
     bit<32> steepness;    // ĝ − 1, two's complement

@@ -14,7 +14,7 @@ control PacketOut(inout headers_t hdr, inout metadata_t meta) {
                 meta.decided = 1;
             } else if (hdr.packet_out.mode == PACKET_OUT_POLL) {
                 meta.egress_port = hdr.packet_out.egress_port;
-                meta.bridged.queue = POLLED_QUEUE;
+                meta.bridged.queue = HIGHEST_QUEUE;
                 meta.bridged.poll = 1;
                 meta.decided = 1;
 #ifdef PIPELINE_HAS_BUFFER

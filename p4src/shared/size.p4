@@ -61,14 +61,11 @@ const bit<32> FLOW_ENTRIES = 16384;
 const bit<8> DEPTH_CELL_SHIFT = 6;
 
 // Entries of a logarithm table over 32 bits with up to 9 bits of precision, and of the
-// exponential one: package tables/log2, whose default takes 1727 and 2048. A chip, where
-// this is TCAM, has fewer of these three: tna/chip.p4.
-#ifndef LOG_ENTRIES
+// exponential one: package tables/log2, whose default takes 1727 and 2048.
 const bit<32> LOG_ENTRIES = 16384;
 const bit<32> EXP_ENTRIES = 16384;
 
 // Gradient thresholds: 64 kinds of links with package tables/phi's default of 64 each.
 const bit<32> PHI_ENTRIES = 4096;
-#endif
 
 #endif

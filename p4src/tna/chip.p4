@@ -15,10 +15,4 @@
 #endif
 #endif
 
-// DSH's estimate, in blocks of TCAM of 512 entries: what package tables/log2's default takes
-// (1727 and 2048), and 16 kinds of links with 64 steps each.
-#define LOG_ENTRIES 2048
-#define EXP_ENTRIES 2048
-#define PHI_ENTRIES 1024
-
 #endif

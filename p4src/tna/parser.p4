@@ -149,7 +149,6 @@ control EgressDeparser(packet_out packet, inout headers_t hdr, in metadata_t met
         }
         packet.emit(hdr.packet_in);
         packet.emit(hdr.poll_report);
-        packet.emit(hdr.estimate_report);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.udp);

@@ -44,9 +44,6 @@ control Enqueue(in headers_t hdr, inout metadata_t meta,
     apply {
         if (meta.drop_reason == DROP_NONE) {
             enqueue();
-            if (meta.bridged.poll == 1) {
-                tm.qid = (QueueId_t)HIGHEST_QUEUE;
-            }
             if (meta.learn == 1) {
                 deparse.digest_type = DIGEST_FLOW;
             }

@@ -201,7 +201,7 @@ control Poll(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.queue = HIGHEST_QUEUE;
         hdr.packet_in.reason = PACKET_IN_POLL;
         hdr.poll_report.setValid();
-        hdr.poll_report.follows = REPORT_ESTIMATE;
+        hdr.poll_report.follows = REPORT_ALONE;
         hdr.poll_report.time = from_parser.global_tstamp;
         hdr.poll_report.admission_drops = 0; // the traffic manager's
         meta.target.poll_session = (MirrorId_t)POLL_CLONE_SESSION;

@@ -72,12 +72,6 @@ struct target_t {
     bit<16>    packets_carry;
 }
 
-// The queue that a poll asks about; it waits in HIGHEST_QUEUE.
-#define POLLED_QUEUE hdr.packet_out.queue
-
-// What DSH's estimate takes for a gradient while its tables are empty.
-#define GRADIENT_OF_A_MISS 0
-
 // The deparsers' lists, by which they know what to do. 0 is none on Tofino 2.
 const DigestType_t DIGEST_FLOW = 1;
 const MirrorType_t MIRROR_POLL = 1;

@@ -62,12 +62,6 @@ struct bridged_t {
     bit<32>    pacc_threshold; // Q_th of that queue, in bytes
 }
 
-// The queue that a poll waits in, and reports.
-#define POLLED_QUEUE HIGHEST_QUEUE
-
-// What DSH's estimate takes for a gradient beyond the entries of its table.
-#define GRADIENT_OF_A_MISS UNLIMITED
-
 // The receiver of learning messages, which v1model wants and P4Runtime does not use.
 const bit<32> FLOW_DIGEST_RECEIVER = 1;
 

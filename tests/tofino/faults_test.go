@@ -23,7 +23,6 @@ var faults = []fault{
 	{"every packet has left the first queue", "tna/statistics.p4", "meta.bridged.queue == queue", "queue == 0"},
 	{"the last delay is by how much it has grown", "tna/statistics.p4", "value = meta.hop_qd;", "value = meta.growth_qd;"},
 	{"polls count as departures", "tna/statistics.p4", "if (meta.bridged.poll == 0) {\n            ingress_departures", "if (meta.bridged.poll >= 0) {\n            ingress_departures"},
-	{"a poll waits in the queue that it asks about", "tna/ports.p4", "tm.qid = (QueueId_t)HIGHEST_QUEUE;", "tm.qid = (QueueId_t)meta.bridged.queue;"},
 	{"a long wait wraps", "tna/departure.p4", "meta.target.waited[31:18] != 0", "meta.target.waited[31:18] == 0x3fff"},
 	{"known flows are learned", "tna/ports.p4", "meta.learn == 1", "meta.learn == 0"},
 	{"a mark's bytes are with Ethernet's checksum", "tna/target.p4", "(sizeInBytes(meta.bridged) + FCS_BYTES)", "sizeInBytes(meta.bridged)"},
@@ -72,7 +71,7 @@ func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		chip := load(t, f.with(t), profiles[0].name)
 		found := ""
-		for seed := uint64(0); seed < 12 && found == ""; seed++ {
+		for seed := uint64(0); seed < 24 && found == ""; seed++ {
 			b := newBoth(t, chip, profiles[0], program, seed)
 			b.setUp(t)
 			diff, err := b.play(t, 600)

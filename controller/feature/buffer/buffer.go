@@ -93,7 +93,7 @@ func newFeat(callbacks feature.Callbacks) *feat {
 func (f *feat) feature() *feature.Feature {
 	return &feature.Feature{
 		Name:         "buffer",
-		Capabilities: []feature.Capability{accountCapability, pauseCapability, estimateCapability, reportCapability, victimCapability, departCapability, obeyCapability},
+		Capabilities: []feature.Capability{accountCapability, pauseCapability, estimateCapability, victimCapability, departCapability, obeyCapability},
 		Section:      config.Section{Key: "buffer", Read: read, ReadSwitch: readSwitch, Check: check},
 		Desired:      desired, Attach: f.attach, Status: f.status, Shape: shape, ShapedBy: shapedBy, Advise: f.advise, Validate: validate,
 	}

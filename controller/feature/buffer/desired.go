@@ -1,7 +1,6 @@
 package buffer
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -18,19 +17,13 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
-	"github.com/headgate/headgate/tables/estimate"
-	"github.com/headgate/headgate/units"
 )
 
 // desired is feature.Feature.Desired: how PFC frames leave the switch, the policy, and what that needs.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
-	by, err := means(env)
-	switch {
-	case err != nil || by == view.ByNothing:
+	if by, err := means(env); err != nil || by != view.ByProgram {
 		return nil, err
-	case by == view.ByTrafficManager:
-		return estimates(env)
 	}
 	var c feature.EntityList
 	p := env.Pipeline
@@ -102,47 +95,6 @@ func Entity(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
 		}
 	}
 	return e.Call(t.Name, t.Params).Entity()
-}
-
-// reportCapability is DSH's estimate of egress queues where nothing acts on it but polls (pollreport.Estimate).
-var reportCapability = feature.Capability{
-	Name: "buffer.dsh_report",
-	Objects: pipeline.Objects{
-		Tables:  []string{ids.TableLog2BytesName, ids.TableLog2TicksName, ids.TableExp2Name, ids.TableHeadroomForName, estimate.PortTable},
-		Headers: []string{ids.HeaderPacketOutName, ids.HeaderPacketInName},
-	},
-	Instead: "polls report no estimate of what headroom an egress queue calls for",
-}
-
-// estimates returns the entries with which a chip estimates what its egress queues need under DSH, and none where the program has
-// no such tables, without which the traffic manager has its thresholds, too.
-func estimates(env *feature.Env) ([]*p4v1.Entity, error) {
-	s := env.Switch
-	if !Of(s).Shares() || !reportCapability.In(env.Pipeline) {
-		return nil, nil
-	}
-	h, numbers, _ := Headroom(env.Config, s)
-	layout, err := h.Layout()
-	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", Of(s).Policy, err)
-	}
-	chip := estimate.Config{Chip: s.Target.Chip(), Precision: h.DSH.Precision, Entries: h.DSH.Entries}
-	for i, number := range numbers {
-		chip.Ports = append(chip.Ports, estimate.Port{Number: number, Rate: h.Ports[i].Rate, Headroom: layout.Phi[i]})
-	}
-	tables, err := estimate.New(chip)
-	var fault *units.FieldError
-	if errors.As(err, &fault) {
-		return nil, yamlnode.Fault{Field: env.Config.Origin(s, "buffer.dsh"), Text: fmt.Sprintf("makes tables of DSH's estimate that the switch %q cannot hold: %v", s.Name, fault)}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("estimate of policy %s: %w", Of(s).Policy, err)
-	}
-	var c feature.EntityList
-	for _, t := range tables.Entries() {
-		c.Add(Entity(env.Pipeline, t))
-	}
-	return c.Result()
 }
 
 // means says what implements the policy of a switch: its program, its traffic manager, or nothing if

@@ -44,8 +44,7 @@
 //     isolated any more; the memory that DSH saves is saved.
 //   - Xpoff = Nq·T(t), and δp with it: the chip has no dynamic threshold of a port.
 //   - τ, by which a queue pauses sooner when it grows fast (Algorithms 3 and 4): the chip
-//     compares with T(t). The program's estimate reaches the controller, and nothing here
-//     uses it. DSHConfig's Window, Precision, Entries, Tick and NoSharedHeadroom, and
+//     compares with T(t). DSHConfig's Window, Precision, Entries, Tick and NoSharedHeadroom, and
 //     PortQueues, are without effect; NoInsurance is an error.
 //
 // # What is lost of SPFC

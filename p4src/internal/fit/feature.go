@@ -19,12 +19,11 @@ func features() []feature {
 		{"validation", []string{"validate"}},
 		{"classes", []string{"classify"}},
 		{"punting", []string{"punt"}},
-		{"routing", []string{"routing"}},
+		{"routing", []string{"routing", "flow_hash"}},
 		{"PACC", []string{"pacc", "pacc_congestion"}},
 		{"ECN", []string{"ecn", "ecn_marks", "count_marks"}},
 		{"maxQD", []string{"maxqd", "scale"}},
 		{"telemetry", []string{"statistics", "poll", "last_delay", "ingress_departures"}},
-		{"DSH's estimate", []string{"gradient", "buffer", "estimate"}},
 		{"conditions", []string{"cond-"}},
 	}
 }

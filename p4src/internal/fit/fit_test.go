@@ -126,8 +126,8 @@ func TestRead(t *testing.T) {
 func TestFeatureNames(t *testing.T) {
 	var c contextReport
 	if err := json.Unmarshal([]byte(`{"tables": [
- {"name": "tbl_routing12", "direction": "ingress"}, {"name": "last_delay", "direction": "egress"},
- {"name": "cond-3", "direction": "egress"}, {"name": "ingress.buffer.log2_bytes", "direction": "egress"},
+ {"name": "tbl_routing12", "direction": "ingress"}, {"name": "tbl_flow_hash_add_seed", "direction": "ingress"}, {"name": "last_delay", "direction": "egress"},
+ {"name": "cond-3", "direction": "egress"}, {"name": "ingress.pacc.congested_flow", "direction": "egress"},
  {"name": "tbl_pacc_congestion_compare", "direction": "egress"}, {"name": "tbl_packet_io30_1", "direction": "ingress"},
  {"name": "ingress.classify.dscp_to_class", "direction": "ingress"}]}`), &c); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,8 @@ func TestFeatureNames(t *testing.T) {
 	for in, want := range map[string]string{
 		"ingress.routing.ipv4_lpm":        "ingress routing",
 		"ingress.routing.ipv4_lpm$action": "ingress routing",
-		"ingress.buffer.log2_bytes":       "egress DSH's estimate", // where it was placed
+		"ingress.pacc.congested_flow":     "egress PACC", // where it was placed
+		"tbl_flow_hash_add_seed":          "ingress routing",
 		"egress.ecn_marks":                "egress ECN",
 		"tbl_routing12":                   "ingress routing",
 		"tbl_routing12-gateway":           "ingress routing",

@@ -14,7 +14,7 @@ var entries = []uint16{0x1, 0x2, 0x0, 0x3, 0x0, 0x0, 0x4, 0x0, 0x0, 0x0, 0x5, 0x
 
 func exec(p *engine.Packet, pc uint32) uint64 {
 	m := p.Machine()
-	w := (*[731]uint64)(p.W)
+	w := (*[730]uint64)(p.W)
 	ret := uint32(0)
 	p.Begin()
 dispatch:
@@ -612,59 +612,59 @@ dispatch:
 l0:
 	return 0
 l1:
-	w[490] = (w[633]) & 0xffffffff
+	w[489] = (w[632]) & 0xffffffff
 	return 0
 l3:
+	w[484] = (w[654]) & 0xffff
 	w[485] = (w[655]) & 0xffff
-	w[486] = (w[656]) & 0xffff
 	return 0
 l6:
-	w[485] = (w[0] >> 0x10) & 0xffff
-	w[486] = (w[0]) & 0xffff
-	w[462] = 0x1
+	w[484] = (w[0] >> 0x10) & 0xffff
+	w[485] = (w[0]) & 0xffff
+	w[461] = 0x1
 	return 0
 l10:
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l13
 	}
-	if w[620] != 0x5 {
+	if w[619] != 0x5 {
 		goto l13
 	}
 	return 1
 l13:
 	return 0
 l14:
-	if w[474] != 0x1 {
+	if w[473] != 0x1 {
 		goto l16
 	}
 	return 1
 l16:
 	return 0
 l17:
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l20
 	}
-	if w[620] != 0x5 {
+	if w[619] != 0x5 {
 		goto l20
 	}
 	return 1
 l20:
 	return 0
 l21:
-	if w[709] == 0x0 {
+	if w[708] == 0x0 {
 		goto l24
 	}
-	if w[710] != 0x0 {
+	if w[709] != 0x0 {
 		goto l24
 	}
 	return 1
 l24:
 	return 0
 l25:
-	if w[709] == 0x0 {
+	if w[708] == 0x0 {
 		goto l28
 	}
-	if w[710] == 0x0 {
+	if w[709] == 0x0 {
 		goto l28
 	}
 	return 1
@@ -761,12 +761,12 @@ l43:
 	pc = ret
 	goto dispatch
 l44:
-	w[415] = (w[510]) & 0x1ff
-	w[417] = (w[523]) & 0x1
-	if w[524] == 0x0 {
+	w[415] = (w[509]) & 0x1ff
+	w[417] = (w[522]) & 0x1
+	if w[523] == 0x0 {
 		goto l50
 	}
-	if w[462] != 0x0 {
+	if w[461] != 0x0 {
 		goto l50
 	}
 	w[416] = 0x1
@@ -774,26 +774,26 @@ l44:
 l50:
 	w[416] = 0x0
 l51:
-	if w[697] == 0x0 {
+	if w[696] == 0x0 {
 		goto l54
 	}
-	w[721] = 0x2
+	w[720] = 0x2
 	goto l55
 l54:
-	w[721] = 0x0
+	w[720] = 0x0
 l55:
-	w[406] = (w[514] - w[721]) & 0xffffffff
-	if w[697] == 0x0 {
+	w[406] = (w[513] - w[720]) & 0xffffffff
+	if w[696] == 0x0 {
 		goto l59
 	}
-	w[722] = 0x2
+	w[721] = 0x2
 	goto l60
 l59:
-	w[722] = 0x0
+	w[721] = 0x0
 l60:
-	w[721] = (w[514] - w[722]) & 0xffffffff
-	w[722] = (w[623] + 0xe)
-	if w[721] >= w[722] {
+	w[720] = (w[513] - w[721]) & 0xffffffff
+	w[721] = (w[622] + 0xe)
+	if w[720] >= w[721] {
 		goto l65
 	}
 	w[418] = 0x1
@@ -801,21 +801,21 @@ l60:
 l65:
 	w[418] = 0x0
 l66:
-	w[489] = 0x0
+	w[488] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l68:
-	w[491] = (w[623] + 0xffec) & 0xffff
+	w[490] = (w[622] + 0xffec) & 0xffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l70:
-	w[492] = (w[657] - min(w[657], w[491])) & 0xffff
+	w[491] = (w[656] - min(w[656], w[490])) & 0xffff
 	if p.Exited() {
 		return 0
 	}
@@ -828,7 +828,7 @@ l72:
 	pc = ret
 	goto dispatch
 l73:
-	w[489] = 0xf
+	w[488] = 0xf
 	if p.Exited() {
 		return 0
 	}
@@ -841,67 +841,67 @@ l75:
 	pc = ret
 	goto dispatch
 l76:
-	w[489] = 0xf
+	w[488] = 0xf
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l78:
-	w[470] = (p.Args[0]) & 0xffffffffffff
-	w[469] = 0x1
+	w[469] = (p.Args[0]) & 0xffffffffffff
+	w[468] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l81:
-	w[470] = (p.Args[0]) & 0xffffffffffff
+	w[469] = (p.Args[0]) & 0xffffffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l83:
-	w[470] = (p.Args[0]) & 0xffffffffffff
-	w[469] = 0x1
+	w[469] = (p.Args[0]) & 0xffffffffffff
+	w[468] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l86:
-	w[470] = (p.Args[0]) & 0xffffffffffff
+	w[469] = (p.Args[0]) & 0xffffffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l88:
-	w[592] = (w[593]) & 0xffffffffffff
-	w[593] = (w[470]) & 0xffffffffffff
-	w[488] = (w[415]) & 0x1ff
-	w[487] = 0x1
+	w[591] = (w[592]) & 0xffffffffffff
+	w[592] = (w[469]) & 0xffffffffffff
+	w[487] = (w[415]) & 0x1ff
+	w[486] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l93:
-	w[592] = (w[593]) & 0xffffffffffff
-	w[593] = (w[470]) & 0xffffffffffff
-	w[488] = (w[415]) & 0x1ff
-	w[487] = 0x1
+	w[591] = (w[592]) & 0xffffffffffff
+	w[592] = (w[469]) & 0xffffffffffff
+	w[487] = (w[415]) & 0x1ff
+	w[486] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l98:
-	w[592] = (w[593]) & 0xffffffffffff
-	w[593] = (w[470]) & 0xffffffffffff
-	w[488] = (w[415]) & 0x1ff
-	w[487] = 0x1
+	w[591] = (w[592]) & 0xffffffffffff
+	w[592] = (w[469]) & 0xffffffffffff
+	w[487] = (w[415]) & 0x1ff
+	w[486] = 0x1
 	if p.Exited() {
 		return 0
 	}
@@ -909,12 +909,12 @@ l98:
 	goto dispatch
 l103:
 	m.Op(0)(p)
-	w[104] = (w[618]) & 0xffffffff
-	w[614] = 0x2
-	w[617] = (w[615]) & 0xffffffffffff
-	w[618] = (w[616]) & 0xffffffff
-	w[615] = (w[470]) & 0xffffffffffff
-	w[616] = (w[104]) & 0xffffffff
+	w[104] = (w[617]) & 0xffffffff
+	w[613] = 0x2
+	w[616] = (w[614]) & 0xffffffffffff
+	w[617] = (w[615]) & 0xffffffff
+	w[614] = (w[469]) & 0xffffffffffff
+	w[615] = (w[104]) & 0xffffffff
 	w[408] = 0x7
 	if p.Exited() {
 		return 0
@@ -922,13 +922,13 @@ l103:
 	pc = ret
 	goto dispatch
 l112:
+	w[642] = w[640]
 	w[643] = w[641]
-	w[644] = w[642]
+	w[640] = w[649]
 	w[641] = w[650]
-	w[642] = w[651]
-	w[638] = 0x20
-	w[645] = 0x88
-	if w[469] != 0x1 {
+	w[637] = 0x20
+	w[644] = 0x88
+	if w[468] != 0x1 {
 		goto l121
 	}
 	w[109] = 0xe0
@@ -936,12 +936,12 @@ l112:
 l121:
 	w[109] = 0x40
 l122:
-	w[648] = (w[109]) & 0xff
+	w[647] = (w[109]) & 0xff
 	m.Op(1)(p)
-	w[652] = 0x2
-	w[653] = 0x1
-	w[654] = (w[470]) & 0xffffffffffff
-	w[474] = 0x1
+	w[651] = 0x2
+	w[652] = 0x1
+	w[653] = (w[469]) & 0xffffffffffff
+	w[473] = 0x1
 	w[408] = 0x7
 	if p.Exited() {
 		return 0
@@ -949,33 +949,33 @@ l122:
 	pc = ret
 	goto dispatch
 l130:
-	w[105] = (w[633]) & 0xffffffff
-	w[645] = 0x0
-	w[721] = (w[647] + 0x800)
-	w[723] = (w[647] + 0x800)
-	w[722] = (w[723] >> 0x10)
-	w[647] = (w[721] + w[722]) & 0xffff
-	w[633] = (w[632]) & 0xffffffff
-	w[632] = (w[105]) & 0xffffffff
-	w[629] = 0x40
+	w[105] = (w[632]) & 0xffffffff
+	w[644] = 0x0
+	w[720] = (w[646] + 0x800)
+	w[722] = (w[646] + 0x800)
+	w[721] = (w[722] >> 0x10)
+	w[646] = (w[720] + w[721]) & 0xffff
+	w[632] = (w[631]) & 0xffffffff
+	w[631] = (w[105]) & 0xffffffff
+	w[628] = 0x40
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l140:
-	w[106] = w[643]
-	w[107] = w[644]
-	w[645] = 0x81
-	w[721] = (w[647] + 0xfeff)
-	w[723] = (w[647] + 0xfeff)
-	w[722] = (w[723] >> 0x10)
-	w[647] = (w[721] + w[722]) & 0xffff
+	w[106] = w[642]
+	w[107] = w[643]
+	w[644] = 0x81
+	w[720] = (w[646] + 0xfeff)
+	w[722] = (w[646] + 0xfeff)
+	w[721] = (w[722] >> 0x10)
+	w[646] = (w[720] + w[721]) & 0xffff
+	w[642] = w[640]
 	w[643] = w[641]
-	w[644] = w[642]
-	w[641] = w[106]
-	w[642] = w[107]
-	w[640] = 0x40
+	w[640] = w[106]
+	w[641] = w[107]
+	w[639] = 0x40
 	if p.Exited() {
 		return 0
 	}
@@ -999,23 +999,23 @@ l156:
 	goto dispatch
 l159:
 	m.Op(2)(p)
-	w[537] = (p.Args[0]) & 0xf
-	w[488] = 0x1fe
-	w[487] = 0x1
+	w[536] = (p.Args[0]) & 0xf
+	w[487] = 0x1fe
+	w[486] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l164:
-	w[535] = (w[415]) & 0x1ff
+	w[534] = (w[415]) & 0x1ff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l166:
-	w[536] = (w[408]) & 0x7
+	w[535] = (w[408]) & 0x7
 	if p.Exited() {
 		return 0
 	}
@@ -1027,44 +1027,44 @@ l168:
 	if r := m.Cells(5); w[1] < uint64(len(r)) {
 		w[113] = (r[w[1]]) & 0xffffffffffff
 	}
-	if w[113] < w[519] {
+	if w[113] < w[518] {
 		goto l177
 	}
-	w[722] = p.Args[1]
-	w[723] = p.Args[0]
-	w[721] = (w[722] + w[723]) & 0xffffffffffff
-	w[722] = (w[113] - w[519]) & 0xffffffffffff
-	if w[721] >= w[722] {
+	w[721] = p.Args[1]
+	w[722] = p.Args[0]
+	w[720] = (w[721] + w[722]) & 0xffffffffffff
+	w[721] = (w[113] - w[518]) & 0xffffffffffff
+	if w[720] >= w[721] {
 		goto l179
 	}
 l177:
-	w[114] = (w[519]) & 0xffffffffffff
+	w[114] = (w[518]) & 0xffffffffffff
 	goto l180
 l179:
 	w[114] = (w[113]) & 0xffffffffffff
 l180:
 	w[113] = (w[114]) & 0xffffffffffff
-	w[721] = (p.Args[1]) & 0xffffffffffff
-	w[722] = (w[114] - w[519]) & 0xffffffffffff
-	if w[721] >= w[722] {
+	w[720] = (p.Args[1]) & 0xffffffffffff
+	w[721] = (w[114] - w[518]) & 0xffffffffffff
+	if w[720] >= w[721] {
 		goto l186
 	}
 	w[115] = 0xe
 	goto l187
 l186:
-	w[115] = (w[489]) & 0xff
+	w[115] = (w[488]) & 0xff
 l187:
-	w[489] = (w[115]) & 0xff
-	w[721] = (p.Args[1]) & 0xffffffffffff
-	w[722] = (w[114] - w[519]) & 0xffffffffffff
-	if w[721] >= w[722] {
+	w[488] = (w[115]) & 0xff
+	w[720] = (p.Args[1]) & 0xffffffffffff
+	w[721] = (w[114] - w[518]) & 0xffffffffffff
+	if w[720] >= w[721] {
 		goto l193
 	}
 	w[116] = (w[114]) & 0xffffffffffff
 	goto l195
 l193:
-	w[721] = p.Args[0]
-	w[116] = (w[114] + w[721]) & 0xffffffffffff
+	w[720] = p.Args[0]
+	w[116] = (w[114] + w[720]) & 0xffffffffffff
 l195:
 	w[2] = (w[415]) & 0xffffffff
 	if r := m.Cells(5); w[2] < uint64(len(r)) {
@@ -1077,128 +1077,128 @@ l195:
 	pc = ret
 	goto dispatch
 l199:
-	w[3] = (w[632]) & 0xffffffff
-	w[4] = (w[633]) & 0xffffffff
-	w[5] = (w[630]) & 0xff
-	w[6] = (w[485]) & 0xffff
-	w[7] = (w[486]) & 0xffff
-	w[721] = 0x0
-	w[722] = 0x100000000
+	w[3] = (w[631]) & 0xffffffff
+	w[4] = (w[632]) & 0xffffffff
+	w[5] = (w[629]) & 0xff
+	w[6] = (w[484]) & 0xffff
+	w[7] = (w[485]) & 0xffff
+	w[720] = 0x0
+	w[721] = 0x100000000
 	m.Op(3)(p)
-	w[465] = (w[720]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[466] = (w[465] + w[721]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[467] = (w[465] - w[721]) & 0xffffffff
+	w[464] = (w[719]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[465] = (w[464] + w[720]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[466] = (w[464] - w[720]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l213:
-	w[8] = (w[632]) & 0xffffffff
-	w[9] = (w[633]) & 0xffffffff
-	w[10] = (w[630]) & 0xff
-	w[11] = (w[485]) & 0xffff
-	w[12] = (w[486]) & 0xffff
-	w[13] = (w[673]) & 0xffffff
-	w[721] = 0x0
-	w[722] = 0x100000000
+	w[8] = (w[631]) & 0xffffffff
+	w[9] = (w[632]) & 0xffffffff
+	w[10] = (w[629]) & 0xff
+	w[11] = (w[484]) & 0xffff
+	w[12] = (w[485]) & 0xffff
+	w[13] = (w[672]) & 0xffffff
+	w[720] = 0x0
+	w[721] = 0x100000000
 	m.Op(4)(p)
-	w[465] = (w[720]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[466] = (w[465] + w[721]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[467] = (w[465] - w[721]) & 0xffffffff
+	w[464] = (w[719]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[465] = (w[464] + w[720]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[466] = (w[464] - w[720]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l228:
-	w[14] = w[641]
-	w[15] = w[642]
-	w[16] = w[643]
-	w[17] = w[644]
-	w[18] = (w[639]) & 0xff
-	w[19] = (w[485]) & 0xffff
-	w[20] = (w[486]) & 0xffff
-	w[721] = 0x0
-	w[722] = 0x100000000
+	w[14] = w[640]
+	w[15] = w[641]
+	w[16] = w[642]
+	w[17] = w[643]
+	w[18] = (w[638]) & 0xff
+	w[19] = (w[484]) & 0xffff
+	w[20] = (w[485]) & 0xffff
+	w[720] = 0x0
+	w[721] = 0x100000000
 	m.Op(5)(p)
-	w[465] = (w[720]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[466] = (w[465] + w[721]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[467] = (w[465] - w[721]) & 0xffffffff
+	w[464] = (w[719]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[465] = (w[464] + w[720]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[466] = (w[464] - w[720]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l244:
-	w[21] = w[641]
-	w[22] = w[642]
-	w[23] = w[643]
-	w[24] = w[644]
-	w[25] = (w[639]) & 0xff
-	w[26] = (w[485]) & 0xffff
-	w[27] = (w[486]) & 0xffff
-	w[28] = (w[673]) & 0xffffff
-	w[721] = 0x0
-	w[722] = 0x100000000
+	w[21] = w[640]
+	w[22] = w[641]
+	w[23] = w[642]
+	w[24] = w[643]
+	w[25] = (w[638]) & 0xff
+	w[26] = (w[484]) & 0xffff
+	w[27] = (w[485]) & 0xffff
+	w[28] = (w[672]) & 0xffffff
+	w[720] = 0x0
+	w[721] = 0x100000000
 	m.Op(6)(p)
-	w[465] = (w[720]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[466] = (w[465] + w[721]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[467] = (w[465] - w[721]) & 0xffffffff
+	w[464] = (w[719]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[465] = (w[464] + w[720]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[466] = (w[464] - w[720]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l261:
-	w[29] = w[641]
-	w[30] = w[642]
-	w[31] = w[643]
-	w[32] = w[644]
-	w[33] = (w[637]) & 0xfffff
-	w[721] = 0x0
-	w[722] = 0x100000000
+	w[29] = w[640]
+	w[30] = w[641]
+	w[31] = w[642]
+	w[32] = w[643]
+	w[33] = (w[636]) & 0xfffff
+	w[720] = 0x0
+	w[721] = 0x100000000
 	m.Op(7)(p)
-	w[465] = (w[720]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[466] = (w[465] + w[721]) & 0xffffffff
-	w[721] = p.Args[0]
-	w[467] = (w[465] - w[721]) & 0xffffffff
+	w[464] = (w[719]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[465] = (w[464] + w[720]) & 0xffffffff
+	w[720] = p.Args[0]
+	w[466] = (w[464] - w[720]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l275:
-	w[488] = (p.Args[0]) & 0x1ff
-	w[487] = 0x1
-	w[593] = (p.Args[1]) & 0xffffffffffff
-	w[592] = (p.Args[2]) & 0xffffffffffff
+	w[487] = (p.Args[0]) & 0x1ff
+	w[486] = 0x1
+	w[592] = (p.Args[1]) & 0xffffffffffff
+	w[591] = (p.Args[2]) & 0xffffffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l280:
-	w[488] = (p.Args[0]) & 0x1ff
-	w[487] = 0x1
-	w[593] = (p.Args[1]) & 0xffffffffffff
-	w[592] = (p.Args[2]) & 0xffffffffffff
+	w[487] = (p.Args[0]) & 0x1ff
+	w[486] = 0x1
+	w[592] = (p.Args[1]) & 0xffffffffffff
+	w[591] = (p.Args[2]) & 0xffffffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l285:
-	w[493] = (p.Args[0]) & 0xffffffff
+	w[492] = (p.Args[0]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -1206,15 +1206,15 @@ l285:
 	goto dispatch
 l287:
 	m.RegisterLock(0).Lock()
-	w[721] = (w[488] << 0x3)
-	w[34] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[487] << 0x3)
+	w[34] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[34] < uint64(len(r)) {
 		w[121] = (r[w[34]]) & 0xffffffff
 	}
-	w[495] = (w[121]) & 0xffffffff
-	w[722] = (w[121] + w[406])
-	w[721] = min(w[722], 0xffffffff)
-	if w[493] >= w[721] {
+	w[494] = (w[121]) & 0xffffffff
+	w[721] = (w[121] + w[406])
+	w[720] = min(w[721], 0xffffffff)
+	if w[492] >= w[720] {
 		goto l297
 	}
 	w[123] = 0x1
@@ -1222,20 +1222,20 @@ l287:
 l297:
 	w[123] = 0x0
 l298:
-	w[494] = (w[123]) & 0x1
-	w[722] = (w[121] + w[406])
-	w[721] = min(w[722], 0xffffffff)
-	if w[493] >= w[721] {
+	w[493] = (w[123]) & 0x1
+	w[721] = (w[121] + w[406])
+	w[720] = min(w[721], 0xffffffff)
+	if w[492] >= w[720] {
 		goto l304
 	}
 	w[124] = (w[121]) & 0xffffffff
 	goto l306
 l304:
-	w[721] = (w[121] + w[406])
-	w[124] = (min(w[721], 0xffffffff)) & 0xffffffff
+	w[720] = (w[121] + w[406])
+	w[124] = (min(w[720], 0xffffffff)) & 0xffffffff
 l306:
-	w[721] = (w[488] << 0x3)
-	w[35] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[487] << 0x3)
+	w[35] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[35] < uint64(len(r)) {
 		r[w[35]] = (w[124]) & 0xffffffff
 	}
@@ -1247,16 +1247,16 @@ l306:
 	goto dispatch
 l311:
 	m.RegisterLock(1).Lock()
-	w[36] = (w[488]) & 0xffffffff
+	w[36] = (w[487]) & 0xffffffff
 	if r := m.Cells(1); w[36] < uint64(len(r)) {
 		w[122] = (r[w[36]]) & 0xffffffff
 	}
-	w[37] = (w[488]) & 0xffffffff
+	w[37] = (w[487]) & 0xffffffff
 	w[38] = (w[122] + 0x1) & 0xffffffff
 	if r := m.Cells(1); w[37] < uint64(len(r)) {
 		r[w[37]] = (w[38]) & 0xffffffff
 	}
-	w[489] = 0xa
+	w[488] = 0xa
 	m.RegisterLock(1).Unlock()
 	if p.Exited() {
 		return 0
@@ -1264,15 +1264,15 @@ l311:
 	pc = ret
 	goto dispatch
 l320:
-	w[721] = (p.Args[0]) & 0x1f
-	w[424] = (w[721] | 0x20) & 0x3f
-	w[721] = 0x1
-	w[425] = (w[721] << w[407]) & 0xff
-	w[722] = p.Args[1]
-	w[724] = 0x1
-	w[723] = (w[724] << w[407]) & 0xff
-	w[721] = (w[722] & w[723])
-	if w[721] == 0x0 {
+	w[720] = (p.Args[0]) & 0x1f
+	w[424] = (w[720] | 0x20) & 0x3f
+	w[720] = 0x1
+	w[425] = (w[720] << w[407]) & 0xff
+	w[721] = p.Args[1]
+	w[723] = 0x1
+	w[722] = (w[723] << w[407]) & 0xff
+	w[720] = (w[721] & w[722])
+	if w[720] == 0x0 {
 		goto l331
 	}
 	w[125] = 0x1
@@ -1282,14 +1282,14 @@ l331:
 l332:
 	w[426] = (w[125]) & 0x1
 	w[427] = (p.Args[2]) & 0xffffffff
-	w[475] = (p.Args[3]) & 0xffffffff
-	w[476] = (p.Args[4]) & 0xffffffff
-	w[477] = (p.Args[5]) & 0xffffffff
-	w[722] = p.Args[1]
-	w[724] = 0x1
-	w[723] = (w[724] << w[407]) & 0xff
-	w[721] = (w[722] & w[723])
-	if w[721] == 0x0 {
+	w[474] = (p.Args[3]) & 0xffffffff
+	w[475] = (p.Args[4]) & 0xffffffff
+	w[476] = (p.Args[5]) & 0xffffffff
+	w[721] = p.Args[1]
+	w[723] = 0x1
+	w[722] = (w[723] << w[407]) & 0xff
+	w[720] = (w[721] & w[722])
+	if w[720] == 0x0 {
 		goto l344
 	}
 	w[126] = (p.Args[6]) & 0xffffffff
@@ -1305,7 +1305,7 @@ l345:
 	w[433] = (p.Args[12]) & 0xffffffff
 	w[434] = (p.Args[13]) & 0xf
 	w[435] = (p.Args[14]) & 0xffffffff
-	w[480] = (p.Args[15]) & 0xffffffffffff
+	w[479] = (p.Args[15]) & 0xffffffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -1325,8 +1325,8 @@ l357:
 	w[440] = (p.Args[2]) & 0xff
 	w[441] = (p.Args[3]) & 0xffffffff
 	w[442] = (p.Args[4]) & 0xffffffff
-	w[481] = (p.Args[5]) & 0xffffffff
-	w[482] = (p.Args[6]) & 0xffffffff
+	w[480] = (p.Args[5]) & 0xffffffff
+	w[481] = (p.Args[6]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -1346,19 +1346,19 @@ l366:
 	if r := m.Cells(17); w[41] < uint64(len(r)) {
 		w[129] = (r[w[41]]) & 0x1
 	}
-	w[721] = w[519] - min(w[519], w[128])
-	if w[721] >= w[480] {
+	w[720] = w[518] - min(w[518], w[128])
+	if w[720] >= w[479] {
 		goto l380
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[128] - min(w[128], w[519])
-	if w[721] < w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[128] - min(w[128], w[518])
+	if w[720] < w[721] {
 		goto l380
 	}
-	if w[519] < w[128] {
+	if w[518] < w[128] {
 		goto l382
 	}
-	if w[127] >= w[481] {
+	if w[127] >= w[480] {
 		goto l382
 	}
 l380:
@@ -1368,16 +1368,16 @@ l382:
 	w[130] = (w[129]) & 0x1
 l383:
 	w[129] = (w[130]) & 0x1
-	w[721] = w[519] - min(w[519], w[128])
-	if w[721] >= w[480] {
+	w[720] = w[518] - min(w[518], w[128])
+	if w[720] >= w[479] {
 		goto l390
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[128] - min(w[128], w[519])
-	if w[721] < w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[128] - min(w[128], w[518])
+	if w[720] < w[721] {
 		goto l390
 	}
-	if w[519] < w[128] {
+	if w[518] < w[128] {
 		goto l392
 	}
 l390:
@@ -1387,23 +1387,23 @@ l392:
 	w[131] = (w[127]) & 0xffffffff
 l393:
 	w[127] = (w[131]) & 0xffffffff
-	w[721] = w[519] - min(w[519], w[128])
-	if w[721] >= w[480] {
+	w[720] = w[518] - min(w[518], w[128])
+	if w[720] >= w[479] {
 		goto l399
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[128] - min(w[128], w[519])
-	if w[721] >= w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[128] - min(w[128], w[518])
+	if w[720] >= w[721] {
 		goto l401
 	}
 l399:
-	w[132] = (w[519] + w[480]) & 0xffffffffffff
+	w[132] = (w[518] + w[479]) & 0xffffffffffff
 	goto l406
 l401:
-	if w[519] < w[128] {
+	if w[518] < w[128] {
 		goto l404
 	}
-	w[133] = (w[128] + w[480]) & 0xffffffffffff
+	w[133] = (w[128] + w[479]) & 0xffffffffffff
 	goto l405
 l404:
 	w[133] = (w[128]) & 0xffffffffffff
@@ -1432,39 +1432,39 @@ l406:
 	goto dispatch
 l416:
 	m.RegisterLock(6).Lock()
-	w[721] = (w[415] << 0x3)
-	w[45] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[45] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[45] < uint64(len(r)) {
 		w[134] = (r[w[45]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[46] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[46] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[46] < uint64(len(r)) {
 		w[135] = (r[w[46]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[47] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[47] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[47] < uint64(len(r)) {
 		w[136] = (r[w[47]]) & 0xffffffff
 	}
-	w[722] = (w[134] + w[135]) & 0xffffffff
-	w[721] = (w[722] + w[136])
-	w[443] = (w[721] + w[406]) & 0xffffffff
-	w[721] = (w[415] << 0x3)
-	w[48] = (w[721] | w[407]) & 0xffffffff
+	w[721] = (w[134] + w[135]) & 0xffffffff
+	w[720] = (w[721] + w[136])
+	w[443] = (w[720] + w[406]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[48] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(19); w[48] < uint64(len(r)) {
 		w[137] = (r[w[48]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[49] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[49] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(20); w[49] < uint64(len(r)) {
 		w[138] = (r[w[49]]) & 0x1ffffffffffff
 	}
 	w[444] = (w[138] >> 0x30) & 0x1
-	w[723] = (w[134] + w[135]) & 0xffffffff
-	w[722] = (w[723] + w[136])
-	w[721] = (w[722] + w[406]) & 0xffffffff
-	if w[721] >= w[137] {
+	w[722] = (w[134] + w[135]) & 0xffffffff
+	w[721] = (w[722] + w[136])
+	w[720] = (w[721] + w[406]) & 0xffffffff
+	if w[720] >= w[137] {
 		goto l442
 	}
 	w[140] = 0x1
@@ -1473,53 +1473,53 @@ l442:
 	w[140] = 0x0
 l443:
 	w[445] = (w[140]) & 0x1
-	w[723] = (w[134] + w[135]) & 0xffffffff
-	w[722] = (w[723] + w[136])
-	w[721] = (w[722] + w[406]) & 0xffffffff
-	if w[721] >= w[137] {
+	w[722] = (w[134] + w[135]) & 0xffffffff
+	w[721] = (w[722] + w[136])
+	w[720] = (w[721] + w[406]) & 0xffffffff
+	if w[720] >= w[137] {
 		goto l453
 	}
-	w[723] = (w[134] + w[135])
-	w[722] = (w[723] + w[136]) & 0xffffffff
-	w[721] = (w[722] + w[406])
-	w[141] = (w[137] - w[721]) & 0xffffffff
+	w[722] = (w[134] + w[135])
+	w[721] = (w[722] + w[136]) & 0xffffffff
+	w[720] = (w[721] + w[406])
+	w[141] = (w[137] - w[720]) & 0xffffffff
 	goto l457
 l453:
-	w[723] = (w[134] + w[135])
-	w[722] = (w[723] + w[136]) & 0xffffffff
-	w[721] = (w[722] + w[406])
-	w[141] = (w[721] - w[137]) & 0xffffffff
+	w[722] = (w[134] + w[135])
+	w[721] = (w[722] + w[136]) & 0xffffffff
+	w[720] = (w[721] + w[406])
+	w[141] = (w[720] - w[137]) & 0xffffffff
 l457:
 	w[446] = (w[141]) & 0xffffffff
-	w[722] = (w[138]) & 0xffffffffffff
-	w[721] = w[519] - min(w[519], w[722])
-	if w[721] < 0x100000000 {
+	w[721] = (w[138]) & 0xffffffffffff
+	w[720] = w[518] - min(w[518], w[721])
+	if w[720] < 0x100000000 {
 		goto l463
 	}
 	w[142] = 0xffffffff
 	goto l465
 l463:
-	w[721] = (w[138]) & 0xffffffffffff
-	w[142] = (w[519] - min(w[519], w[721])) & 0xffffffff
+	w[720] = (w[138]) & 0xffffffffffff
+	w[142] = (w[518] - min(w[518], w[720])) & 0xffffffff
 l465:
 	w[447] = (w[142]) & 0xffffffff
-	w[721] = (w[415] << 0x3)
-	w[50] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[50] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(21); w[50] < uint64(len(r)) {
-		w[454] = (r[w[50]]) & 0xffffffff
+		w[453] = (r[w[50]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[51] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[51] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(22); w[51] < uint64(len(r)) {
-		w[455] = (r[w[51]]) & 0xffffffff
+		w[454] = (r[w[51]]) & 0xffffffff
 	}
 	w[52] = (w[415]) & 0xffffffff
 	if r := m.Cells(23); w[52] < uint64(len(r)) {
 		w[139] = (r[w[52]]) & 0xfffffffffffff
 	}
-	w[721] = (w[139] >> 0x30)
-	w[722] = (w[407] | 0x8)
-	if w[721] != w[722] {
+	w[720] = (w[139] >> 0x30)
+	w[721] = (w[407] | 0x8)
+	if w[720] != w[721] {
 		goto l479
 	}
 	w[143] = 0x1
@@ -1527,15 +1527,15 @@ l465:
 l479:
 	w[143] = 0x0
 l480:
-	w[458] = (w[143]) & 0x1
-	w[721] = (w[139] >> 0x30)
-	w[722] = (w[407] | 0x8)
-	if w[721] != w[722] {
+	w[457] = (w[143]) & 0x1
+	w[720] = (w[139] >> 0x30)
+	w[721] = (w[407] | 0x8)
+	if w[720] != w[721] {
 		goto l489
 	}
-	w[722] = (w[139]) & 0xffffffffffff
-	w[721] = w[519] - min(w[519], w[722])
-	if w[435] >= w[721] {
+	w[721] = (w[139]) & 0xffffffffffff
+	w[720] = w[518] - min(w[518], w[721])
+	if w[435] >= w[720] {
 		goto l489
 	}
 	w[144] = 0x1
@@ -1543,7 +1543,7 @@ l480:
 l489:
 	w[144] = 0x0
 l490:
-	w[459] = (w[144]) & 0x1
+	w[458] = (w[144]) & 0x1
 	m.RegisterLock(6).Unlock()
 	if p.Exited() {
 		return 0
@@ -1572,15 +1572,15 @@ l497:
 	pc = ret
 	goto dispatch
 l499:
-	w[457] = (p.Args[0]) & 0xffffffff
+	w[456] = (p.Args[0]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l501:
-	w[721] = (w[448] + w[441]) & 0xffffffff
-	if w[721] >= w[449] {
+	w[720] = (w[448] + w[441]) & 0xffffffff
+	if w[720] >= w[449] {
 		goto l505
 	}
 	w[145] = 0x1
@@ -1589,21 +1589,21 @@ l505:
 	w[145] = 0x0
 l506:
 	w[450] = (w[145]) & 0x1
-	w[721] = (w[448] + w[441]) & 0xffffffff
-	if w[721] >= w[449] {
+	w[720] = (w[448] + w[441]) & 0xffffffff
+	if w[720] >= w[449] {
 		goto l512
 	}
-	w[721] = (w[448] + w[441])
-	w[146] = (w[449] - w[721]) & 0xffffffff
+	w[720] = (w[448] + w[441])
+	w[146] = (w[449] - w[720]) & 0xffffffff
 	goto l514
 l512:
-	w[721] = (w[448] + w[441])
-	w[146] = (w[721] - w[449]) & 0xffffffff
+	w[720] = (w[448] + w[441])
+	w[146] = (w[720] - w[449]) & 0xffffffff
 l514:
 	w[451] = (w[146]) & 0xffffffff
-	w[722] = (w[448] + w[441])
-	w[721] = (w[449] - w[722]) & 0xffffffff
-	if w[721] >= 0x10001 {
+	w[721] = (w[448] + w[441])
+	w[720] = (w[449] - w[721]) & 0xffffffff
+	if w[720] >= 0x10001 {
 		goto l520
 	}
 	w[147] = 0x1
@@ -1635,37 +1635,37 @@ l527:
 	if w[445] != 0x1 {
 		goto l531
 	}
-	w[721] = 0x0
-	w[148] = (w[721] - w[452]) & 0xffffffff
+	w[720] = 0x0
+	w[148] = (w[720] - w[452]) & 0xffffffff
 	goto l532
 l531:
 	w[148] = (w[452]) & 0xffffffff
 l532:
-	w[722] = (w[148] - w[454]) & 0xffffffff
-	w[721] = (w[722] >> 0x1f)
-	if w[721] != 0x1 {
+	w[721] = (w[148] - w[453]) & 0xffffffff
+	w[720] = (w[721] >> 0x1f)
+	if w[720] != 0x1 {
 		goto l539
 	}
-	w[721] = 0x0
-	w[722] = (w[148] - w[454])
-	w[149] = (w[721] - w[722]) & 0xffffffff
+	w[720] = 0x0
+	w[721] = (w[148] - w[453])
+	w[149] = (w[720] - w[721]) & 0xffffffff
 	goto l540
 l539:
-	w[149] = (w[148] - w[454]) & 0xffffffff
+	w[149] = (w[148] - w[453]) & 0xffffffff
 l540:
-	w[724] = (w[148] - w[454])
-	w[723] = (w[724] + 0x40000000) & 0xffffffff
-	w[722] = (w[723] >> 0x2)
-	w[721] = (w[722] + 0xf0000000)
-	w[454] = (w[454] + w[721]) & 0xffffffff
-	w[724] = (w[149] - w[455])
-	w[723] = (w[724] + 0x40000000) & 0xffffffff
-	w[722] = (w[723] >> 0x2)
-	w[721] = (w[722] + 0xf0000000)
-	w[455] = (w[455] + w[721]) & 0xffffffff
-	w[722] = (w[455] << 0x2) & 0xffffffff
-	w[721] = (w[454] + w[722])
-	w[456] = (w[721] + 0xffffffff) & 0xffffffff
+	w[723] = (w[148] - w[453])
+	w[722] = (w[723] + 0x40000000) & 0xffffffff
+	w[721] = (w[722] >> 0x2)
+	w[720] = (w[721] + 0xf0000000)
+	w[453] = (w[453] + w[720]) & 0xffffffff
+	w[723] = (w[149] - w[454])
+	w[722] = (w[723] + 0x40000000) & 0xffffffff
+	w[721] = (w[722] >> 0x2)
+	w[720] = (w[721] + 0xf0000000)
+	w[454] = (w[454] + w[720]) & 0xffffffff
+	w[721] = (w[454] << 0x2) & 0xffffffff
+	w[720] = (w[453] + w[721])
+	w[455] = (w[720] + 0xffffffff) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -1673,28 +1673,28 @@ l540:
 	goto dispatch
 l554:
 	m.RegisterLock(6).Lock()
-	w[721] = (w[415] << 0x3)
-	w[53] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[53] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[53] < uint64(len(r)) {
 		w[150] = (r[w[53]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[54] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[54] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[54] < uint64(len(r)) {
 		w[151] = (r[w[54]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[55] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[55] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(8); w[55] < uint64(len(r)) {
 		w[152] = (r[w[55]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[56] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[56] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[56] < uint64(len(r)) {
 		w[153] = (r[w[56]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[57] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[57] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(10); w[57] < uint64(len(r)) {
 		w[154] = (r[w[57]]) & 0xffffffff
 	}
@@ -1714,49 +1714,49 @@ l554:
 	if r := m.Cells(14); w[61] < uint64(len(r)) {
 		w[158] = (r[w[61]]) & 0xffffffffffff
 	}
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[159] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[159] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[160] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[160] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[161] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[161] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[162] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[162] = (r[w[720]]) & 0xffffffff
 	}
-	w[723] = w[427] - min(w[427], w[159])
-	w[724] = w[160] - min(w[160], w[475])
-	w[722] = w[723] - min(w[723], w[724])
-	w[723] = w[161] - min(w[161], w[476])
+	w[722] = w[427] - min(w[427], w[159])
+	w[723] = w[160] - min(w[160], w[474])
 	w[721] = w[722] - min(w[722], w[723])
-	w[722] = w[162] - min(w[162], w[477])
-	w[478] = (w[721] - min(w[721], w[722])) & 0xffffffff
-	w[723] = (w[427] + w[475]) & 0xffffffff
-	w[722] = (w[723] + w[476])
-	w[721] = (w[722] + w[477]) & 0xffffffff
-	w[724] = (w[159] + w[160]) & 0xffffffff
-	w[723] = (w[724] + w[161])
-	w[722] = (w[723] + w[162]) & 0xffffffff
-	w[479] = (w[721] - min(w[721], w[722])) & 0xffffffff
-	w[721] = (w[424]) & 0x1
-	if w[721] == 0x0 {
+	w[722] = w[161] - min(w[161], w[475])
+	w[720] = w[721] - min(w[721], w[722])
+	w[721] = w[162] - min(w[162], w[476])
+	w[477] = (w[720] - min(w[720], w[721])) & 0xffffffff
+	w[722] = (w[427] + w[474]) & 0xffffffff
+	w[721] = (w[722] + w[475])
+	w[720] = (w[721] + w[476]) & 0xffffffff
+	w[723] = (w[159] + w[160]) & 0xffffffff
+	w[722] = (w[723] + w[161])
+	w[721] = (w[722] + w[162]) & 0xffffffff
+	w[478] = (w[720] - min(w[720], w[721])) & 0xffffffff
+	w[720] = (w[424]) & 0x1
+	if w[720] == 0x0 {
 		goto l612
 	}
-	w[725] = w[427] - min(w[427], w[159])
-	w[726] = w[160] - min(w[160], w[475])
-	w[724] = w[725] - min(w[725], w[726])
-	w[725] = w[161] - min(w[161], w[476])
+	w[724] = w[427] - min(w[427], w[159])
+	w[725] = w[160] - min(w[160], w[474])
 	w[723] = w[724] - min(w[724], w[725])
-	w[724] = w[162] - min(w[162], w[477])
+	w[724] = w[161] - min(w[161], w[475])
 	w[722] = w[723] - min(w[723], w[724])
-	w[721] = (w[722] << w[430]) & 0xffffffffffff
-	w[165] = (w[721] >> w[431]) & 0xffffffffffff
+	w[723] = w[162] - min(w[162], w[476])
+	w[721] = w[722] - min(w[722], w[723])
+	w[720] = (w[721] << w[430]) & 0xffffffffffff
+	w[165] = (w[720] >> w[431]) & 0xffffffffffff
 	goto l613
 l612:
 	w[165] = (w[429]) & 0xffffffffffff
@@ -1764,21 +1764,21 @@ l613:
 	if w[426] != 0x1 {
 		goto l628
 	}
-	w[723] = (w[424]) & 0x2
-	if w[723] == 0x0 {
+	w[722] = (w[424]) & 0x2
+	if w[722] == 0x0 {
 		goto l618
 	}
-	w[722] = w[156]
+	w[721] = w[156]
 	goto l619
 l618:
-	w[722] = w[153]
+	w[721] = w[153]
 l619:
-	w[721] = (w[722] + w[406]) & 0xffffffff
-	if w[436] < w[721] {
+	w[720] = (w[721] + w[406]) & 0xffffffff
+	if w[436] < w[720] {
 		goto l628
 	}
-	w[721] = (w[424]) & 0x2
-	if w[721] == 0x0 {
+	w[720] = (w[424]) & 0x2
+	if w[720] == 0x0 {
 		goto l625
 	}
 	w[167] = 0x3
@@ -1792,14 +1792,14 @@ l628:
 	w[166] = 0x4
 l629:
 	w[439] = (w[166]) & 0xffffffff
-	w[724] = w[427] - min(w[427], w[159])
-	w[725] = w[160] - min(w[160], w[475])
-	w[723] = w[724] - min(w[724], w[725])
-	w[724] = w[161] - min(w[161], w[476])
+	w[723] = w[427] - min(w[427], w[159])
+	w[724] = w[160] - min(w[160], w[474])
 	w[722] = w[723] - min(w[723], w[724])
-	w[723] = w[162] - min(w[162], w[477])
+	w[723] = w[161] - min(w[161], w[475])
 	w[721] = w[722] - min(w[722], w[723])
-	if w[721] < w[406] {
+	w[722] = w[162] - min(w[162], w[476])
+	w[720] = w[721] - min(w[721], w[722])
+	if w[720] < w[406] {
 		goto l661
 	}
 	if w[426] != 0x1 {
@@ -1815,37 +1815,37 @@ l641:
 	if w[426] != 0x1 {
 		goto l648
 	}
-	w[723] = (w[424]) & 0x2
-	if w[723] == 0x0 {
+	w[722] = (w[424]) & 0x2
+	if w[722] == 0x0 {
 		goto l648
 	}
-	w[723] = (w[424]) & 0x10
-	if w[723] != 0x0 {
+	w[722] = (w[424]) & 0x10
+	if w[722] != 0x0 {
 		goto l648
 	}
-	w[722] = w[155]
+	w[721] = w[155]
 	goto l649
 l648:
-	w[722] = w[151]
+	w[721] = w[151]
 l649:
-	w[721] = (w[722] + w[406])
+	w[720] = (w[721] + w[406])
 	if w[426] != 0x1 {
 		goto l657
 	}
-	w[723] = (w[424]) & 0x2
-	if w[723] == 0x0 {
+	w[722] = (w[424]) & 0x2
+	if w[722] == 0x0 {
 		goto l657
 	}
-	w[723] = (w[424]) & 0x10
-	if w[723] != 0x0 {
+	w[722] = (w[424]) & 0x10
+	if w[722] != 0x0 {
 		goto l657
 	}
-	w[722] = (w[165] * w[434]) & 0xffffffffffff
+	w[721] = (w[165] * w[434]) & 0xffffffffffff
 	goto l658
 l657:
-	w[722] = w[165]
+	w[721] = w[165]
 l658:
-	if w[721] >= w[722] {
+	if w[720] >= w[721] {
 		goto l661
 	}
 l659:
@@ -1855,8 +1855,8 @@ l661:
 	w[168] = (w[166]) & 0xffffffff
 l662:
 	w[439] = (w[168]) & 0xffffffff
-	w[721] = (w[150] + w[406]) & 0xffffffff
-	if w[428] < w[721] {
+	w[720] = (w[150] + w[406]) & 0xffffffff
+	if w[428] < w[720] {
 		goto l667
 	}
 	w[169] = 0x0
@@ -1865,14 +1865,14 @@ l667:
 	w[169] = (w[168]) & 0xffffffff
 l668:
 	w[439] = (w[169]) & 0xffffffff
-	w[724] = (w[427] + w[475]) & 0xffffffff
-	w[723] = (w[724] + w[476])
-	w[722] = (w[723] + w[477]) & 0xffffffff
-	w[725] = (w[159] + w[160]) & 0xffffffff
-	w[724] = (w[725] + w[161])
-	w[723] = (w[724] + w[162]) & 0xffffffff
-	w[721] = w[722] - min(w[722], w[723])
-	if w[721] < w[406] {
+	w[723] = (w[427] + w[474]) & 0xffffffff
+	w[722] = (w[723] + w[475])
+	w[721] = (w[722] + w[476]) & 0xffffffff
+	w[724] = (w[159] + w[160]) & 0xffffffff
+	w[723] = (w[724] + w[161])
+	w[722] = (w[723] + w[162]) & 0xffffffff
+	w[720] = w[721] - min(w[721], w[722])
+	if w[720] < w[406] {
 		goto l679
 	}
 	w[170] = (w[169]) & 0xffffffff
@@ -1904,62 +1904,62 @@ l690:
 	if w[170] != 0x0 {
 		goto l693
 	}
-	w[721] = w[406]
+	w[720] = w[406]
 	goto l694
 l693:
-	w[721] = 0x0
+	w[720] = 0x0
 l694:
-	w[150] = (w[150] + w[721]) & 0xffffffff
+	w[150] = (w[150] + w[720]) & 0xffffffff
 	w[151] = (w[151] + w[171]) & 0xffffffff
 	w[152] = (w[152] + w[172]) & 0xffffffff
 	if w[170] != 0x2 {
 		goto l700
 	}
-	w[721] = w[406]
+	w[720] = w[406]
 	goto l701
 l700:
-	w[721] = 0x0
+	w[720] = 0x0
 l701:
-	w[153] = (w[153] + w[721]) & 0xffffffff
+	w[153] = (w[153] + w[720]) & 0xffffffff
 	w[155] = (w[155] + w[172]) & 0xffffffff
 	if w[170] != 0x3 {
 		goto l706
 	}
-	w[721] = w[406]
+	w[720] = w[406]
 	goto l707
 l706:
-	w[721] = 0x0
+	w[720] = 0x0
 l707:
-	w[156] = (w[156] + w[721]) & 0xffffffff
-	w[724] = w[427] - min(w[427], w[159])
-	w[725] = w[160] - min(w[160], w[475])
-	w[723] = w[724] - min(w[724], w[725])
-	w[724] = w[161] - min(w[161], w[476])
+	w[156] = (w[156] + w[720]) & 0xffffffff
+	w[723] = w[427] - min(w[427], w[159])
+	w[724] = w[160] - min(w[160], w[474])
 	w[722] = w[723] - min(w[723], w[724])
-	w[723] = w[162] - min(w[162], w[477])
+	w[723] = w[161] - min(w[161], w[475])
 	w[721] = w[722] - min(w[722], w[723])
+	w[722] = w[162] - min(w[162], w[476])
+	w[720] = w[721] - min(w[721], w[722])
 	if w[170] != 0x1 {
 		goto l718
 	}
-	w[722] = w[406]
+	w[721] = w[406]
 	goto l719
 l718:
-	w[722] = 0x0
+	w[721] = 0x0
 l719:
-	w[478] = (w[721] - w[722]) & 0xffffffff
+	w[477] = (w[720] - w[721]) & 0xffffffff
 	if w[426] != 0x1 {
 		goto l728
 	}
 	if w[170] == 0x4 {
 		goto l728
 	}
-	if w[459] != 0x1 {
+	if w[458] != 0x1 {
 		goto l725
 	}
 	w[174] = 0x0
 	goto l726
 l725:
-	w[174] = (w[457]) & 0xffffffff
+	w[174] = (w[456]) & 0xffffffff
 l726:
 	w[173] = (w[174]) & 0xffffffff
 	goto l729
@@ -1967,28 +1967,28 @@ l728:
 	w[173] = (w[154]) & 0xffffffff
 l729:
 	w[154] = (w[173]) & 0xffffffff
-	w[721] = (w[415] << 0x3)
-	w[62] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[62] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[62] < uint64(len(r)) {
 		r[w[62]] = (w[150]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[63] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[63] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[63] < uint64(len(r)) {
 		r[w[63]] = (w[151]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[64] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[64] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(8); w[64] < uint64(len(r)) {
 		r[w[64]] = (w[152]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[65] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[65] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[65] < uint64(len(r)) {
 		r[w[65]] = (w[153]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[66] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[66] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(10); w[66] < uint64(len(r)) {
 		r[w[66]] = (w[173]) & 0xffffffff
 	}
@@ -2023,8 +2023,8 @@ l758:
 	if r := m.Cells(18); w[70] < uint64(len(r)) {
 		r[w[70]] = (w[175]) & 0xffffffff
 	}
-	w[721] = (w[157] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[157] >> 0x8)
+	if w[720] != 0x1 {
 		goto l764
 	}
 	w[176] = 0xff
@@ -2032,28 +2032,28 @@ l758:
 l764:
 	w[176] = (w[157]) & 0xff
 l765:
-	w[721] = (w[424]) & 0x1
-	if w[721] == 0x0 {
+	w[720] = (w[424]) & 0x1
+	if w[720] == 0x0 {
 		goto l782
 	}
-	w[726] = w[427] - min(w[427], w[159])
-	w[727] = w[160] - min(w[160], w[475])
-	w[725] = w[726] - min(w[726], w[727])
-	w[726] = w[161] - min(w[161], w[476])
+	w[725] = w[427] - min(w[427], w[159])
+	w[726] = w[160] - min(w[160], w[474])
 	w[724] = w[725] - min(w[725], w[726])
-	w[725] = w[162] - min(w[162], w[477])
+	w[725] = w[161] - min(w[161], w[475])
 	w[723] = w[724] - min(w[724], w[725])
+	w[724] = w[162] - min(w[162], w[476])
+	w[722] = w[723] - min(w[723], w[724])
 	if w[170] != 0x1 {
 		goto l777
 	}
-	w[724] = w[406]
+	w[723] = w[406]
 	goto l778
 l777:
-	w[724] = 0x0
+	w[723] = 0x0
 l778:
-	w[722] = (w[723] - w[724]) & 0xffffffff
-	w[721] = (w[722] << w[430]) & 0xffffffffffff
-	w[177] = (w[721] >> w[431]) & 0xffffffffffff
+	w[721] = (w[722] - w[723]) & 0xffffffff
+	w[720] = (w[721] << w[430]) & 0xffffffffffff
+	w[177] = (w[720] >> w[431]) & 0xffffffffffff
 	goto l783
 l782:
 	w[177] = (w[429]) & 0xffffffffffff
@@ -2089,9 +2089,9 @@ l795:
 	if w[426] != 0x1 {
 		goto l805
 	}
-	w[724] = (w[150] + w[151])
-	w[723] = (w[724] + w[153]) & 0xffffffff
-	if w[723] == 0x0 {
+	w[723] = (w[150] + w[151])
+	w[722] = (w[723] + w[153]) & 0xffffffff
+	if w[722] == 0x0 {
 		goto l805
 	}
 	if w[170] == 0x4 {
@@ -2100,22 +2100,22 @@ l795:
 	if w[170] == 0x2 {
 		goto l803
 	}
-	w[723] = (w[151] + w[173])
-	if w[179] >= w[723] {
+	w[722] = (w[151] + w[173])
+	if w[179] >= w[722] {
 		goto l805
 	}
 l803:
-	w[722] = (w[425]) & 0x1ff
+	w[721] = (w[425]) & 0x1ff
 	goto l806
 l805:
-	w[722] = 0x0
+	w[721] = 0x0
 l806:
-	w[721] = (w[157] | w[722])
+	w[720] = (w[157] | w[721])
 	if w[426] != 0x1 {
 		goto l816
 	}
-	w[723] = (w[424]) & 0x2
-	if w[723] == 0x0 {
+	w[722] = (w[424]) & 0x2
+	if w[722] == 0x0 {
 		goto l816
 	}
 	if w[155] == 0x0 {
@@ -2131,18 +2131,18 @@ l806:
 		goto l816
 	}
 l814:
-	w[722] = 0x100
+	w[721] = 0x100
 	goto l817
 l816:
-	w[722] = 0x0
+	w[721] = 0x0
 l817:
-	w[157] = (w[721] | w[722]) & 0x1ff
+	w[157] = (w[720] | w[721]) & 0x1ff
 	w[71] = (w[415]) & 0xffffffff
 	if r := m.Cells(13); w[71] < uint64(len(r)) {
 		r[w[71]] = (w[157]) & 0x1ff
 	}
-	w[721] = (w[157] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[157] >> 0x8)
+	if w[720] != 0x1 {
 		goto l824
 	}
 	w[180] = 0xff
@@ -2150,22 +2150,22 @@ l817:
 l824:
 	w[180] = (w[157]) & 0xff
 l825:
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] == 0x0 {
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] == 0x0 {
 		goto l831
 	}
 	if w[176] == 0x0 {
 		goto l843
 	}
-	w[721] = (w[157] >> 0x8)
-	if w[721] == 0x1 {
+	w[720] = (w[157] >> 0x8)
+	if w[720] == 0x1 {
 		goto l843
 	}
 l831:
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] != 0x0 {
 		goto l845
 	}
 	if w[176] == 0x0 {
@@ -2177,21 +2177,21 @@ l831:
 	if w[426] != 0x1 {
 		goto l841
 	}
-	w[721] = (w[176] & w[425])
-	if w[721] == 0x0 {
+	w[720] = (w[176] & w[425])
+	if w[720] == 0x0 {
 		goto l841
 	}
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] >= w[482] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] >= w[481] {
 		goto l843
 	}
 l841:
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] < w[437] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] < w[437] {
 		goto l845
 	}
 l843:
-	w[181] = (w[519]) & 0xffffffffffff
+	w[181] = (w[518]) & 0xffffffffffff
 	goto l846
 l845:
 	w[181] = (w[158]) & 0xffffffffffff
@@ -2200,16 +2200,16 @@ l846:
 	if r := m.Cells(14); w[72] < uint64(len(r)) {
 		r[w[72]] = (w[181]) & 0xffffffffffff
 	}
-	w[721] = (w[157] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[157] >> 0x8)
+	if w[720] != 0x1 {
 		goto l852
 	}
 	w[182] = 0xff
 	goto l869
 l852:
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] != 0x0 {
 		goto l866
 	}
 	if w[176] == 0x0 {
@@ -2221,40 +2221,40 @@ l852:
 	if w[426] != 0x1 {
 		goto l862
 	}
-	w[721] = (w[176] & w[425])
-	if w[721] == 0x0 {
+	w[720] = (w[176] & w[425])
+	if w[720] == 0x0 {
 		goto l862
 	}
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] >= w[482] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] >= w[481] {
 		goto l864
 	}
 l862:
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] < w[437] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] < w[437] {
 		goto l866
 	}
 l864:
 	w[183] = (w[176]) & 0xff
 	goto l868
 l866:
-	w[721] = (w[176] ^ 0xffffffffffffffff)
-	w[183] = (w[180] & w[721]) & 0xff
+	w[720] = (w[176] ^ 0xffffffffffffffff)
+	w[183] = (w[180] & w[720]) & 0xff
 l868:
 	w[182] = (w[183]) & 0xff
 l869:
-	w[460] = (w[182]) & 0xff
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] == 0x0 {
+	w[459] = (w[182]) & 0xff
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] == 0x0 {
 		goto l875
 	}
 	w[184] = 0x1
 	goto l891
 l875:
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] != 0x0 {
 		goto l889
 	}
 	if w[176] == 0x0 {
@@ -2266,17 +2266,17 @@ l875:
 	if w[426] != 0x1 {
 		goto l885
 	}
-	w[721] = (w[176] & w[425])
-	if w[721] == 0x0 {
+	w[720] = (w[176] & w[425])
+	if w[720] == 0x0 {
 		goto l885
 	}
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] >= w[482] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] >= w[481] {
 		goto l887
 	}
 l885:
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] < w[437] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] < w[437] {
 		goto l889
 	}
 l887:
@@ -2287,7 +2287,7 @@ l889:
 l890:
 	w[184] = (w[185]) & 0x3
 l891:
-	w[461] = (w[184]) & 0x3
+	w[460] = (w[184]) & 0x3
 	m.RegisterLock(6).Unlock()
 	if p.Exited() {
 		return 0
@@ -2296,26 +2296,26 @@ l891:
 	goto dispatch
 l894:
 	m.RegisterLock(19).Lock()
-	w[721] = (w[415] << 0x3)
-	w[73] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[73] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(19); w[73] < uint64(len(r)) {
 		r[w[73]] = (w[443]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[74] = (w[721] | w[407]) & 0xffffffff
-	w[75] = (w[519] | 0x1000000000000) & 0x1ffffffffffff
+	w[720] = (w[415] << 0x3)
+	w[74] = (w[720] | w[407]) & 0xffffffff
+	w[75] = (w[518] | 0x1000000000000) & 0x1ffffffffffff
 	if r := m.Cells(20); w[74] < uint64(len(r)) {
 		r[w[74]] = (w[75]) & 0x1ffffffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[76] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[76] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(21); w[76] < uint64(len(r)) {
-		r[w[76]] = (w[454]) & 0xffffffff
+		r[w[76]] = (w[453]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[77] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[77] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(22); w[77] < uint64(len(r)) {
-		r[w[77]] = (w[455]) & 0xffffffff
+		r[w[77]] = (w[454]) & 0xffffffff
 	}
 	m.RegisterLock(19).Unlock()
 	if p.Exited() {
@@ -2326,9 +2326,9 @@ l894:
 l910:
 	m.RegisterLock(23).Lock()
 	w[78] = (w[415]) & 0xffffffff
-	w[722] = (w[407] | 0x8)
-	w[721] = (w[722] << 0x30)
-	w[79] = (w[721] | w[519]) & 0xfffffffffffff
+	w[721] = (w[407] | 0x8)
+	w[720] = (w[721] << 0x30)
+	w[79] = (w[720] | w[518]) & 0xfffffffffffff
 	if r := m.Cells(23); w[78] < uint64(len(r)) {
 		r[w[78]] = (w[79]) & 0xfffffffffffff
 	}
@@ -2340,18 +2340,18 @@ l910:
 	goto dispatch
 l918:
 	m.RegisterLock(0).Lock()
-	w[721] = (w[488] << 0x3)
-	w[80] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[487] << 0x3)
+	w[80] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[80] < uint64(len(r)) {
 		w[186] = (r[w[80]]) & 0xffffffff
 	}
-	w[721] = (w[488] << 0x3)
-	w[81] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[487] << 0x3)
+	w[81] = (w[720] | w[408]) & 0xffffffff
 	w[82] = (w[186] - min(w[186], w[406])) & 0xffffffff
 	if r := m.Cells(0); w[81] < uint64(len(r)) {
 		r[w[81]] = (w[82]) & 0xffffffff
 	}
-	w[489] = 0xd
+	w[488] = 0xd
 	m.RegisterLock(0).Unlock()
 	if p.Exited() {
 		return 0
@@ -2360,8 +2360,8 @@ l918:
 	goto dispatch
 l929:
 	w[83] = (w[415] + 0x400) & 0xffffffff
-	w[527] = (w[83] | 0x8000) & 0xffff
-	w[528] = 0x1
+	w[526] = (w[83] | 0x8000) & 0xffff
+	w[527] = 0x1
 	if p.Exited() {
 		return 0
 	}
@@ -2382,14 +2382,14 @@ l936:
 	pc = ret
 	goto dispatch
 l937:
-	w[497] = 0x1
+	w[496] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l939:
-	w[496] = (w[495] - min(w[495], w[414])) & 0xffffffff
+	w[495] = (w[494] - min(w[494], w[414])) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -2408,7 +2408,7 @@ l942:
 	pc = ret
 	goto dispatch
 l943:
-	w[497] = 0x1
+	w[496] = 0x1
 	if p.Exited() {
 		return 0
 	}
@@ -2427,10 +2427,10 @@ l946:
 	pc = ret
 	goto dispatch
 l947:
-	w[84] = (w[633]) & 0xffffffff
-	w[85] = (w[632]) & 0xffffffff
-	w[86] = (w[673]) & 0xffffff
-	w[529] = 0x1
+	w[84] = (w[632]) & 0xffffffff
+	w[85] = (w[631]) & 0xffffffff
+	w[86] = (w[672]) & 0xffffff
+	w[528] = 0x1
 	if p.Exited() {
 		return 0
 	}
@@ -2443,19 +2443,19 @@ l952:
 	pc = ret
 	goto dispatch
 l953:
-	w[87] = w[643]
-	w[88] = w[644]
-	w[89] = w[641]
-	w[90] = w[642]
-	w[91] = (w[673]) & 0xffffff
-	w[529] = 0x2
+	w[87] = w[642]
+	w[88] = w[643]
+	w[89] = w[640]
+	w[90] = w[641]
+	w[91] = (w[672]) & 0xffffff
+	w[528] = 0x2
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l960:
-	w[463] = 0x1
+	w[462] = 0x1
 	w[416] = 0x0
 	if p.Exited() {
 		return 0
@@ -2463,117 +2463,117 @@ l960:
 	pc = ret
 	goto dispatch
 l963:
-	w[489] = 0x1
+	w[488] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l965:
-	w[489] = 0x5
+	w[488] = 0x5
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l967:
-	w[489] = 0x2
+	w[488] = 0x2
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l969:
-	w[489] = 0x2
+	w[488] = 0x2
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l971:
-	w[489] = 0x3
+	w[488] = 0x3
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l973:
-	w[489] = 0x4
+	w[488] = 0x4
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l975:
-	w[489] = 0xc
+	w[488] = 0xc
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l977:
-	w[489] = 0xc
+	w[488] = 0xc
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l979:
-	w[489] = 0xc
+	w[488] = 0xc
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l981:
-	w[489] = 0x6
+	w[488] = 0x6
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l983:
-	w[489] = 0x0
+	w[488] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l985:
-	w[489] = 0x10
+	w[488] = 0x10
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l987:
-	w[489] = 0x10
+	w[488] = 0x10
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l989:
-	w[489] = 0xc
+	w[488] = 0xc
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l991:
-	w[488] = (w[532]) & 0x1ff
-	w[408] = (w[533]) & 0x7
-	w[487] = 0x1
+	w[487] = (w[531]) & 0x1ff
+	w[408] = (w[532]) & 0x7
+	w[486] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l995:
-	w[488] = (w[532]) & 0x1ff
+	w[487] = (w[531]) & 0x1ff
 	w[408] = 0x7
 	w[409] = 0x1
-	w[487] = 0x1
+	w[486] = 0x1
 	if p.Exited() {
 		return 0
 	}
@@ -2594,7 +2594,7 @@ l1002:
 	pc = ret
 	goto dispatch
 l1004:
-	w[488] = (w[532]) & 0x1ff
+	w[487] = (w[531]) & 0x1ff
 	w[408] = 0x7
 	if p.Exited() {
 		return 0
@@ -2624,14 +2624,14 @@ l1011:
 	goto dispatch
 l1013:
 	w[411] = (w[103]) & 0x1
-	w[487] = 0x1
+	w[486] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1016:
-	w[489] = 0xb
+	w[488] = 0xb
 	if p.Exited() {
 		return 0
 	}
@@ -2645,75 +2645,75 @@ l1018:
 	pc = ret
 	goto dispatch
 l1020:
-	w[468] = (w[621]) & 0x3f
+	w[467] = (w[620]) & 0x3f
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1022:
-	w[468] = (w[635]) & 0x3f
+	w[467] = (w[634]) & 0x3f
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1024:
-	w[110] = (w[618]) & 0xffffffff
+	w[110] = (w[617]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1026:
-	w[110] = (w[633]) & 0xffffffff
+	w[110] = (w[632]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1028:
-	w[471] = (w[110]) & 0xffffffff
+	w[470] = (w[110]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1030:
-	w[111] = w[650]
-	w[112] = w[651]
+	w[111] = w[649]
+	w[112] = w[650]
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1033:
-	w[111] = w[643]
-	w[112] = w[644]
+	w[111] = w[642]
+	w[112] = w[643]
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1036:
-	w[472] = w[111]
-	w[473] = w[112]
+	w[471] = w[111]
+	w[472] = w[112]
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1039:
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l1045
 	}
-	if w[708] == 0x0 {
+	if w[707] == 0x0 {
 		goto l1045
 	}
-	if w[645] != 0x8 {
+	if w[644] != 0x8 {
 		goto l1045
 	}
-	if w[646] != 0x0 {
+	if w[645] != 0x0 {
 		goto l1045
 	}
 	w[108] = 0x1
@@ -2721,15 +2721,15 @@ l1039:
 l1045:
 	w[108] = 0x0
 l1046:
+	w[468] = 0x0
 	w[469] = 0x0
-	w[470] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1049:
-	w[489] = 0x12
+	w[488] = 0x12
 	if p.Exited() {
 		return 0
 	}
@@ -2754,7 +2754,7 @@ l1058:
 	pc = ret
 	goto dispatch
 l1060:
-	if w[487] != 0x0 {
+	if w[486] != 0x0 {
 		goto l1063
 	}
 	w[118] = 0x1
@@ -2777,21 +2777,21 @@ l1068:
 	pc = ret
 	goto dispatch
 l1069:
-	w[489] = 0x8
+	w[488] = 0x8
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1071:
-	w[489] = 0x11
+	w[488] = 0x11
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1073:
-	w[640] = (w[640] + 0xff) & 0xff
+	w[639] = (w[639] + 0xff) & 0xff
 	if p.Exited() {
 		return 0
 	}
@@ -2816,7 +2816,7 @@ l1082:
 	pc = ret
 	goto dispatch
 l1084:
-	if w[487] != 0x0 {
+	if w[486] != 0x0 {
 		goto l1087
 	}
 	w[120] = 0x1
@@ -2839,44 +2839,44 @@ l1092:
 	pc = ret
 	goto dispatch
 l1093:
-	w[489] = 0x8
+	w[488] = 0x8
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1095:
-	w[489] = 0x9
+	w[488] = 0x9
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1097:
-	w[629] = (w[629] + 0xff) & 0xff
+	w[628] = (w[628] + 0xff) & 0xff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1099:
-	w[489] = 0x7
+	w[488] = 0x7
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1101:
-	if w[713] == 0x0 {
+	if w[712] == 0x0 {
 		goto l1105
 	}
-	if w[463] != 0x0 {
+	if w[462] != 0x0 {
 		goto l1105
 	}
-	w[464] = 0x1
+	w[463] = 0x1
 	goto l1106
 l1105:
-	w[464] = 0x0
+	w[463] = 0x0
 l1106:
 	if p.Exited() {
 		return 0
@@ -2884,7 +2884,7 @@ l1106:
 	pc = ret
 	goto dispatch
 l1107:
-	w[493] = 0xffffffff
+	w[492] = 0xffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -2898,8 +2898,8 @@ l1109:
 	pc = ret
 	goto dispatch
 l1111:
-	w[721] = (w[415] << 0x3)
-	w[92] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[92] = (w[720] | w[407]) & 0xffffffff
 	if n := m.Counters(0); w[92] < uint64(len(n)) {
 		n[w[92]].Add(p.Bytes)
 	}
@@ -2909,37 +2909,37 @@ l1111:
 	pc = ret
 	goto dispatch
 l1115:
-	w[93] = w[641]
-	w[94] = w[642]
-	w[95] = w[643]
-	w[96] = w[644]
-	w[97] = (w[488]) & 0x1ff
-	w[529] = 0x3
+	w[93] = w[640]
+	w[94] = w[641]
+	w[95] = w[642]
+	w[96] = w[643]
+	w[97] = (w[487]) & 0x1ff
+	w[528] = 0x3
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1122:
-	w[98] = (w[632]) & 0xffffffff
-	w[99] = (w[633]) & 0xffffffff
-	w[100] = (w[488]) & 0x1ff
-	w[529] = 0x4
+	w[98] = (w[631]) & 0xffffffff
+	w[99] = (w[632]) & 0xffffffff
+	w[100] = (w[487]) & 0x1ff
+	w[528] = 0x4
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1127:
-	w[511] = (w[488]) & 0x1ff
-	w[525] = (w[408]) & 0x7
+	w[510] = (w[487]) & 0x1ff
+	w[524] = (w[408]) & 0x7
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1130:
-	w[101] = (w[489]) & 0xffffffff
+	w[101] = (w[488]) & 0xffffffff
 	if n := m.Counters(1); w[101] < uint64(len(n)) {
 		n[w[101]].Add(p.Bytes)
 	}
@@ -2956,9 +2956,9 @@ l1134:
 	pc = ret
 	goto dispatch
 l1135:
-	w[419] = (w[512]) & 0x1ff
-	w[420] = (w[517]) & 0xffffffff
-	if w[518] != 0x0 {
+	w[419] = (w[511]) & 0x1ff
+	w[420] = (w[516]) & 0xffffffff
+	if w[517] != 0x0 {
 		goto l1140
 	}
 	w[422] = 0x1
@@ -2966,13 +2966,13 @@ l1135:
 l1140:
 	w[422] = 0x0
 l1141:
-	w[721] = 0x0
-	w[722] = 0xffff
-	if w[722] < w[721] {
+	w[720] = 0x0
+	w[721] = 0xffff
+	if w[721] < w[720] {
 		goto l1146
 	}
 	m.Op(10)(p)
-	w[423] = (w[720]) & 0xffff
+	w[423] = (w[719]) & 0xffff
 l1146:
 	if p.Exited() {
 		return 0
@@ -2980,8 +2980,8 @@ l1146:
 	pc = ret
 	goto dispatch
 l1147:
-	w[593] = (p.Args[0]) & 0xffffffffffff
-	w[508] = (p.Args[1]) & 0xffff
+	w[592] = (p.Args[0]) & 0xffffffffffff
+	w[507] = (p.Args[1]) & 0xffff
 	if p.Exited() {
 		return 0
 	}
@@ -3007,16 +3007,16 @@ l1150:
 	m.Op(27)(p)
 	m.Op(28)(p)
 	m.Op(29)(p)
-	w[592] = 0x180c2000001
-	w[594] = 0x8808
+	w[591] = 0x180c2000001
+	w[593] = 0x8808
 	m.Op(30)(p)
-	w[595] = 0x101
+	w[594] = 0x101
 	m.Op(31)(p)
 	m.Op(32)(p)
+	w[605] = 0x0
 	w[606] = 0x0
 	w[607] = 0x0
 	w[608] = 0x0
-	w[609] = 0x0
 	if p.Exited() {
 		return 0
 	}
@@ -3024,96 +3024,96 @@ l1150:
 	goto dispatch
 l1180:
 	m.Op(33)(p)
-	w[596] = 0x0
+	w[595] = 0x0
 	if w[410] != 0x1 {
 		goto l1185
 	}
 	w[339] = 0xff
 	goto l1186
 l1185:
-	w[339] = (w[460]) & 0xff
+	w[339] = (w[459]) & 0xff
 l1186:
-	w[597] = (w[339]) & 0xff
-	w[721] = (w[460]) & 0x1
-	if w[721] != 0x1 {
+	w[596] = (w[339]) & 0xff
+	w[720] = (w[459]) & 0x1
+	if w[720] != 0x1 {
 		goto l1191
 	}
-	w[340] = (w[508]) & 0xffff
+	w[340] = (w[507]) & 0xffff
 	goto l1192
 l1191:
 	w[340] = 0x0
 l1192:
-	w[598] = (w[340]) & 0xffff
-	w[721] = (w[460] >> 0x1) & 0x1
-	if w[721] != 0x1 {
+	w[597] = (w[340]) & 0xffff
+	w[720] = (w[459] >> 0x1) & 0x1
+	if w[720] != 0x1 {
 		goto l1197
 	}
-	w[341] = (w[508]) & 0xffff
+	w[341] = (w[507]) & 0xffff
 	goto l1198
 l1197:
 	w[341] = 0x0
 l1198:
-	w[599] = (w[341]) & 0xffff
-	w[721] = (w[460] >> 0x2) & 0x1
-	if w[721] != 0x1 {
+	w[598] = (w[341]) & 0xffff
+	w[720] = (w[459] >> 0x2) & 0x1
+	if w[720] != 0x1 {
 		goto l1203
 	}
-	w[342] = (w[508]) & 0xffff
+	w[342] = (w[507]) & 0xffff
 	goto l1204
 l1203:
 	w[342] = 0x0
 l1204:
-	w[600] = (w[342]) & 0xffff
-	w[721] = (w[460] >> 0x3) & 0x1
-	if w[721] != 0x1 {
+	w[599] = (w[342]) & 0xffff
+	w[720] = (w[459] >> 0x3) & 0x1
+	if w[720] != 0x1 {
 		goto l1209
 	}
-	w[343] = (w[508]) & 0xffff
+	w[343] = (w[507]) & 0xffff
 	goto l1210
 l1209:
 	w[343] = 0x0
 l1210:
-	w[601] = (w[343]) & 0xffff
-	w[721] = (w[460] >> 0x4) & 0x1
-	if w[721] != 0x1 {
+	w[600] = (w[343]) & 0xffff
+	w[720] = (w[459] >> 0x4) & 0x1
+	if w[720] != 0x1 {
 		goto l1215
 	}
-	w[344] = (w[508]) & 0xffff
+	w[344] = (w[507]) & 0xffff
 	goto l1216
 l1215:
 	w[344] = 0x0
 l1216:
-	w[602] = (w[344]) & 0xffff
-	w[721] = (w[460] >> 0x5) & 0x1
-	if w[721] != 0x1 {
+	w[601] = (w[344]) & 0xffff
+	w[720] = (w[459] >> 0x5) & 0x1
+	if w[720] != 0x1 {
 		goto l1221
 	}
-	w[345] = (w[508]) & 0xffff
+	w[345] = (w[507]) & 0xffff
 	goto l1222
 l1221:
 	w[345] = 0x0
 l1222:
-	w[603] = (w[345]) & 0xffff
-	w[721] = (w[460] >> 0x6) & 0x1
-	if w[721] != 0x1 {
+	w[602] = (w[345]) & 0xffff
+	w[720] = (w[459] >> 0x6) & 0x1
+	if w[720] != 0x1 {
 		goto l1227
 	}
-	w[346] = (w[508]) & 0xffff
+	w[346] = (w[507]) & 0xffff
 	goto l1228
 l1227:
 	w[346] = 0x0
 l1228:
-	w[604] = (w[346]) & 0xffff
-	w[721] = (w[460] >> 0x7)
-	if w[721] != 0x1 {
+	w[603] = (w[346]) & 0xffff
+	w[720] = (w[459] >> 0x7)
+	if w[720] != 0x1 {
 		goto l1233
 	}
-	w[347] = (w[508]) & 0xffff
+	w[347] = (w[507]) & 0xffff
 	goto l1234
 l1233:
 	w[347] = 0x0
 l1234:
-	w[605] = (w[347]) & 0xffff
+	w[604] = (w[347]) & 0xffff
 	if p.Exited() {
 		return 0
 	}
@@ -3121,28 +3121,28 @@ l1234:
 	goto dispatch
 l1236:
 	m.RegisterLock(6).Lock()
-	w[721] = (w[415] << 0x3)
-	w[187] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[187] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[187] < uint64(len(r)) {
 		w[348] = (r[w[187]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[188] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[188] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[188] < uint64(len(r)) {
 		w[349] = (r[w[188]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[189] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[189] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(8); w[189] < uint64(len(r)) {
 		w[350] = (r[w[189]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[190] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[190] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[190] < uint64(len(r)) {
 		w[351] = (r[w[190]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[191] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[191] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(10); w[191] < uint64(len(r)) {
 		w[352] = (r[w[191]]) & 0xffffffff
 	}
@@ -3162,21 +3162,21 @@ l1236:
 	if r := m.Cells(14); w[195] < uint64(len(r)) {
 		w[356] = (r[w[195]]) & 0xffffffffffff
 	}
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[357] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[357] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[358] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[358] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[359] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[359] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[360] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[360] = (r[w[720]]) & 0xffffffff
 	}
 	if w[406] >= w[351] {
 		goto l1271
@@ -3186,8 +3186,8 @@ l1236:
 l1271:
 	w[361] = (w[351]) & 0xffffffff
 l1272:
-	w[721] = (w[406] - w[361]) & 0xffffffff
-	if w[721] >= w[349] {
+	w[720] = (w[406] - w[361]) & 0xffffffff
+	if w[720] >= w[349] {
 		goto l1276
 	}
 	w[362] = (w[406] - w[361]) & 0xffffffff
@@ -3195,13 +3195,13 @@ l1272:
 l1276:
 	w[362] = (w[349]) & 0xffffffff
 l1277:
-	w[722] = (w[406] - w[361])
-	w[721] = (w[722] - w[362]) & 0xffffffff
-	if w[721] >= w[348] {
+	w[721] = (w[406] - w[361])
+	w[720] = (w[721] - w[362]) & 0xffffffff
+	if w[720] >= w[348] {
 		goto l1283
 	}
-	w[721] = (w[406] - w[361])
-	w[363] = (w[721] - w[362]) & 0xffffffff
+	w[720] = (w[406] - w[361])
+	w[363] = (w[720] - w[362]) & 0xffffffff
 	goto l1284
 l1283:
 	w[363] = (w[348]) & 0xffffffff
@@ -3228,25 +3228,25 @@ l1292:
 	w[351] = (w[351] - w[361]) & 0xffffffff
 	w[353] = (w[353] - min(w[353], w[364])) & 0xffffffff
 	w[354] = (w[354] - w[365]) & 0xffffffff
-	w[721] = (w[362] - w[365]) & 0xffffffff
-	w[357] = (w[357] - min(w[357], w[721])) & 0xffffffff
-	w[721] = (w[415] << 0x3)
-	w[196] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[362] - w[365]) & 0xffffffff
+	w[357] = (w[357] - min(w[357], w[720])) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[196] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[196] < uint64(len(r)) {
 		r[w[196]] = (w[348]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[197] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[197] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[197] < uint64(len(r)) {
 		r[w[197]] = (w[349]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[198] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[198] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(8); w[198] < uint64(len(r)) {
 		r[w[198]] = (w[350]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[199] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[199] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[199] < uint64(len(r)) {
 		r[w[199]] = (w[351]) & 0xffffffff
 	}
@@ -3261,24 +3261,24 @@ l1292:
 	w[358] = (w[358] - min(w[358], w[363])) & 0xffffffff
 	w[359] = (w[359] - min(w[359], w[361])) & 0xffffffff
 	w[360] = (w[360] - min(w[360], w[365])) & 0xffffffff
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[357]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[357]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[358]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[358]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[359]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[359]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[360]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[360]) & 0xffffffff
 	}
-	w[721] = (w[355] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[355] >> 0x8)
+	if w[720] != 0x1 {
 		goto l1331
 	}
 	w[366] = 0xff
@@ -3286,26 +3286,26 @@ l1292:
 l1331:
 	w[366] = (w[355]) & 0xff
 l1332:
-	w[723] = w[427] - min(w[427], w[357])
-	w[724] = w[358] - min(w[358], w[475])
-	w[722] = w[723] - min(w[723], w[724])
-	w[723] = w[359] - min(w[359], w[476])
+	w[722] = w[427] - min(w[427], w[357])
+	w[723] = w[358] - min(w[358], w[474])
 	w[721] = w[722] - min(w[722], w[723])
-	w[722] = w[360] - min(w[360], w[477])
-	w[478] = (w[721] - min(w[721], w[722])) & 0xffffffff
-	w[721] = (w[424]) & 0x1
-	if w[721] == 0x0 {
+	w[722] = w[359] - min(w[359], w[475])
+	w[720] = w[721] - min(w[721], w[722])
+	w[721] = w[360] - min(w[360], w[476])
+	w[477] = (w[720] - min(w[720], w[721])) & 0xffffffff
+	w[720] = (w[424]) & 0x1
+	if w[720] == 0x0 {
 		goto l1351
 	}
-	w[725] = w[427] - min(w[427], w[357])
-	w[726] = w[358] - min(w[358], w[475])
-	w[724] = w[725] - min(w[725], w[726])
-	w[725] = w[359] - min(w[359], w[476])
+	w[724] = w[427] - min(w[427], w[357])
+	w[725] = w[358] - min(w[358], w[474])
 	w[723] = w[724] - min(w[724], w[725])
-	w[724] = w[360] - min(w[360], w[477])
+	w[724] = w[359] - min(w[359], w[475])
 	w[722] = w[723] - min(w[723], w[724])
-	w[721] = (w[722] << w[430]) & 0xffffffffffff
-	w[367] = (w[721] >> w[431]) & 0xffffffffffff
+	w[723] = w[360] - min(w[360], w[476])
+	w[721] = w[722] - min(w[722], w[723])
+	w[720] = (w[721] << w[430]) & 0xffffffffffff
+	w[367] = (w[720] >> w[431]) & 0xffffffffffff
 	goto l1352
 l1351:
 	w[367] = (w[429]) & 0xffffffffffff
@@ -3318,35 +3318,35 @@ l1352:
 l1355:
 	w[368] = 0x1
 l1356:
-	w[483] = (w[368]) & 0x1
-	w[725] = (w[355]) & 0xff
-	w[724] = (w[725] & w[425])
-	if w[724] == 0x0 {
+	w[482] = (w[368]) & 0x1
+	w[724] = (w[355]) & 0xff
+	w[723] = (w[724] & w[425])
+	if w[723] == 0x0 {
 		goto l1369
 	}
-	w[725] = (w[348] + w[349])
-	w[724] = (w[725] + w[351]) & 0xffffffff
-	if w[724] == 0x0 {
+	w[724] = (w[348] + w[349])
+	w[723] = (w[724] + w[351]) & 0xffffffff
+	if w[723] == 0x0 {
 		goto l1367
 	}
 	if w[351] != 0x0 {
 		goto l1369
 	}
-	w[725] = (w[349] + w[352])
-	w[724] = (w[725] + w[432])
-	if w[724] >= w[367] {
+	w[724] = (w[349] + w[352])
+	w[723] = (w[724] + w[432])
+	if w[723] >= w[367] {
 		goto l1369
 	}
 l1367:
-	w[723] = (w[425]) & 0x1ff
+	w[722] = (w[425]) & 0x1ff
 	goto l1370
 l1369:
-	w[723] = 0x0
+	w[722] = 0x0
 l1370:
-	w[722] = (w[723] ^ 0xffffffffffffffff) & 0x1ff
-	w[721] = (w[355] & w[722])
-	w[723] = (w[355] >> 0x8)
-	if w[723] != 0x1 {
+	w[721] = (w[722] ^ 0xffffffffffffffff) & 0x1ff
+	w[720] = (w[355] & w[721])
+	w[722] = (w[355] >> 0x8)
+	if w[722] != 0x1 {
 		goto l1383
 	}
 	if w[354] != 0x0 {
@@ -3362,18 +3362,18 @@ l1377:
 	if w[353] == 0x0 {
 		goto l1381
 	}
-	w[723] = (w[353] + w[433])
-	w[724] = (w[367] * w[434]) & 0xffffffffffff
-	if w[723] >= w[724] {
+	w[722] = (w[353] + w[433])
+	w[723] = (w[367] * w[434]) & 0xffffffffffff
+	if w[722] >= w[723] {
 		goto l1383
 	}
 l1381:
-	w[722] = 0xff
+	w[721] = 0xff
 	goto l1384
 l1383:
-	w[722] = 0x1ff
+	w[721] = 0x1ff
 l1384:
-	w[355] = (w[721] & w[722]) & 0x1ff
+	w[355] = (w[720] & w[721]) & 0x1ff
 	if w[355] != 0x0 {
 		goto l1388
 	}
@@ -3382,13 +3382,13 @@ l1384:
 l1388:
 	w[369] = 0x1
 l1389:
-	w[484] = (w[369]) & 0x1
+	w[483] = (w[369]) & 0x1
 	w[202] = (w[415]) & 0xffffffff
 	if r := m.Cells(13); w[202] < uint64(len(r)) {
 		r[w[202]] = (w[355]) & 0x1ff
 	}
-	w[721] = (w[355] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[355] >> 0x8)
+	if w[720] != 0x1 {
 		goto l1396
 	}
 	w[370] = 0xff
@@ -3396,9 +3396,9 @@ l1389:
 l1396:
 	w[370] = (w[355]) & 0xff
 l1397:
-	w[722] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[366] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[370] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[366] & w[721])
+	if w[720] != 0x0 {
 		goto l1406
 	}
 	if w[366] == 0x0 {
@@ -3407,11 +3407,11 @@ l1397:
 	if w[437] == 0x0 {
 		goto l1406
 	}
-	w[721] = w[520] - min(w[520], w[356])
-	if w[721] < w[437] {
+	w[720] = w[519] - min(w[519], w[356])
+	if w[720] < w[437] {
 		goto l1406
 	}
-	w[371] = (w[520]) & 0xffffffffffff
+	w[371] = (w[519]) & 0xffffffffffff
 	goto l1407
 l1406:
 	w[371] = (w[356]) & 0xffffffffffff
@@ -3420,9 +3420,9 @@ l1407:
 	if r := m.Cells(14); w[203] < uint64(len(r)) {
 		r[w[203]] = (w[371]) & 0xffffffffffff
 	}
-	w[722] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[366] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[370] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[366] & w[721])
+	if w[720] != 0x0 {
 		goto l1418
 	}
 	if w[366] == 0x0 {
@@ -3431,28 +3431,28 @@ l1407:
 	if w[437] == 0x0 {
 		goto l1418
 	}
-	w[721] = w[520] - min(w[520], w[356])
-	if w[721] < w[437] {
+	w[720] = w[519] - min(w[519], w[356])
+	if w[720] < w[437] {
 		goto l1418
 	}
 	w[372] = (w[366]) & 0xff
 	goto l1420
 l1418:
-	w[721] = (w[370] ^ 0xffffffffffffffff)
-	w[372] = (w[366] & w[721]) & 0xff
+	w[720] = (w[370] ^ 0xffffffffffffffff)
+	w[372] = (w[366] & w[720]) & 0xff
 l1420:
-	w[460] = (w[372]) & 0xff
-	w[722] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[366] & w[722])
-	if w[721] == 0x0 {
+	w[459] = (w[372]) & 0xff
+	w[721] = (w[370] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[366] & w[721])
+	if w[720] == 0x0 {
 		goto l1426
 	}
 	w[373] = 0x2
 	goto l1437
 l1426:
-	w[722] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[366] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[370] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[366] & w[721])
+	if w[720] != 0x0 {
 		goto l1435
 	}
 	if w[366] == 0x0 {
@@ -3461,8 +3461,8 @@ l1426:
 	if w[437] == 0x0 {
 		goto l1435
 	}
-	w[721] = w[520] - min(w[520], w[356])
-	if w[721] < w[437] {
+	w[720] = w[519] - min(w[519], w[356])
+	if w[720] < w[437] {
 		goto l1435
 	}
 	w[374] = 0x3
@@ -3472,7 +3472,7 @@ l1435:
 l1436:
 	w[373] = (w[374]) & 0x3
 l1437:
-	w[461] = (w[373]) & 0x3
+	w[460] = (w[373]) & 0x3
 	m.RegisterLock(6).Unlock()
 	if p.Exited() {
 		return 0
@@ -3481,8 +3481,8 @@ l1437:
 	goto dispatch
 l1440:
 	w[204] = (w[415] + 0x400) & 0xffffffff
-	w[527] = (w[204] | 0x8000) & 0xffff
-	w[528] = 0x1
+	w[526] = (w[204] | 0x8000) & 0xffff
+	w[527] = 0x1
 	if p.Exited() {
 		return 0
 	}
@@ -3502,19 +3502,19 @@ l1444:
 	if r := m.Cells(17); w[207] < uint64(len(r)) {
 		w[377] = (r[w[207]]) & 0x1
 	}
-	w[721] = w[520] - min(w[520], w[376])
-	if w[721] >= w[480] {
+	w[720] = w[519] - min(w[519], w[376])
+	if w[720] >= w[479] {
 		goto l1458
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[376] - min(w[376], w[520])
-	if w[721] < w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[376] - min(w[376], w[519])
+	if w[720] < w[721] {
 		goto l1458
 	}
-	if w[520] < w[376] {
+	if w[519] < w[376] {
 		goto l1460
 	}
-	if w[375] >= w[481] {
+	if w[375] >= w[480] {
 		goto l1460
 	}
 l1458:
@@ -3524,16 +3524,16 @@ l1460:
 	w[378] = (w[377]) & 0x1
 l1461:
 	w[377] = (w[378]) & 0x1
-	w[721] = w[520] - min(w[520], w[376])
-	if w[721] >= w[480] {
+	w[720] = w[519] - min(w[519], w[376])
+	if w[720] >= w[479] {
 		goto l1468
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[376] - min(w[376], w[520])
-	if w[721] < w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[376] - min(w[376], w[519])
+	if w[720] < w[721] {
 		goto l1468
 	}
-	if w[520] < w[376] {
+	if w[519] < w[376] {
 		goto l1470
 	}
 l1468:
@@ -3543,23 +3543,23 @@ l1470:
 	w[379] = (w[375]) & 0xffffffff
 l1471:
 	w[375] = (w[379]) & 0xffffffff
-	w[721] = w[520] - min(w[520], w[376])
-	if w[721] >= w[480] {
+	w[720] = w[519] - min(w[519], w[376])
+	if w[720] >= w[479] {
 		goto l1477
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[376] - min(w[376], w[520])
-	if w[721] >= w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[376] - min(w[376], w[519])
+	if w[720] >= w[721] {
 		goto l1479
 	}
 l1477:
-	w[380] = (w[520] + w[480]) & 0xffffffffffff
+	w[380] = (w[519] + w[479]) & 0xffffffffffff
 	goto l1484
 l1479:
-	if w[520] < w[376] {
+	if w[519] < w[376] {
 		goto l1482
 	}
-	w[381] = (w[376] + w[480]) & 0xffffffffffff
+	w[381] = (w[376] + w[479]) & 0xffffffffffff
 	goto l1483
 l1482:
 	w[381] = (w[376]) & 0xffffffffffff
@@ -3567,9 +3567,9 @@ l1483:
 	w[380] = (w[381]) & 0xffffffffffff
 l1484:
 	w[376] = (w[380]) & 0xffffffffffff
-	w[721] = (w[379] + w[406])
-	w[375] = (min(w[721], 0xffffffff)) & 0xffffffff
-	if w[483] != 0x1 {
+	w[720] = (w[379] + w[406])
+	w[375] = (min(w[720], 0xffffffff)) & 0xffffffff
+	if w[482] != 0x1 {
 		goto l1490
 	}
 	w[382] = 0x0
@@ -3578,12 +3578,12 @@ l1490:
 	w[382] = (w[378]) & 0x1
 l1491:
 	w[377] = (w[382]) & 0x1
-	if w[484] != 0x0 {
+	if w[483] != 0x0 {
 		goto l1498
 	}
-	w[722] = (w[379] + w[406])
-	w[721] = min(w[722], 0xffffffff)
-	if w[721] < w[481] {
+	w[721] = (w[379] + w[406])
+	w[720] = min(w[721], 0xffffffff)
+	if w[720] < w[480] {
 		goto l1498
 	}
 	w[383] = 0x1
@@ -3593,8 +3593,8 @@ l1498:
 l1499:
 	w[377] = (w[383]) & 0x1
 	w[208] = (w[415]) & 0xffffffff
-	w[721] = (w[379] + w[406])
-	w[209] = (min(w[721], 0xffffffff)) & 0xffffffff
+	w[720] = (w[379] + w[406])
+	w[209] = (min(w[720], 0xffffffff)) & 0xffffffff
 	if r := m.Cells(15); w[208] < uint64(len(r)) {
 		r[w[208]] = (w[209]) & 0xffffffff
 	}
@@ -3622,8 +3622,8 @@ l1510:
 	if r := m.Cells(14); w[213] < uint64(len(r)) {
 		w[385] = (r[w[213]]) & 0xffffffffffff
 	}
-	w[721] = (w[384] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[384] >> 0x8)
+	if w[720] != 0x1 {
 		goto l1519
 	}
 	w[392] = 0xff
@@ -3631,7 +3631,7 @@ l1510:
 l1519:
 	w[392] = (w[384]) & 0xff
 l1520:
-	w[460] = (w[392]) & 0xff
+	w[459] = (w[392]) & 0xff
 	if w[384] == 0x0 {
 		goto l1524
 	}
@@ -3640,11 +3640,11 @@ l1520:
 l1524:
 	w[393] = 0x2
 l1525:
-	w[461] = (w[393]) & 0x3
+	w[460] = (w[393]) & 0x3
 	if w[384] == 0x0 {
 		goto l1529
 	}
-	w[394] = (w[520]) & 0xffffffffffff
+	w[394] = (w[519]) & 0xffffffffffff
 	goto l1530
 l1529:
 	w[394] = (w[385]) & 0xffffffffffff
@@ -3669,9 +3669,9 @@ l1534:
 		w[386] = (r[w[215]]) & 0xffffffff
 	}
 	w[216] = (w[419] << 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(6); w[216] < uint64(len(r)) {
-		r[w[216]] = (w[721]) & 0xffffffff
+		r[w[216]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[386]) & 0xffffffff
 	w[217] = (w[419] << 0x3) & 0xffffffff
@@ -3679,9 +3679,9 @@ l1534:
 		w[386] = (r[w[217]]) & 0xffffffff
 	}
 	w[218] = (w[419] << 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(7); w[218] < uint64(len(r)) {
-		r[w[218]] = (w[721]) & 0xffffffff
+		r[w[218]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[386]) & 0xffffffff
 	w[219] = (w[419] << 0x3) & 0xffffffff
@@ -3689,382 +3689,382 @@ l1534:
 		w[386] = (r[w[219]]) & 0xffffffff
 	}
 	w[220] = (w[419] << 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(9); w[220] < uint64(len(r)) {
-		r[w[220]] = (w[721]) & 0xffffffff
+		r[w[220]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[386]) & 0xffffffff
 	w[221] = (w[419] << 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(8); w[221] < uint64(len(r)) {
-		r[w[221]] = (w[721]) & 0xffffffff
+		r[w[221]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[222] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[222] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(6); w[222] < uint64(len(r)) {
 		w[386] = (r[w[222]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[223] = (w[721] + 0x1) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[223] = (w[720] + 0x1) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[223] < uint64(len(r)) {
-		r[w[223]] = (w[721]) & 0xffffffff
+		r[w[223]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[224] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[224] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(7); w[224] < uint64(len(r)) {
 		w[386] = (r[w[224]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[225] = (w[721] + 0x1) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[225] = (w[720] + 0x1) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[225] < uint64(len(r)) {
-		r[w[225]] = (w[721]) & 0xffffffff
+		r[w[225]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[226] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[226] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(9); w[226] < uint64(len(r)) {
 		w[386] = (r[w[226]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[227] = (w[721] + 0x1) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[227] = (w[720] + 0x1) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[227] < uint64(len(r)) {
-		r[w[227]] = (w[721]) & 0xffffffff
+		r[w[227]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[228] = (w[721] + 0x1) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[228] = (w[720] + 0x1) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[228] < uint64(len(r)) {
-		r[w[228]] = (w[721]) & 0xffffffff
+		r[w[228]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[229] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[229] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(6); w[229] < uint64(len(r)) {
 		w[386] = (r[w[229]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[230] = (w[721] + 0x2) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[230] = (w[720] + 0x2) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[230] < uint64(len(r)) {
-		r[w[230]] = (w[721]) & 0xffffffff
+		r[w[230]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[231] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[231] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(7); w[231] < uint64(len(r)) {
 		w[386] = (r[w[231]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[232] = (w[721] + 0x2) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[232] = (w[720] + 0x2) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[232] < uint64(len(r)) {
-		r[w[232]] = (w[721]) & 0xffffffff
+		r[w[232]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[233] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[233] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(9); w[233] < uint64(len(r)) {
 		w[386] = (r[w[233]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[234] = (w[721] + 0x2) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[234] = (w[720] + 0x2) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[234] < uint64(len(r)) {
-		r[w[234]] = (w[721]) & 0xffffffff
+		r[w[234]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[235] = (w[721] + 0x2) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[235] = (w[720] + 0x2) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[235] < uint64(len(r)) {
-		r[w[235]] = (w[721]) & 0xffffffff
+		r[w[235]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[236] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[236] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(6); w[236] < uint64(len(r)) {
 		w[386] = (r[w[236]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[237] = (w[721] + 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[237] = (w[720] + 0x3) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[237] < uint64(len(r)) {
-		r[w[237]] = (w[721]) & 0xffffffff
+		r[w[237]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[238] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[238] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(7); w[238] < uint64(len(r)) {
 		w[386] = (r[w[238]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[239] = (w[721] + 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[239] = (w[720] + 0x3) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[239] < uint64(len(r)) {
-		r[w[239]] = (w[721]) & 0xffffffff
+		r[w[239]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[240] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[240] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(9); w[240] < uint64(len(r)) {
 		w[386] = (r[w[240]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[241] = (w[721] + 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[241] = (w[720] + 0x3) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[241] < uint64(len(r)) {
-		r[w[241]] = (w[721]) & 0xffffffff
+		r[w[241]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[242] = (w[721] + 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[242] = (w[720] + 0x3) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[242] < uint64(len(r)) {
-		r[w[242]] = (w[721]) & 0xffffffff
+		r[w[242]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[243] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[243] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(6); w[243] < uint64(len(r)) {
 		w[386] = (r[w[243]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[244] = (w[721] + 0x4) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[244] = (w[720] + 0x4) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[244] < uint64(len(r)) {
-		r[w[244]] = (w[721]) & 0xffffffff
+		r[w[244]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[245] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[245] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(7); w[245] < uint64(len(r)) {
 		w[386] = (r[w[245]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[246] = (w[721] + 0x4) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[246] = (w[720] + 0x4) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[246] < uint64(len(r)) {
-		r[w[246]] = (w[721]) & 0xffffffff
+		r[w[246]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[247] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[247] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(9); w[247] < uint64(len(r)) {
 		w[386] = (r[w[247]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[248] = (w[721] + 0x4) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[248] = (w[720] + 0x4) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[248] < uint64(len(r)) {
-		r[w[248]] = (w[721]) & 0xffffffff
+		r[w[248]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[249] = (w[721] + 0x4) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[249] = (w[720] + 0x4) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[249] < uint64(len(r)) {
-		r[w[249]] = (w[721]) & 0xffffffff
+		r[w[249]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[250] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[250] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(6); w[250] < uint64(len(r)) {
 		w[386] = (r[w[250]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[251] = (w[721] + 0x5) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[251] = (w[720] + 0x5) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[251] < uint64(len(r)) {
-		r[w[251]] = (w[721]) & 0xffffffff
+		r[w[251]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[252] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[252] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(7); w[252] < uint64(len(r)) {
 		w[386] = (r[w[252]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[253] = (w[721] + 0x5) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[253] = (w[720] + 0x5) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[253] < uint64(len(r)) {
-		r[w[253]] = (w[721]) & 0xffffffff
+		r[w[253]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[254] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[254] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(9); w[254] < uint64(len(r)) {
 		w[386] = (r[w[254]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[255] = (w[721] + 0x5) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[255] = (w[720] + 0x5) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[255] < uint64(len(r)) {
-		r[w[255]] = (w[721]) & 0xffffffff
+		r[w[255]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[256] = (w[721] + 0x5) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[256] = (w[720] + 0x5) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[256] < uint64(len(r)) {
-		r[w[256]] = (w[721]) & 0xffffffff
+		r[w[256]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[257] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[257] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(6); w[257] < uint64(len(r)) {
 		w[386] = (r[w[257]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[258] = (w[721] + 0x6) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[258] = (w[720] + 0x6) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[258] < uint64(len(r)) {
-		r[w[258]] = (w[721]) & 0xffffffff
+		r[w[258]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[259] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[259] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(7); w[259] < uint64(len(r)) {
 		w[386] = (r[w[259]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[260] = (w[721] + 0x6) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[260] = (w[720] + 0x6) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[260] < uint64(len(r)) {
-		r[w[260]] = (w[721]) & 0xffffffff
+		r[w[260]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[261] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[261] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(9); w[261] < uint64(len(r)) {
 		w[386] = (r[w[261]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[262] = (w[721] + 0x6) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[262] = (w[720] + 0x6) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[262] < uint64(len(r)) {
-		r[w[262]] = (w[721]) & 0xffffffff
+		r[w[262]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[263] = (w[721] + 0x6) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[263] = (w[720] + 0x6) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[263] < uint64(len(r)) {
-		r[w[263]] = (w[721]) & 0xffffffff
+		r[w[263]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[264] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[264] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(6); w[264] < uint64(len(r)) {
 		w[386] = (r[w[264]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[265] = (w[721] + 0x7) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[265] = (w[720] + 0x7) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[265] < uint64(len(r)) {
-		r[w[265]] = (w[721]) & 0xffffffff
+		r[w[265]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[266] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[266] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(7); w[266] < uint64(len(r)) {
 		w[386] = (r[w[266]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[267] = (w[721] + 0x7) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[267] = (w[720] + 0x7) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[267] < uint64(len(r)) {
-		r[w[267]] = (w[721]) & 0xffffffff
+		r[w[267]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[268] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[268] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(9); w[268] < uint64(len(r)) {
 		w[386] = (r[w[268]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[269] = (w[721] + 0x7) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[269] = (w[720] + 0x7) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[269] < uint64(len(r)) {
-		r[w[269]] = (w[721]) & 0xffffffff
+		r[w[269]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[270] = (w[721] + 0x7) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[270] = (w[720] + 0x7) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[270] < uint64(len(r)) {
-		r[w[270]] = (w[721]) & 0xffffffff
+		r[w[270]] = (w[720]) & 0xffffffff
 	}
 	w[271] = (w[419]) & 0xffffffff
 	if r := m.Cells(12); w[271] < uint64(len(r)) {
 		w[390] = (r[w[271]]) & 0xffffffff
 	}
 	w[272] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(12); w[272] < uint64(len(r)) {
-		r[w[272]] = (w[721]) & 0xffffffff
+		r[w[272]] = (w[720]) & 0xffffffff
 	}
 	w[273] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(11); w[273] < uint64(len(r)) {
-		r[w[273]] = (w[721]) & 0xffffffff
+		r[w[273]] = (w[720]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[386] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[386] = (r[w[720]]) & 0xffffffff
 	}
 	w[274] = (w[386] - min(w[386], w[387])) & 0xffffffff
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[274]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[274]) & 0xffffffff
 	}
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[386] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[386] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = (w[388] - w[390]) & 0xffffffff
-	w[275] = (w[386] - min(w[386], w[721])) & 0xffffffff
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[275]) & 0xffffffff
+	w[720] = (w[388] - w[390]) & 0xffffffff
+	w[275] = (w[386] - min(w[386], w[720])) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[275]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[386] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[386] = (r[w[720]]) & 0xffffffff
 	}
 	w[276] = (w[386] - min(w[386], w[389])) & 0xffffffff
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[276]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[276]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[386] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[386] = (r[w[720]]) & 0xffffffff
 	}
 	w[277] = (w[386] - min(w[386], w[390])) & 0xffffffff
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[277]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[277]) & 0xffffffff
 	}
 	w[278] = (w[419]) & 0xffffffff
 	if r := m.Cells(13); w[278] < uint64(len(r)) {
 		w[391] = (r[w[278]]) & 0x1ff
 	}
 	w[279] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(13); w[279] < uint64(len(r)) {
-		r[w[279]] = (w[721]) & 0x1ff
+		r[w[279]] = (w[720]) & 0x1ff
 	}
 	w[280] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(15); w[280] < uint64(len(r)) {
-		r[w[280]] = (w[721]) & 0xffffffff
+		r[w[280]] = (w[720]) & 0xffffffff
 	}
 	w[281] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(17); w[281] < uint64(len(r)) {
-		r[w[281]] = (w[721]) & 0x1
+		r[w[281]] = (w[720]) & 0x1
 	}
-	w[721] = (w[391] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[391] >> 0x8)
+	if w[720] != 0x1 {
 		goto l1799
 	}
 	w[395] = 0xff
@@ -4072,7 +4072,7 @@ l1534:
 l1799:
 	w[395] = (w[391]) & 0xff
 l1800:
-	w[460] = (w[395]) & 0xff
+	w[459] = (w[395]) & 0xff
 	if w[391] == 0x0 {
 		goto l1804
 	}
@@ -4081,7 +4081,7 @@ l1800:
 l1804:
 	w[396] = 0x0
 l1805:
-	w[461] = (w[396]) & 0x3
+	w[460] = (w[396]) & 0x3
 	m.RegisterLock(6).Unlock()
 	if p.Exited() {
 		return 0
@@ -4090,8 +4090,8 @@ l1805:
 	goto dispatch
 l1808:
 	m.RegisterLock(0).Lock()
-	w[721] = (w[419] << 0x3)
-	w[282] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[282] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[282] < uint64(len(r)) {
 		w[397] = (r[w[282]]) & 0xffffffff
 	}
@@ -4103,8 +4103,8 @@ l1808:
 l1815:
 	w[398] = (w[397] - min(w[397], w[406])) & 0xffffffff
 l1816:
-	w[721] = (w[419] << 0x3)
-	w[283] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[283] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[283] < uint64(len(r)) {
 		r[w[283]] = (w[398]) & 0xffffffff
 	}
@@ -4119,74 +4119,74 @@ l1822:
 	m.Op(34)(p)
 	m.RegisterLock(0).Lock()
 	m.Op(35)(p)
-	w[535] = (w[419]) & 0x1ff
-	w[536] = (w[408]) & 0x7
-	w[537] = 0x1
+	w[534] = (w[419]) & 0x1ff
+	w[535] = (w[408]) & 0x7
+	w[536] = 0x1
 	m.Op(36)(p)
-	w[538] = 0x0
-	w[539] = (w[419]) & 0x1ff
-	w[541] = (w[520]) & 0xffffffffffff
+	w[537] = 0x0
+	w[538] = (w[419]) & 0x1ff
+	w[540] = (w[519]) & 0xffffffffffff
 	w[284] = (w[419]) & 0xffffffff
 	if r := m.Cells(4); w[284] < uint64(len(r)) {
-		w[540] = (r[w[284]]) & 0xffff
+		w[539] = (r[w[284]]) & 0xffff
 	}
 	w[285] = (w[419]) & 0xffffffff
 	if r := m.Cells(2); w[285] < uint64(len(r)) {
-		w[542] = (r[w[285]]) & 0xffffffffffff
+		w[541] = (r[w[285]]) & 0xffffffffffff
 	}
 	w[286] = (w[419]) & 0xffffffff
 	if r := m.Cells(3); w[286] < uint64(len(r)) {
-		w[543] = (r[w[286]]) & 0xffffffffffff
+		w[542] = (r[w[286]]) & 0xffffffffffff
 	}
 	w[287] = (w[419]) & 0xffffffff
 	if r := m.Cells(1); w[287] < uint64(len(r)) {
-		w[544] = (r[w[287]]) & 0xffffffff
+		w[543] = (r[w[287]]) & 0xffffffff
 	}
 	w[288] = (w[419] << 0x3) & 0xffffffff
 	if r := m.Cells(0); w[288] < uint64(len(r)) {
-		w[545] = (r[w[288]]) & 0xffffffff
+		w[544] = (r[w[288]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[289] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[289] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(0); w[289] < uint64(len(r)) {
-		w[546] = (r[w[289]]) & 0xffffffff
+		w[545] = (r[w[289]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[290] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[290] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(0); w[290] < uint64(len(r)) {
-		w[547] = (r[w[290]]) & 0xffffffff
+		w[546] = (r[w[290]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[291] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[291] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(0); w[291] < uint64(len(r)) {
-		w[548] = (r[w[291]]) & 0xffffffff
+		w[547] = (r[w[291]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[292] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[292] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(0); w[292] < uint64(len(r)) {
-		w[549] = (r[w[292]]) & 0xffffffff
+		w[548] = (r[w[292]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[293] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[293] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(0); w[293] < uint64(len(r)) {
-		w[550] = (r[w[293]]) & 0xffffffff
+		w[549] = (r[w[293]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[294] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[294] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(0); w[294] < uint64(len(r)) {
-		w[551] = (r[w[294]]) & 0xffffffff
+		w[550] = (r[w[294]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[295] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[295] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(0); w[295] < uint64(len(r)) {
-		w[552] = (r[w[295]]) & 0xffffffff
+		w[551] = (r[w[295]]) & 0xffffffff
 	}
 	w[296] = (w[419]) & 0xffffffff
 	if r := m.Cells(13); w[296] < uint64(len(r)) {
 		w[399] = (r[w[296]]) & 0x1ff
 	}
 	m.Op(37)(p)
-	w[553] = 0x0
+	w[552] = 0x0
 	w[297] = (w[419]) & 0xffffffff
 	if r := m.Cells(17); w[297] < uint64(len(r)) {
 		w[400] = (r[w[297]]) & 0x1
@@ -4198,8 +4198,8 @@ l1822:
 	if w[399] != 0x0 {
 		goto l1876
 	}
-	w[721] = w[520] - min(w[520], w[401])
-	if w[721] >= w[480] {
+	w[720] = w[519] - min(w[519], w[401])
+	if w[720] >= w[479] {
 		goto l1876
 	}
 	w[402] = (w[400]) & 0x1
@@ -4207,172 +4207,172 @@ l1822:
 l1876:
 	w[402] = 0x0
 l1877:
-	w[554] = (w[402]) & 0x1
-	w[555] = (w[399] >> 0x8) & 0x1
-	w[556] = (w[399]) & 0xff
+	w[553] = (w[402]) & 0x1
+	w[554] = (w[399] >> 0x8) & 0x1
+	w[555] = (w[399]) & 0xff
 	w[299] = (w[419]) & 0xffffffff
 	if r := m.Cells(14); w[299] < uint64(len(r)) {
-		w[557] = (r[w[299]]) & 0xffffffffffff
+		w[556] = (r[w[299]]) & 0xffffffffffff
 	}
 	w[300] = (w[419]) & 0xffffffff
 	if r := m.Cells(11); w[300] < uint64(len(r)) {
-		w[558] = (r[w[300]]) & 0xffffffff
+		w[557] = (r[w[300]]) & 0xffffffff
 	}
 	w[301] = (w[419]) & 0xffffffff
 	if r := m.Cells(12); w[301] < uint64(len(r)) {
-		w[559] = (r[w[301]]) & 0xffffffff
+		w[558] = (r[w[301]]) & 0xffffffff
 	}
 	w[302] = (w[419] << 0x3) & 0xffffffff
 	if r := m.Cells(6); w[302] < uint64(len(r)) {
-		w[560] = (r[w[302]]) & 0xffffffff
+		w[559] = (r[w[302]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[303] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[303] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(6); w[303] < uint64(len(r)) {
-		w[561] = (r[w[303]]) & 0xffffffff
+		w[560] = (r[w[303]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[304] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[304] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(6); w[304] < uint64(len(r)) {
-		w[562] = (r[w[304]]) & 0xffffffff
+		w[561] = (r[w[304]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[305] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[305] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(6); w[305] < uint64(len(r)) {
-		w[563] = (r[w[305]]) & 0xffffffff
+		w[562] = (r[w[305]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[306] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[306] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(6); w[306] < uint64(len(r)) {
-		w[564] = (r[w[306]]) & 0xffffffff
+		w[563] = (r[w[306]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[307] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[307] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(6); w[307] < uint64(len(r)) {
-		w[565] = (r[w[307]]) & 0xffffffff
+		w[564] = (r[w[307]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[308] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[308] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(6); w[308] < uint64(len(r)) {
-		w[566] = (r[w[308]]) & 0xffffffff
+		w[565] = (r[w[308]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[309] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[309] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(6); w[309] < uint64(len(r)) {
-		w[567] = (r[w[309]]) & 0xffffffff
+		w[566] = (r[w[309]]) & 0xffffffff
 	}
 	w[310] = (w[419] << 0x3) & 0xffffffff
 	if r := m.Cells(7); w[310] < uint64(len(r)) {
-		w[568] = (r[w[310]]) & 0xffffffff
+		w[567] = (r[w[310]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[311] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[311] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(7); w[311] < uint64(len(r)) {
-		w[569] = (r[w[311]]) & 0xffffffff
+		w[568] = (r[w[311]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[312] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[312] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(7); w[312] < uint64(len(r)) {
-		w[570] = (r[w[312]]) & 0xffffffff
+		w[569] = (r[w[312]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[313] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[313] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(7); w[313] < uint64(len(r)) {
-		w[571] = (r[w[313]]) & 0xffffffff
+		w[570] = (r[w[313]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[314] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[314] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(7); w[314] < uint64(len(r)) {
-		w[572] = (r[w[314]]) & 0xffffffff
+		w[571] = (r[w[314]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[315] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[315] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(7); w[315] < uint64(len(r)) {
-		w[573] = (r[w[315]]) & 0xffffffff
+		w[572] = (r[w[315]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[316] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[316] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(7); w[316] < uint64(len(r)) {
-		w[574] = (r[w[316]]) & 0xffffffff
+		w[573] = (r[w[316]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[317] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[317] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(7); w[317] < uint64(len(r)) {
-		w[575] = (r[w[317]]) & 0xffffffff
+		w[574] = (r[w[317]]) & 0xffffffff
 	}
 	w[318] = (w[419] << 0x3) & 0xffffffff
 	if r := m.Cells(9); w[318] < uint64(len(r)) {
-		w[576] = (r[w[318]]) & 0xffffffff
+		w[575] = (r[w[318]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[319] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[319] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(9); w[319] < uint64(len(r)) {
-		w[577] = (r[w[319]]) & 0xffffffff
+		w[576] = (r[w[319]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[320] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[320] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(9); w[320] < uint64(len(r)) {
-		w[578] = (r[w[320]]) & 0xffffffff
+		w[577] = (r[w[320]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[321] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[321] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(9); w[321] < uint64(len(r)) {
-		w[579] = (r[w[321]]) & 0xffffffff
+		w[578] = (r[w[321]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[322] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[322] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(9); w[322] < uint64(len(r)) {
-		w[580] = (r[w[322]]) & 0xffffffff
+		w[579] = (r[w[322]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[323] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[323] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(9); w[323] < uint64(len(r)) {
-		w[581] = (r[w[323]]) & 0xffffffff
+		w[580] = (r[w[323]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[324] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[324] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(9); w[324] < uint64(len(r)) {
-		w[582] = (r[w[324]]) & 0xffffffff
+		w[581] = (r[w[324]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[325] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[325] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(9); w[325] < uint64(len(r)) {
-		w[583] = (r[w[325]]) & 0xffffffff
+		w[582] = (r[w[325]]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[584] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[583] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[585] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[584] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[586] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[585] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[587] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[586] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x5
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[588] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x5
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[587] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x6
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[589] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x6
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[588] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x7
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[590] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x7
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[589] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x8
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[591] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x8
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[590] = (r[w[720]]) & 0xffffffff
 	}
-	w[527] = 0x80fe
-	w[528] = 0x2
+	w[526] = 0x80fe
+	w[527] = 0x2
 	m.Op(38)(p)
 	m.RegisterLock(0).Unlock()
 	if p.Exited() {
@@ -4381,136 +4381,136 @@ l1877:
 	pc = ret
 	goto dispatch
 l1976:
-	w[500] = (p.Args[0]) & 0xffff
-	w[721] = p.Args[0]
-	w[501] = (w[721] >> 0x10) & 0x1
+	w[499] = (p.Args[0]) & 0xffff
+	w[720] = p.Args[0]
+	w[500] = (w[720] >> 0x10) & 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1980:
-	w[498] = (w[421] >> 0x6) & 0xffffffff
+	w[497] = (w[421] >> 0x6) & 0xffffffff
+	w[499] = 0x0
 	w[500] = 0x0
-	w[501] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1984:
-	w[499] = (w[498]) & 0xffff
+	w[498] = (w[497]) & 0xffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1986:
-	w[499] = 0xffff
+	w[498] = 0xffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1988:
-	w[500] = (w[500] - min(w[500], w[423])) & 0xffff
+	w[499] = (w[499] - min(w[499], w[423])) & 0xffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1990:
-	w[500] = 0xffff
+	w[499] = 0xffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1992:
-	w[622] = 0x3
-	w[502] = 0x1
+	w[621] = 0x3
+	w[501] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1995:
-	w[504] = (p.Args[0]) & 0x1f
-	w[503] = 0x1
+	w[503] = (p.Args[0]) & 0x1f
+	w[502] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1998:
-	w[504] = 0x0
 	w[503] = 0x0
+	w[502] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l2001:
-	w[506] = (w[505]) & 0xffff
+	w[505] = (w[504]) & 0xffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l2003:
-	w[506] = 0xffff
+	w[505] = 0xffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l2005:
-	w[507] = (w[506] - min(w[506], w[663])) & 0xffff
+	w[506] = (w[505] - min(w[505], w[662])) & 0xffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l2007:
-	w[663] = (w[506]) & 0xffff
-	w[658] = 0x0
+	w[662] = (w[505]) & 0xffff
+	w[657] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l2010:
-	w[505] = (w[420] >> w[504]) & 0xffffffff
+	w[504] = (w[420] >> w[503]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l2012:
-	w[725] = (w[684] ^ 0xffffffffffffffff) & 0xffff
-	w[726] = (w[693] ^ 0xffffffffffffffff) & 0xffff
-	w[724] = (w[725] + w[726])
-	w[723] = (w[724] + w[506]) & 0xffff
-	w[727] = (w[684] ^ 0xffffffffffffffff) & 0xffff
-	w[728] = (w[693] ^ 0xffffffffffffffff) & 0xffff
-	w[726] = (w[727] + w[728])
-	w[725] = (w[726] + w[506])
-	w[724] = (w[725] >> 0x10)
-	w[722] = (w[723] + w[724])
-	w[727] = (w[684] ^ 0xffffffffffffffff) & 0xffff
-	w[728] = (w[693] ^ 0xffffffffffffffff) & 0xffff
-	w[726] = (w[727] + w[728])
-	w[725] = (w[726] + w[506]) & 0xffff
-	w[729] = (w[684] ^ 0xffffffffffffffff) & 0xffff
-	w[730] = (w[693] ^ 0xffffffffffffffff) & 0xffff
-	w[728] = (w[729] + w[730])
-	w[727] = (w[728] + w[506])
-	w[726] = (w[727] >> 0x10)
-	w[724] = (w[725] + w[726])
+	w[724] = (w[683] ^ 0xffffffffffffffff) & 0xffff
+	w[725] = (w[692] ^ 0xffffffffffffffff) & 0xffff
+	w[723] = (w[724] + w[725])
+	w[722] = (w[723] + w[505]) & 0xffff
+	w[726] = (w[683] ^ 0xffffffffffffffff) & 0xffff
+	w[727] = (w[692] ^ 0xffffffffffffffff) & 0xffff
+	w[725] = (w[726] + w[727])
+	w[724] = (w[725] + w[505])
 	w[723] = (w[724] >> 0x10)
 	w[721] = (w[722] + w[723])
-	w[684] = (w[721] ^ 0xffffffffffffffff) & 0xffff
-	w[693] = (w[506]) & 0xffff
+	w[726] = (w[683] ^ 0xffffffffffffffff) & 0xffff
+	w[727] = (w[692] ^ 0xffffffffffffffff) & 0xffff
+	w[725] = (w[726] + w[727])
+	w[724] = (w[725] + w[505]) & 0xffff
+	w[728] = (w[683] ^ 0xffffffffffffffff) & 0xffff
+	w[729] = (w[692] ^ 0xffffffffffffffff) & 0xffff
+	w[727] = (w[728] + w[729])
+	w[726] = (w[727] + w[505])
+	w[725] = (w[726] >> 0x10)
+	w[723] = (w[724] + w[725])
+	w[722] = (w[723] >> 0x10)
+	w[720] = (w[721] + w[722])
+	w[683] = (w[720] ^ 0xffffffffffffffff) & 0xffff
+	w[692] = (w[505]) & 0xffff
 	if p.Exited() {
 		return 0
 	}
@@ -4538,7 +4538,7 @@ l2037:
 	}
 	w[332] = (w[419]) & 0xffffffff
 	if r := m.Cells(4); w[332] < uint64(len(r)) {
-		r[w[332]] = (w[506]) & 0xffff
+		r[w[332]] = (w[505]) & 0xffff
 	}
 	m.RegisterLock(2).Unlock()
 	if p.Exited() {
@@ -4564,8 +4564,8 @@ l2055:
 	pc = ret
 	goto dispatch
 l2057:
-	w[636] = 0x3
-	w[502] = 0x1
+	w[635] = 0x3
+	w[501] = 0x1
 	if p.Exited() {
 		return 0
 	}
@@ -4582,15 +4582,15 @@ l2060:
 	pc = ret
 	goto dispatch
 l2063:
-	w[503] = 0x0
+	w[502] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l2065:
-	w[721] = (w[681] << 0x2)
-	if w[638] < w[721] {
+	w[720] = (w[680] << 0x2)
+	if w[637] < w[720] {
 		goto l2069
 	}
 	w[403] = 0x1
@@ -4604,9 +4604,9 @@ l2070:
 	pc = ret
 	goto dispatch
 l2071:
-	w[722] = (w[681] << 0x2)
-	w[721] = (w[722] + 0x14)
-	if w[623] < w[721] {
+	w[721] = (w[680] << 0x2)
+	w[720] = (w[721] + 0x14)
+	if w[622] < w[720] {
 		goto l2076
 	}
 	w[403] = 0x1
@@ -4620,10 +4620,10 @@ l2077:
 	pc = ret
 	goto dispatch
 l2078:
-	if w[513] == 0x1 {
+	if w[512] == 0x1 {
 		goto l2080
 	}
-	if w[513] != 0x2 {
+	if w[512] != 0x2 {
 		goto l2082
 	}
 l2080:
@@ -4638,21 +4638,21 @@ l2083:
 	pc = ret
 	goto dispatch
 l2084:
-	w[419] = (w[512]) & 0x1ff
+	w[419] = (w[511]) & 0x1ff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l2086:
-	w[508] = 0x0
+	w[507] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l2088:
-	w[335] = (w[512]) & 0xffffffff
+	w[335] = (w[511]) & 0xffffffff
 	if n := m.Counters(2); w[335] < uint64(len(n)) {
 		n[w[335]].Add(p.Bytes)
 	}
@@ -4662,7 +4662,7 @@ l2088:
 	pc = ret
 	goto dispatch
 l2091:
-	w[336] = (w[512]) & 0xffffffff
+	w[336] = (w[511]) & 0xffffffff
 	if n := m.Counters(3); w[336] < uint64(len(n)) {
 		n[w[336]].Add(p.Bytes)
 	}
@@ -4672,7 +4672,7 @@ l2091:
 	pc = ret
 	goto dispatch
 l2094:
-	w[337] = (w[512]) & 0xffffffff
+	w[337] = (w[511]) & 0xffffffff
 	if n := m.Counters(4); w[337] < uint64(len(n)) {
 		n[w[337]].Add(p.Bytes)
 	}
@@ -4682,7 +4682,7 @@ l2094:
 	pc = ret
 	goto dispatch
 l2097:
-	w[721] = 0x3c
+	w[720] = 0x3c
 	m.Op(40)(p)
 	if p.Exited() {
 		return 0
@@ -4690,12 +4690,12 @@ l2097:
 	pc = ret
 	goto dispatch
 l2100:
-	w[415] = (w[510]) & 0x1ff
-	w[417] = (w[523]) & 0x1
-	if w[524] == 0x0 {
+	w[415] = (w[509]) & 0x1ff
+	w[417] = (w[522]) & 0x1
+	if w[523] == 0x0 {
 		goto l2106
 	}
-	if w[462] != 0x0 {
+	if w[461] != 0x0 {
 		goto l2106
 	}
 	w[416] = 0x1
@@ -4703,26 +4703,26 @@ l2100:
 l2106:
 	w[416] = 0x0
 l2107:
-	if w[697] == 0x0 {
+	if w[696] == 0x0 {
 		goto l2110
 	}
-	w[721] = 0x2
+	w[720] = 0x2
 	goto l2111
 l2110:
-	w[721] = 0x0
+	w[720] = 0x0
 l2111:
-	w[406] = (w[514] - w[721]) & 0xffffffff
-	if w[697] == 0x0 {
+	w[406] = (w[513] - w[720]) & 0xffffffff
+	if w[696] == 0x0 {
 		goto l2115
 	}
-	w[722] = 0x2
+	w[721] = 0x2
 	goto l2116
 l2115:
-	w[722] = 0x0
+	w[721] = 0x0
 l2116:
-	w[721] = (w[514] - w[722]) & 0xffffffff
-	w[722] = (w[623] + 0xe)
-	if w[721] >= w[722] {
+	w[720] = (w[513] - w[721]) & 0xffffffff
+	w[721] = (w[622] + 0xe)
+	if w[720] >= w[721] {
 		goto l2121
 	}
 	w[418] = 0x1
@@ -4730,115 +4730,115 @@ l2116:
 l2121:
 	w[418] = 0x0
 l2122:
-	w[489] = 0x0
+	w[488] = 0x0
 l2123:
-	if w[711] == 0x0 {
+	if w[710] == 0x0 {
 		goto l2136
 	}
-	if w[656] != 0xc3e7 {
+	if w[655] != 0xc3e7 {
 		goto l2136
 	}
-	if w[713] == 0x0 {
+	if w[712] == 0x0 {
 		goto l2134
 	}
-	if w[657] < 0x1c {
+	if w[656] < 0x1c {
 		goto l2134
 	}
-	if w[659] != 0x1 {
+	if w[658] != 0x1 {
 		goto l2134
 	}
-	if w[661] != 0x0 {
+	if w[660] != 0x0 {
 		goto l2134
 	}
-	if w[662] != 0x1 {
+	if w[661] != 0x1 {
 		goto l2134
 	}
-	if w[668] != 0x0 {
+	if w[667] != 0x0 {
 		goto l2134
 	}
-	if w[669] != 0xffff {
+	if w[668] != 0xffff {
 		goto l2134
 	}
-	if w[672] != 0x0 {
+	if w[671] != 0x0 {
 		goto l2134
 	}
-	if w[675] == 0x0 {
+	if w[674] == 0x0 {
 		goto l2136
 	}
 l2134:
-	w[463] = 0x1
+	w[462] = 0x1
 	w[416] = 0x0
 l2136:
-	if w[711] == 0x0 {
+	if w[710] == 0x0 {
 		goto l2139
 	}
-	w[491] = (w[623] + 0xffec) & 0xffff
+	w[490] = (w[622] + 0xffec) & 0xffff
 l2138:
-	w[492] = (w[657] - min(w[657], w[491])) & 0xffff
+	w[491] = (w[656] - min(w[656], w[490])) & 0xffff
 l2139:
 	if w[416] != 0x1 {
 		goto l3108
 	}
-	w[489] = 0x1
+	w[488] = 0x1
 l2141:
-	if w[463] != 0x1 {
+	if w[462] != 0x1 {
 		goto l2147
 	}
-	if w[489] == 0x6 {
+	if w[488] == 0x6 {
 		goto l2146
 	}
-	if w[489] != 0xc {
+	if w[488] != 0xc {
 		goto l2147
 	}
-	if w[657] < 0x8 {
+	if w[656] < 0x8 {
 		goto l2147
 	}
-	if w[492] != 0x0 {
+	if w[491] != 0x0 {
 		goto l2147
 	}
 l2146:
-	w[489] = 0x0
+	w[488] = 0x0
 l2147:
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2151
 	}
-	if w[707] == 0x0 {
+	if w[706] == 0x0 {
 		goto l2151
 	}
-	if w[634] == 0x6 {
+	if w[633] == 0x6 {
 		goto l3099
 	}
-	w[489] = 0x10
+	w[488] = 0x10
 l2151:
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2158
 	}
-	if w[697] == 0x0 {
+	if w[696] == 0x0 {
 		goto l2158
 	}
-	if w[534] != 0x0 {
+	if w[533] != 0x0 {
 		goto l3074
 	}
-	w[488] = (w[532]) & 0x1ff
-	w[408] = (w[533]) & 0x7
-	w[487] = 0x1
+	w[487] = (w[531]) & 0x1ff
+	w[408] = (w[532]) & 0x7
+	w[486] = 0x1
 l2157:
 	m.Op(41)(p)
 l2158:
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2164
 	}
 	if w[415] == 0x1fe {
 		goto l2164
 	}
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l2162
 	}
 	if t := m.Table(29); t.Used() {
 		var key [1]uint64
 		key[0] |= ((w[415]) & 0x1ff) << 32
-		if w[706] != 0 {
-			key[0] |= ((w[632]) & 0xffffffff)
+		if w[705] != 0 {
+			key[0] |= ((w[631]) & 0xffffffff)
 		}
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
@@ -4847,17 +4847,17 @@ l2158:
 	}
 	goto dispatch
 l2162:
-	if w[707] == 0x0 {
+	if w[706] == 0x0 {
 		goto l2164
 	}
 	if t := m.Table(30); t.Used() {
 		var key [3]uint64
 		key[2] |= ((w[415]) & 0x1ff)
-		if w[707] != 0 {
-			key[0] |= (w[641])
+		if w[706] != 0 {
+			key[0] |= (w[640])
 		}
-		if w[707] != 0 {
-			key[1] |= (w[642])
+		if w[706] != 0 {
+			key[1] |= (w[641])
 		}
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:3]).Next()
@@ -4866,20 +4866,20 @@ l2162:
 	}
 	goto dispatch
 l2164:
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2223
 	}
-	if w[487] != 0x0 {
+	if w[486] != 0x0 {
 		goto l2223
 	}
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l3071
 	}
-	w[468] = (w[621]) & 0x3f
+	w[467] = (w[620]) & 0x3f
 l2168:
 	if t := m.Table(32); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[468]) & 0x3f)
+		key[0] |= ((w[467]) & 0x3f)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -4890,7 +4890,7 @@ l2169:
 	if t := m.Table(33); t.Used() {
 		var key [1]uint64
 		key[0] |= ((w[415]) & 0x1ff) << 6
-		key[0] |= ((w[468]) & 0x3f)
+		key[0] |= ((w[467]) & 0x3f)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -4898,26 +4898,26 @@ l2169:
 	}
 	goto dispatch
 l2170:
-	if w[705] != 0x0 {
+	if w[704] != 0x0 {
 		goto l2172
 	}
-	if w[708] == 0x0 {
+	if w[707] == 0x0 {
 		goto l2223
 	}
 l2172:
 	if w[415] == 0x1fe {
 		goto l2223
 	}
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l2179
 	}
-	if w[708] == 0x0 {
+	if w[707] == 0x0 {
 		goto l2179
 	}
-	if w[645] != 0x8 {
+	if w[644] != 0x8 {
 		goto l2179
 	}
-	if w[646] != 0x0 {
+	if w[645] != 0x0 {
 		goto l2179
 	}
 	w[108] = 0x1
@@ -4925,31 +4925,31 @@ l2172:
 l2179:
 	w[108] = 0x0
 l2180:
+	w[468] = 0x0
 	w[469] = 0x0
-	w[470] = 0x0
 l2182:
-	if w[705] == 0x0 {
+	if w[704] == 0x0 {
 		goto l2190
 	}
-	if w[610] != 0x1 {
+	if w[609] != 0x1 {
 		goto l2190
 	}
-	if w[611] != 0x800 {
+	if w[610] != 0x800 {
 		goto l2190
 	}
-	if w[612] != 0x6 {
+	if w[611] != 0x6 {
 		goto l2190
 	}
-	if w[613] != 0x4 {
+	if w[612] != 0x4 {
 		goto l2190
 	}
-	if w[614] != 0x1 {
+	if w[613] != 0x1 {
 		goto l2190
 	}
-	if w[616] == 0x0 {
+	if w[615] == 0x0 {
 		goto l2190
 	}
-	if w[616] != w[618] {
+	if w[615] != w[617] {
 		goto l2191
 	}
 l2190:
@@ -4957,33 +4957,33 @@ l2190:
 		goto l3036
 	}
 l2191:
-	if w[705] == 0x0 {
+	if w[704] == 0x0 {
 		goto l3034
 	}
-	if w[610] != 0x1 {
+	if w[609] != 0x1 {
 		goto l3034
 	}
-	if w[611] != 0x800 {
+	if w[610] != 0x800 {
 		goto l3034
 	}
-	if w[612] != 0x6 {
+	if w[611] != 0x6 {
 		goto l3034
 	}
-	if w[613] != 0x4 {
+	if w[612] != 0x4 {
 		goto l3034
 	}
-	if w[614] != 0x1 {
+	if w[613] != 0x1 {
 		goto l3034
 	}
-	if w[616] == 0x0 {
+	if w[615] == 0x0 {
 		goto l3034
 	}
-	if w[616] == w[618] {
+	if w[615] == w[617] {
 		goto l3034
 	}
-	w[110] = (w[618]) & 0xffffffff
+	w[110] = (w[617]) & 0xffffffff
 l2200:
-	w[471] = (w[110]) & 0xffffffff
+	w[470] = (w[110]) & 0xffffffff
 l2201:
 	if t := m.Table(39); t.Used() {
 		var key [1]uint64
@@ -4995,59 +4995,59 @@ l2201:
 	}
 	goto dispatch
 l2202:
-	if w[470] == 0x0 {
+	if w[469] == 0x0 {
 		goto l2223
 	}
-	if w[705] == 0x0 {
+	if w[704] == 0x0 {
 		goto l2972
 	}
-	if w[610] != 0x1 {
+	if w[609] != 0x1 {
 		goto l2972
 	}
-	if w[611] != 0x800 {
+	if w[610] != 0x800 {
 		goto l2972
 	}
-	if w[612] != 0x6 {
+	if w[611] != 0x6 {
 		goto l2972
 	}
-	if w[613] != 0x4 {
+	if w[612] != 0x4 {
 		goto l2972
 	}
-	if w[614] != 0x1 {
+	if w[613] != 0x1 {
 		goto l2972
 	}
-	if w[616] == 0x0 {
+	if w[615] == 0x0 {
 		goto l2972
 	}
-	if w[616] == w[618] {
+	if w[615] == w[617] {
 		goto l2972
 	}
 	m.Op(42)(p)
-	w[104] = (w[618]) & 0xffffffff
-	w[614] = 0x2
-	w[617] = (w[615]) & 0xffffffffffff
-	w[618] = (w[616]) & 0xffffffff
-	w[615] = (w[470]) & 0xffffffffffff
-	w[616] = (w[104]) & 0xffffffff
+	w[104] = (w[617]) & 0xffffffff
+	w[613] = 0x2
+	w[616] = (w[614]) & 0xffffffffffff
+	w[617] = (w[615]) & 0xffffffff
+	w[614] = (w[469]) & 0xffffffffffff
+	w[615] = (w[104]) & 0xffffffff
 	w[408] = 0x7
 l2219:
-	w[592] = (w[593]) & 0xffffffffffff
-	w[593] = (w[470]) & 0xffffffffffff
-	w[488] = (w[415]) & 0x1ff
-	w[487] = 0x1
+	w[591] = (w[592]) & 0xffffffffffff
+	w[592] = (w[469]) & 0xffffffffffff
+	w[487] = (w[415]) & 0x1ff
+	w[486] = 0x1
 l2223:
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2231
 	}
-	if w[487] != 0x0 {
+	if w[486] != 0x0 {
 		goto l2231
 	}
 	if t := m.Table(51); t.Used() {
 		var key [1]uint64
-		if w[701] != 0 {
-			key[0] |= ((w[594]) & 0xffff) << 32
+		if w[700] != 0 {
+			key[0] |= ((w[593]) & 0xffff) << 32
 		}
-		key[0] |= ((w[490]) & 0xffffffff)
+		key[0] |= ((w[489]) & 0xffffffff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -5055,11 +5055,11 @@ l2223:
 	}
 	goto dispatch
 l2226:
-	w[535] = (w[415]) & 0x1ff
+	w[534] = (w[415]) & 0x1ff
 l2227:
-	w[536] = (w[408]) & 0x7
+	w[535] = (w[408]) & 0x7
 l2228:
-	if w[487] != 0x1 {
+	if w[486] != 0x1 {
 		goto l2231
 	}
 	if w[415] == 0x1fe {
@@ -5074,42 +5074,42 @@ l2228:
 	}
 	goto dispatch
 l2231:
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2246
 	}
-	if w[487] != 0x0 {
+	if w[486] != 0x0 {
 		goto l2246
 	}
-	if w[713] == 0x0 {
+	if w[712] == 0x0 {
 		goto l2237
 	}
-	if w[463] != 0x0 {
+	if w[462] != 0x0 {
 		goto l2237
 	}
-	w[464] = 0x1
+	w[463] = 0x1
 	goto l2238
 l2237:
-	w[464] = 0x0
+	w[463] = 0x0
 l2238:
-	if w[707] == 0x0 {
+	if w[706] == 0x0 {
 		goto l2942
 	}
 	m.Op(43)(p)
-	if w[721] == 0xff {
+	if w[720] == 0xff {
 		goto l2245
 	}
 	m.Op(44)(p)
-	if w[721] == 0x3fa {
+	if w[720] == 0x3fa {
 		goto l2245
 	}
 	m.Op(45)(p)
-	if w[721] != 0x3fa {
+	if w[720] != 0x3fa {
 		goto l2915
 	}
 l2245:
-	w[489] = 0x12
+	w[488] = 0x12
 l2246:
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2811
 	}
 	if w[409] == 0x1 {
@@ -5122,18 +5122,18 @@ l2246:
 		goto l2913
 	}
 l2250:
-	w[493] = 0xffffffff
+	w[492] = 0xffffffff
 l2251:
 	m.RegisterLock(0).Lock()
-	w[721] = (w[488] << 0x3)
-	w[34] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[487] << 0x3)
+	w[34] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[34] < uint64(len(r)) {
 		w[121] = (r[w[34]]) & 0xffffffff
 	}
-	w[495] = (w[121]) & 0xffffffff
-	w[722] = (w[121] + w[406])
-	w[721] = min(w[722], 0xffffffff)
-	if w[493] >= w[721] {
+	w[494] = (w[121]) & 0xffffffff
+	w[721] = (w[121] + w[406])
+	w[720] = min(w[721], 0xffffffff)
+	if w[492] >= w[720] {
 		goto l2261
 	}
 	w[123] = 0x1
@@ -5141,39 +5141,39 @@ l2251:
 l2261:
 	w[123] = 0x0
 l2262:
-	w[494] = (w[123]) & 0x1
-	w[722] = (w[121] + w[406])
-	w[721] = min(w[722], 0xffffffff)
-	if w[493] >= w[721] {
+	w[493] = (w[123]) & 0x1
+	w[721] = (w[121] + w[406])
+	w[720] = min(w[721], 0xffffffff)
+	if w[492] >= w[720] {
 		goto l2268
 	}
 	w[124] = (w[121]) & 0xffffffff
 	goto l2270
 l2268:
-	w[721] = (w[121] + w[406])
-	w[124] = (min(w[721], 0xffffffff)) & 0xffffffff
+	w[720] = (w[121] + w[406])
+	w[124] = (min(w[720], 0xffffffff)) & 0xffffffff
 l2270:
-	w[721] = (w[488] << 0x3)
-	w[35] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[487] << 0x3)
+	w[35] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[35] < uint64(len(r)) {
 		r[w[35]] = (w[124]) & 0xffffffff
 	}
 	m.RegisterLock(0).Unlock()
 l2274:
-	if w[494] != 0x1 {
+	if w[493] != 0x1 {
 		goto l2283
 	}
 	m.RegisterLock(1).Lock()
-	w[36] = (w[488]) & 0xffffffff
+	w[36] = (w[487]) & 0xffffffff
 	if r := m.Cells(1); w[36] < uint64(len(r)) {
 		w[122] = (r[w[36]]) & 0xffffffff
 	}
-	w[37] = (w[488]) & 0xffffffff
+	w[37] = (w[487]) & 0xffffffff
 	w[38] = (w[122] + 0x1) & 0xffffffff
 	if r := m.Cells(1); w[37] < uint64(len(r)) {
 		r[w[37]] = (w[38]) & 0xffffffff
 	}
-	w[489] = 0xa
+	w[488] = 0xa
 	m.RegisterLock(1).Unlock()
 l2283:
 	if t := m.Table(80); t.Used() {
@@ -5185,8 +5185,8 @@ l2283:
 	}
 	goto dispatch
 l2284:
-	w[721] = (w[424]) & 0x20
-	if w[721] == 0x0 {
+	w[720] = (w[424]) & 0x20
+	if w[720] == 0x0 {
 		goto l2287
 	}
 	if t := m.Table(81); t.Used() {
@@ -5202,14 +5202,14 @@ l2287:
 	if w[412] != 0x1 {
 		goto l2811
 	}
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2806
 	}
 	if w[426] != 0x1 {
 		goto l2341
 	}
-	w[721] = (w[424]) & 0x8
-	if w[721] == 0x0 {
+	w[720] = (w[424]) & 0x8
+	if w[720] == 0x0 {
 		goto l2341
 	}
 	m.RegisterLock(15).Lock()
@@ -5225,19 +5225,19 @@ l2287:
 	if r := m.Cells(17); w[41] < uint64(len(r)) {
 		w[129] = (r[w[41]]) & 0x1
 	}
-	w[721] = w[519] - min(w[519], w[128])
-	if w[721] >= w[480] {
+	w[720] = w[518] - min(w[518], w[128])
+	if w[720] >= w[479] {
 		goto l2306
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[128] - min(w[128], w[519])
-	if w[721] < w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[128] - min(w[128], w[518])
+	if w[720] < w[721] {
 		goto l2306
 	}
-	if w[519] < w[128] {
+	if w[518] < w[128] {
 		goto l2308
 	}
-	if w[127] >= w[481] {
+	if w[127] >= w[480] {
 		goto l2308
 	}
 l2306:
@@ -5247,16 +5247,16 @@ l2308:
 	w[130] = (w[129]) & 0x1
 l2309:
 	w[129] = (w[130]) & 0x1
-	w[721] = w[519] - min(w[519], w[128])
-	if w[721] >= w[480] {
+	w[720] = w[518] - min(w[518], w[128])
+	if w[720] >= w[479] {
 		goto l2316
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[128] - min(w[128], w[519])
-	if w[721] < w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[128] - min(w[128], w[518])
+	if w[720] < w[721] {
 		goto l2316
 	}
-	if w[519] < w[128] {
+	if w[518] < w[128] {
 		goto l2318
 	}
 l2316:
@@ -5266,23 +5266,23 @@ l2318:
 	w[131] = (w[127]) & 0xffffffff
 l2319:
 	w[127] = (w[131]) & 0xffffffff
-	w[721] = w[519] - min(w[519], w[128])
-	if w[721] >= w[480] {
+	w[720] = w[518] - min(w[518], w[128])
+	if w[720] >= w[479] {
 		goto l2325
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[128] - min(w[128], w[519])
-	if w[721] >= w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[128] - min(w[128], w[518])
+	if w[720] >= w[721] {
 		goto l2327
 	}
 l2325:
-	w[132] = (w[519] + w[480]) & 0xffffffffffff
+	w[132] = (w[518] + w[479]) & 0xffffffffffff
 	goto l2332
 l2327:
-	if w[519] < w[128] {
+	if w[518] < w[128] {
 		goto l2330
 	}
-	w[133] = (w[128] + w[480]) & 0xffffffffffff
+	w[133] = (w[128] + w[479]) & 0xffffffffffff
 	goto l2331
 l2330:
 	w[133] = (w[128]) & 0xffffffffffff
@@ -5308,44 +5308,44 @@ l2341:
 	if w[426] != 0x1 {
 		goto l2452
 	}
-	w[721] = (w[424]) & 0x4
-	if w[721] == 0x0 {
+	w[720] = (w[424]) & 0x4
+	if w[720] == 0x0 {
 		goto l2452
 	}
 	m.RegisterLock(6).Lock()
-	w[721] = (w[415] << 0x3)
-	w[45] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[45] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[45] < uint64(len(r)) {
 		w[134] = (r[w[45]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[46] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[46] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[46] < uint64(len(r)) {
 		w[135] = (r[w[46]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[47] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[47] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[47] < uint64(len(r)) {
 		w[136] = (r[w[47]]) & 0xffffffff
 	}
-	w[722] = (w[134] + w[135]) & 0xffffffff
-	w[721] = (w[722] + w[136])
-	w[443] = (w[721] + w[406]) & 0xffffffff
-	w[721] = (w[415] << 0x3)
-	w[48] = (w[721] | w[407]) & 0xffffffff
+	w[721] = (w[134] + w[135]) & 0xffffffff
+	w[720] = (w[721] + w[136])
+	w[443] = (w[720] + w[406]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[48] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(19); w[48] < uint64(len(r)) {
 		w[137] = (r[w[48]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[49] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[49] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(20); w[49] < uint64(len(r)) {
 		w[138] = (r[w[49]]) & 0x1ffffffffffff
 	}
 	w[444] = (w[138] >> 0x30) & 0x1
-	w[723] = (w[134] + w[135]) & 0xffffffff
-	w[722] = (w[723] + w[136])
-	w[721] = (w[722] + w[406]) & 0xffffffff
-	if w[721] >= w[137] {
+	w[722] = (w[134] + w[135]) & 0xffffffff
+	w[721] = (w[722] + w[136])
+	w[720] = (w[721] + w[406]) & 0xffffffff
+	if w[720] >= w[137] {
 		goto l2370
 	}
 	w[140] = 0x1
@@ -5354,53 +5354,53 @@ l2370:
 	w[140] = 0x0
 l2371:
 	w[445] = (w[140]) & 0x1
-	w[723] = (w[134] + w[135]) & 0xffffffff
-	w[722] = (w[723] + w[136])
-	w[721] = (w[722] + w[406]) & 0xffffffff
-	if w[721] >= w[137] {
+	w[722] = (w[134] + w[135]) & 0xffffffff
+	w[721] = (w[722] + w[136])
+	w[720] = (w[721] + w[406]) & 0xffffffff
+	if w[720] >= w[137] {
 		goto l2381
 	}
-	w[723] = (w[134] + w[135])
-	w[722] = (w[723] + w[136]) & 0xffffffff
-	w[721] = (w[722] + w[406])
-	w[141] = (w[137] - w[721]) & 0xffffffff
+	w[722] = (w[134] + w[135])
+	w[721] = (w[722] + w[136]) & 0xffffffff
+	w[720] = (w[721] + w[406])
+	w[141] = (w[137] - w[720]) & 0xffffffff
 	goto l2385
 l2381:
-	w[723] = (w[134] + w[135])
-	w[722] = (w[723] + w[136]) & 0xffffffff
-	w[721] = (w[722] + w[406])
-	w[141] = (w[721] - w[137]) & 0xffffffff
+	w[722] = (w[134] + w[135])
+	w[721] = (w[722] + w[136]) & 0xffffffff
+	w[720] = (w[721] + w[406])
+	w[141] = (w[720] - w[137]) & 0xffffffff
 l2385:
 	w[446] = (w[141]) & 0xffffffff
-	w[722] = (w[138]) & 0xffffffffffff
-	w[721] = w[519] - min(w[519], w[722])
-	if w[721] < 0x100000000 {
+	w[721] = (w[138]) & 0xffffffffffff
+	w[720] = w[518] - min(w[518], w[721])
+	if w[720] < 0x100000000 {
 		goto l2391
 	}
 	w[142] = 0xffffffff
 	goto l2393
 l2391:
-	w[721] = (w[138]) & 0xffffffffffff
-	w[142] = (w[519] - min(w[519], w[721])) & 0xffffffff
+	w[720] = (w[138]) & 0xffffffffffff
+	w[142] = (w[518] - min(w[518], w[720])) & 0xffffffff
 l2393:
 	w[447] = (w[142]) & 0xffffffff
-	w[721] = (w[415] << 0x3)
-	w[50] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[50] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(21); w[50] < uint64(len(r)) {
-		w[454] = (r[w[50]]) & 0xffffffff
+		w[453] = (r[w[50]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[51] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[51] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(22); w[51] < uint64(len(r)) {
-		w[455] = (r[w[51]]) & 0xffffffff
+		w[454] = (r[w[51]]) & 0xffffffff
 	}
 	w[52] = (w[415]) & 0xffffffff
 	if r := m.Cells(23); w[52] < uint64(len(r)) {
 		w[139] = (r[w[52]]) & 0xfffffffffffff
 	}
-	w[721] = (w[139] >> 0x30)
-	w[722] = (w[407] | 0x8)
-	if w[721] != w[722] {
+	w[720] = (w[139] >> 0x30)
+	w[721] = (w[407] | 0x8)
+	if w[720] != w[721] {
 		goto l2407
 	}
 	w[143] = 0x1
@@ -5408,15 +5408,15 @@ l2393:
 l2407:
 	w[143] = 0x0
 l2408:
-	w[458] = (w[143]) & 0x1
-	w[721] = (w[139] >> 0x30)
-	w[722] = (w[407] | 0x8)
-	if w[721] != w[722] {
+	w[457] = (w[143]) & 0x1
+	w[720] = (w[139] >> 0x30)
+	w[721] = (w[407] | 0x8)
+	if w[720] != w[721] {
 		goto l2417
 	}
-	w[722] = (w[139]) & 0xffffffffffff
-	w[721] = w[519] - min(w[519], w[722])
-	if w[435] >= w[721] {
+	w[721] = (w[139]) & 0xffffffffffff
+	w[720] = w[518] - min(w[518], w[721])
+	if w[435] >= w[720] {
 		goto l2417
 	}
 	w[144] = 0x1
@@ -5424,7 +5424,7 @@ l2408:
 l2417:
 	w[144] = 0x0
 l2418:
-	w[459] = (w[144]) & 0x1
+	w[458] = (w[144]) & 0x1
 	m.RegisterLock(6).Unlock()
 l2420:
 	if w[444] != 0x1 {
@@ -5438,46 +5438,46 @@ l2423:
 	if w[445] != 0x1 {
 		goto l2427
 	}
-	w[721] = 0x0
-	w[148] = (w[721] - w[452]) & 0xffffffff
+	w[720] = 0x0
+	w[148] = (w[720] - w[452]) & 0xffffffff
 	goto l2428
 l2427:
 	w[148] = (w[452]) & 0xffffffff
 l2428:
-	w[722] = (w[148] - w[454]) & 0xffffffff
-	w[721] = (w[722] >> 0x1f)
-	if w[721] != 0x1 {
+	w[721] = (w[148] - w[453]) & 0xffffffff
+	w[720] = (w[721] >> 0x1f)
+	if w[720] != 0x1 {
 		goto l2435
 	}
-	w[721] = 0x0
-	w[722] = (w[148] - w[454])
-	w[149] = (w[721] - w[722]) & 0xffffffff
+	w[720] = 0x0
+	w[721] = (w[148] - w[453])
+	w[149] = (w[720] - w[721]) & 0xffffffff
 	goto l2436
 l2435:
-	w[149] = (w[148] - w[454]) & 0xffffffff
+	w[149] = (w[148] - w[453]) & 0xffffffff
 l2436:
-	w[724] = (w[148] - w[454])
-	w[723] = (w[724] + 0x40000000) & 0xffffffff
-	w[722] = (w[723] >> 0x2)
-	w[721] = (w[722] + 0xf0000000)
-	w[454] = (w[454] + w[721]) & 0xffffffff
-	w[724] = (w[149] - w[455])
-	w[723] = (w[724] + 0x40000000) & 0xffffffff
-	w[722] = (w[723] >> 0x2)
-	w[721] = (w[722] + 0xf0000000)
-	w[455] = (w[455] + w[721]) & 0xffffffff
-	w[722] = (w[455] << 0x2) & 0xffffffff
-	w[721] = (w[454] + w[722])
-	w[456] = (w[721] + 0xffffffff) & 0xffffffff
+	w[723] = (w[148] - w[453])
+	w[722] = (w[723] + 0x40000000) & 0xffffffff
+	w[721] = (w[722] >> 0x2)
+	w[720] = (w[721] + 0xf0000000)
+	w[453] = (w[453] + w[720]) & 0xffffffff
+	w[723] = (w[149] - w[454])
+	w[722] = (w[723] + 0x40000000) & 0xffffffff
+	w[721] = (w[722] >> 0x2)
+	w[720] = (w[721] + 0xf0000000)
+	w[454] = (w[454] + w[720]) & 0xffffffff
+	w[721] = (w[454] << 0x2) & 0xffffffff
+	w[720] = (w[453] + w[721])
+	w[455] = (w[720] + 0xffffffff) & 0xffffffff
 l2449:
-	w[721] = (w[456] >> 0x1f)
-	if w[721] != 0x0 {
+	w[720] = (w[455] >> 0x1f)
+	if w[720] != 0x0 {
 		goto l2452
 	}
 	if t := m.Table(92); t.Used() {
 		var key [1]uint64
 		key[0] |= ((w[440]) & 0xff) << 32
-		key[0] |= ((w[456]) & 0xffffffff)
+		key[0] |= ((w[455]) & 0xffffffff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -5486,28 +5486,28 @@ l2449:
 	goto dispatch
 l2452:
 	m.RegisterLock(6).Lock()
-	w[721] = (w[415] << 0x3)
-	w[53] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[53] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[53] < uint64(len(r)) {
 		w[150] = (r[w[53]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[54] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[54] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[54] < uint64(len(r)) {
 		w[151] = (r[w[54]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[55] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[55] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(8); w[55] < uint64(len(r)) {
 		w[152] = (r[w[55]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[56] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[56] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[56] < uint64(len(r)) {
 		w[153] = (r[w[56]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[57] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[57] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(10); w[57] < uint64(len(r)) {
 		w[154] = (r[w[57]]) & 0xffffffff
 	}
@@ -5527,49 +5527,49 @@ l2452:
 	if r := m.Cells(14); w[61] < uint64(len(r)) {
 		w[158] = (r[w[61]]) & 0xffffffffffff
 	}
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[159] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[159] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[160] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[160] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[161] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[161] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[162] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[162] = (r[w[720]]) & 0xffffffff
 	}
-	w[723] = w[427] - min(w[427], w[159])
-	w[724] = w[160] - min(w[160], w[475])
-	w[722] = w[723] - min(w[723], w[724])
-	w[723] = w[161] - min(w[161], w[476])
+	w[722] = w[427] - min(w[427], w[159])
+	w[723] = w[160] - min(w[160], w[474])
 	w[721] = w[722] - min(w[722], w[723])
-	w[722] = w[162] - min(w[162], w[477])
-	w[478] = (w[721] - min(w[721], w[722])) & 0xffffffff
-	w[723] = (w[427] + w[475]) & 0xffffffff
-	w[722] = (w[723] + w[476])
-	w[721] = (w[722] + w[477]) & 0xffffffff
-	w[724] = (w[159] + w[160]) & 0xffffffff
-	w[723] = (w[724] + w[161])
-	w[722] = (w[723] + w[162]) & 0xffffffff
-	w[479] = (w[721] - min(w[721], w[722])) & 0xffffffff
-	w[721] = (w[424]) & 0x1
-	if w[721] == 0x0 {
+	w[722] = w[161] - min(w[161], w[475])
+	w[720] = w[721] - min(w[721], w[722])
+	w[721] = w[162] - min(w[162], w[476])
+	w[477] = (w[720] - min(w[720], w[721])) & 0xffffffff
+	w[722] = (w[427] + w[474]) & 0xffffffff
+	w[721] = (w[722] + w[475])
+	w[720] = (w[721] + w[476]) & 0xffffffff
+	w[723] = (w[159] + w[160]) & 0xffffffff
+	w[722] = (w[723] + w[161])
+	w[721] = (w[722] + w[162]) & 0xffffffff
+	w[478] = (w[720] - min(w[720], w[721])) & 0xffffffff
+	w[720] = (w[424]) & 0x1
+	if w[720] == 0x0 {
 		goto l2510
 	}
-	w[725] = w[427] - min(w[427], w[159])
-	w[726] = w[160] - min(w[160], w[475])
-	w[724] = w[725] - min(w[725], w[726])
-	w[725] = w[161] - min(w[161], w[476])
+	w[724] = w[427] - min(w[427], w[159])
+	w[725] = w[160] - min(w[160], w[474])
 	w[723] = w[724] - min(w[724], w[725])
-	w[724] = w[162] - min(w[162], w[477])
+	w[724] = w[161] - min(w[161], w[475])
 	w[722] = w[723] - min(w[723], w[724])
-	w[721] = (w[722] << w[430]) & 0xffffffffffff
-	w[165] = (w[721] >> w[431]) & 0xffffffffffff
+	w[723] = w[162] - min(w[162], w[476])
+	w[721] = w[722] - min(w[722], w[723])
+	w[720] = (w[721] << w[430]) & 0xffffffffffff
+	w[165] = (w[720] >> w[431]) & 0xffffffffffff
 	goto l2511
 l2510:
 	w[165] = (w[429]) & 0xffffffffffff
@@ -5577,21 +5577,21 @@ l2511:
 	if w[426] != 0x1 {
 		goto l2526
 	}
-	w[723] = (w[424]) & 0x2
-	if w[723] == 0x0 {
+	w[722] = (w[424]) & 0x2
+	if w[722] == 0x0 {
 		goto l2516
 	}
-	w[722] = w[156]
+	w[721] = w[156]
 	goto l2517
 l2516:
-	w[722] = w[153]
+	w[721] = w[153]
 l2517:
-	w[721] = (w[722] + w[406]) & 0xffffffff
-	if w[436] < w[721] {
+	w[720] = (w[721] + w[406]) & 0xffffffff
+	if w[436] < w[720] {
 		goto l2526
 	}
-	w[721] = (w[424]) & 0x2
-	if w[721] == 0x0 {
+	w[720] = (w[424]) & 0x2
+	if w[720] == 0x0 {
 		goto l2523
 	}
 	w[167] = 0x3
@@ -5605,14 +5605,14 @@ l2526:
 	w[166] = 0x4
 l2527:
 	w[439] = (w[166]) & 0xffffffff
-	w[724] = w[427] - min(w[427], w[159])
-	w[725] = w[160] - min(w[160], w[475])
-	w[723] = w[724] - min(w[724], w[725])
-	w[724] = w[161] - min(w[161], w[476])
+	w[723] = w[427] - min(w[427], w[159])
+	w[724] = w[160] - min(w[160], w[474])
 	w[722] = w[723] - min(w[723], w[724])
-	w[723] = w[162] - min(w[162], w[477])
+	w[723] = w[161] - min(w[161], w[475])
 	w[721] = w[722] - min(w[722], w[723])
-	if w[721] < w[406] {
+	w[722] = w[162] - min(w[162], w[476])
+	w[720] = w[721] - min(w[721], w[722])
+	if w[720] < w[406] {
 		goto l2559
 	}
 	if w[426] != 0x1 {
@@ -5628,37 +5628,37 @@ l2539:
 	if w[426] != 0x1 {
 		goto l2546
 	}
-	w[723] = (w[424]) & 0x2
-	if w[723] == 0x0 {
+	w[722] = (w[424]) & 0x2
+	if w[722] == 0x0 {
 		goto l2546
 	}
-	w[723] = (w[424]) & 0x10
-	if w[723] != 0x0 {
+	w[722] = (w[424]) & 0x10
+	if w[722] != 0x0 {
 		goto l2546
 	}
-	w[722] = w[155]
+	w[721] = w[155]
 	goto l2547
 l2546:
-	w[722] = w[151]
+	w[721] = w[151]
 l2547:
-	w[721] = (w[722] + w[406])
+	w[720] = (w[721] + w[406])
 	if w[426] != 0x1 {
 		goto l2555
 	}
-	w[723] = (w[424]) & 0x2
-	if w[723] == 0x0 {
+	w[722] = (w[424]) & 0x2
+	if w[722] == 0x0 {
 		goto l2555
 	}
-	w[723] = (w[424]) & 0x10
-	if w[723] != 0x0 {
+	w[722] = (w[424]) & 0x10
+	if w[722] != 0x0 {
 		goto l2555
 	}
-	w[722] = (w[165] * w[434]) & 0xffffffffffff
+	w[721] = (w[165] * w[434]) & 0xffffffffffff
 	goto l2556
 l2555:
-	w[722] = w[165]
+	w[721] = w[165]
 l2556:
-	if w[721] >= w[722] {
+	if w[720] >= w[721] {
 		goto l2559
 	}
 l2557:
@@ -5668,8 +5668,8 @@ l2559:
 	w[168] = (w[166]) & 0xffffffff
 l2560:
 	w[439] = (w[168]) & 0xffffffff
-	w[721] = (w[150] + w[406]) & 0xffffffff
-	if w[428] < w[721] {
+	w[720] = (w[150] + w[406]) & 0xffffffff
+	if w[428] < w[720] {
 		goto l2565
 	}
 	w[169] = 0x0
@@ -5678,14 +5678,14 @@ l2565:
 	w[169] = (w[168]) & 0xffffffff
 l2566:
 	w[439] = (w[169]) & 0xffffffff
-	w[724] = (w[427] + w[475]) & 0xffffffff
-	w[723] = (w[724] + w[476])
-	w[722] = (w[723] + w[477]) & 0xffffffff
-	w[725] = (w[159] + w[160]) & 0xffffffff
-	w[724] = (w[725] + w[161])
-	w[723] = (w[724] + w[162]) & 0xffffffff
-	w[721] = w[722] - min(w[722], w[723])
-	if w[721] < w[406] {
+	w[723] = (w[427] + w[474]) & 0xffffffff
+	w[722] = (w[723] + w[475])
+	w[721] = (w[722] + w[476]) & 0xffffffff
+	w[724] = (w[159] + w[160]) & 0xffffffff
+	w[723] = (w[724] + w[161])
+	w[722] = (w[723] + w[162]) & 0xffffffff
+	w[720] = w[721] - min(w[721], w[722])
+	if w[720] < w[406] {
 		goto l2577
 	}
 	w[170] = (w[169]) & 0xffffffff
@@ -5717,62 +5717,62 @@ l2588:
 	if w[170] != 0x0 {
 		goto l2591
 	}
-	w[721] = w[406]
+	w[720] = w[406]
 	goto l2592
 l2591:
-	w[721] = 0x0
+	w[720] = 0x0
 l2592:
-	w[150] = (w[150] + w[721]) & 0xffffffff
+	w[150] = (w[150] + w[720]) & 0xffffffff
 	w[151] = (w[151] + w[171]) & 0xffffffff
 	w[152] = (w[152] + w[172]) & 0xffffffff
 	if w[170] != 0x2 {
 		goto l2598
 	}
-	w[721] = w[406]
+	w[720] = w[406]
 	goto l2599
 l2598:
-	w[721] = 0x0
+	w[720] = 0x0
 l2599:
-	w[153] = (w[153] + w[721]) & 0xffffffff
+	w[153] = (w[153] + w[720]) & 0xffffffff
 	w[155] = (w[155] + w[172]) & 0xffffffff
 	if w[170] != 0x3 {
 		goto l2604
 	}
-	w[721] = w[406]
+	w[720] = w[406]
 	goto l2605
 l2604:
-	w[721] = 0x0
+	w[720] = 0x0
 l2605:
-	w[156] = (w[156] + w[721]) & 0xffffffff
-	w[724] = w[427] - min(w[427], w[159])
-	w[725] = w[160] - min(w[160], w[475])
-	w[723] = w[724] - min(w[724], w[725])
-	w[724] = w[161] - min(w[161], w[476])
+	w[156] = (w[156] + w[720]) & 0xffffffff
+	w[723] = w[427] - min(w[427], w[159])
+	w[724] = w[160] - min(w[160], w[474])
 	w[722] = w[723] - min(w[723], w[724])
-	w[723] = w[162] - min(w[162], w[477])
+	w[723] = w[161] - min(w[161], w[475])
 	w[721] = w[722] - min(w[722], w[723])
+	w[722] = w[162] - min(w[162], w[476])
+	w[720] = w[721] - min(w[721], w[722])
 	if w[170] != 0x1 {
 		goto l2616
 	}
-	w[722] = w[406]
+	w[721] = w[406]
 	goto l2617
 l2616:
-	w[722] = 0x0
+	w[721] = 0x0
 l2617:
-	w[478] = (w[721] - w[722]) & 0xffffffff
+	w[477] = (w[720] - w[721]) & 0xffffffff
 	if w[426] != 0x1 {
 		goto l2626
 	}
 	if w[170] == 0x4 {
 		goto l2626
 	}
-	if w[459] != 0x1 {
+	if w[458] != 0x1 {
 		goto l2623
 	}
 	w[174] = 0x0
 	goto l2624
 l2623:
-	w[174] = (w[457]) & 0xffffffff
+	w[174] = (w[456]) & 0xffffffff
 l2624:
 	w[173] = (w[174]) & 0xffffffff
 	goto l2627
@@ -5780,28 +5780,28 @@ l2626:
 	w[173] = (w[154]) & 0xffffffff
 l2627:
 	w[154] = (w[173]) & 0xffffffff
-	w[721] = (w[415] << 0x3)
-	w[62] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[62] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[62] < uint64(len(r)) {
 		r[w[62]] = (w[150]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[63] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[63] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[63] < uint64(len(r)) {
 		r[w[63]] = (w[151]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[64] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[64] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(8); w[64] < uint64(len(r)) {
 		r[w[64]] = (w[152]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[65] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[65] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[65] < uint64(len(r)) {
 		r[w[65]] = (w[153]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[66] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[66] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(10); w[66] < uint64(len(r)) {
 		r[w[66]] = (w[173]) & 0xffffffff
 	}
@@ -5836,8 +5836,8 @@ l2656:
 	if r := m.Cells(18); w[70] < uint64(len(r)) {
 		r[w[70]] = (w[175]) & 0xffffffff
 	}
-	w[721] = (w[157] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[157] >> 0x8)
+	if w[720] != 0x1 {
 		goto l2662
 	}
 	w[176] = 0xff
@@ -5845,28 +5845,28 @@ l2656:
 l2662:
 	w[176] = (w[157]) & 0xff
 l2663:
-	w[721] = (w[424]) & 0x1
-	if w[721] == 0x0 {
+	w[720] = (w[424]) & 0x1
+	if w[720] == 0x0 {
 		goto l2680
 	}
-	w[726] = w[427] - min(w[427], w[159])
-	w[727] = w[160] - min(w[160], w[475])
-	w[725] = w[726] - min(w[726], w[727])
-	w[726] = w[161] - min(w[161], w[476])
+	w[725] = w[427] - min(w[427], w[159])
+	w[726] = w[160] - min(w[160], w[474])
 	w[724] = w[725] - min(w[725], w[726])
-	w[725] = w[162] - min(w[162], w[477])
+	w[725] = w[161] - min(w[161], w[475])
 	w[723] = w[724] - min(w[724], w[725])
+	w[724] = w[162] - min(w[162], w[476])
+	w[722] = w[723] - min(w[723], w[724])
 	if w[170] != 0x1 {
 		goto l2675
 	}
-	w[724] = w[406]
+	w[723] = w[406]
 	goto l2676
 l2675:
-	w[724] = 0x0
+	w[723] = 0x0
 l2676:
-	w[722] = (w[723] - w[724]) & 0xffffffff
-	w[721] = (w[722] << w[430]) & 0xffffffffffff
-	w[177] = (w[721] >> w[431]) & 0xffffffffffff
+	w[721] = (w[722] - w[723]) & 0xffffffff
+	w[720] = (w[721] << w[430]) & 0xffffffffffff
+	w[177] = (w[720] >> w[431]) & 0xffffffffffff
 	goto l2681
 l2680:
 	w[177] = (w[429]) & 0xffffffffffff
@@ -5902,9 +5902,9 @@ l2693:
 	if w[426] != 0x1 {
 		goto l2703
 	}
-	w[724] = (w[150] + w[151])
-	w[723] = (w[724] + w[153]) & 0xffffffff
-	if w[723] == 0x0 {
+	w[723] = (w[150] + w[151])
+	w[722] = (w[723] + w[153]) & 0xffffffff
+	if w[722] == 0x0 {
 		goto l2703
 	}
 	if w[170] == 0x4 {
@@ -5913,22 +5913,22 @@ l2693:
 	if w[170] == 0x2 {
 		goto l2701
 	}
-	w[723] = (w[151] + w[173])
-	if w[179] >= w[723] {
+	w[722] = (w[151] + w[173])
+	if w[179] >= w[722] {
 		goto l2703
 	}
 l2701:
-	w[722] = (w[425]) & 0x1ff
+	w[721] = (w[425]) & 0x1ff
 	goto l2704
 l2703:
-	w[722] = 0x0
+	w[721] = 0x0
 l2704:
-	w[721] = (w[157] | w[722])
+	w[720] = (w[157] | w[721])
 	if w[426] != 0x1 {
 		goto l2714
 	}
-	w[723] = (w[424]) & 0x2
-	if w[723] == 0x0 {
+	w[722] = (w[424]) & 0x2
+	if w[722] == 0x0 {
 		goto l2714
 	}
 	if w[155] == 0x0 {
@@ -5944,18 +5944,18 @@ l2704:
 		goto l2714
 	}
 l2712:
-	w[722] = 0x100
+	w[721] = 0x100
 	goto l2715
 l2714:
-	w[722] = 0x0
+	w[721] = 0x0
 l2715:
-	w[157] = (w[721] | w[722]) & 0x1ff
+	w[157] = (w[720] | w[721]) & 0x1ff
 	w[71] = (w[415]) & 0xffffffff
 	if r := m.Cells(13); w[71] < uint64(len(r)) {
 		r[w[71]] = (w[157]) & 0x1ff
 	}
-	w[721] = (w[157] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[157] >> 0x8)
+	if w[720] != 0x1 {
 		goto l2722
 	}
 	w[180] = 0xff
@@ -5963,22 +5963,22 @@ l2715:
 l2722:
 	w[180] = (w[157]) & 0xff
 l2723:
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] == 0x0 {
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] == 0x0 {
 		goto l2729
 	}
 	if w[176] == 0x0 {
 		goto l2741
 	}
-	w[721] = (w[157] >> 0x8)
-	if w[721] == 0x1 {
+	w[720] = (w[157] >> 0x8)
+	if w[720] == 0x1 {
 		goto l2741
 	}
 l2729:
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] != 0x0 {
 		goto l2743
 	}
 	if w[176] == 0x0 {
@@ -5990,21 +5990,21 @@ l2729:
 	if w[426] != 0x1 {
 		goto l2739
 	}
-	w[721] = (w[176] & w[425])
-	if w[721] == 0x0 {
+	w[720] = (w[176] & w[425])
+	if w[720] == 0x0 {
 		goto l2739
 	}
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] >= w[482] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] >= w[481] {
 		goto l2741
 	}
 l2739:
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] < w[437] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] < w[437] {
 		goto l2743
 	}
 l2741:
-	w[181] = (w[519]) & 0xffffffffffff
+	w[181] = (w[518]) & 0xffffffffffff
 	goto l2744
 l2743:
 	w[181] = (w[158]) & 0xffffffffffff
@@ -6013,16 +6013,16 @@ l2744:
 	if r := m.Cells(14); w[72] < uint64(len(r)) {
 		r[w[72]] = (w[181]) & 0xffffffffffff
 	}
-	w[721] = (w[157] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[157] >> 0x8)
+	if w[720] != 0x1 {
 		goto l2750
 	}
 	w[182] = 0xff
 	goto l2767
 l2750:
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] != 0x0 {
 		goto l2764
 	}
 	if w[176] == 0x0 {
@@ -6034,40 +6034,40 @@ l2750:
 	if w[426] != 0x1 {
 		goto l2760
 	}
-	w[721] = (w[176] & w[425])
-	if w[721] == 0x0 {
+	w[720] = (w[176] & w[425])
+	if w[720] == 0x0 {
 		goto l2760
 	}
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] >= w[482] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] >= w[481] {
 		goto l2762
 	}
 l2760:
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] < w[437] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] < w[437] {
 		goto l2764
 	}
 l2762:
 	w[183] = (w[176]) & 0xff
 	goto l2766
 l2764:
-	w[721] = (w[176] ^ 0xffffffffffffffff)
-	w[183] = (w[180] & w[721]) & 0xff
+	w[720] = (w[176] ^ 0xffffffffffffffff)
+	w[183] = (w[180] & w[720]) & 0xff
 l2766:
 	w[182] = (w[183]) & 0xff
 l2767:
-	w[460] = (w[182]) & 0xff
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] == 0x0 {
+	w[459] = (w[182]) & 0xff
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] == 0x0 {
 		goto l2773
 	}
 	w[184] = 0x1
 	goto l2789
 l2773:
-	w[722] = (w[176] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[180] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[176] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[180] & w[721])
+	if w[720] != 0x0 {
 		goto l2787
 	}
 	if w[176] == 0x0 {
@@ -6079,17 +6079,17 @@ l2773:
 	if w[426] != 0x1 {
 		goto l2783
 	}
-	w[721] = (w[176] & w[425])
-	if w[721] == 0x0 {
+	w[720] = (w[176] & w[425])
+	if w[720] == 0x0 {
 		goto l2783
 	}
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] >= w[482] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] >= w[481] {
 		goto l2785
 	}
 l2783:
-	w[721] = w[519] - min(w[519], w[158])
-	if w[721] < w[437] {
+	w[720] = w[518] - min(w[518], w[158])
+	if w[720] < w[437] {
 		goto l2787
 	}
 l2785:
@@ -6100,52 +6100,52 @@ l2787:
 l2788:
 	w[184] = (w[185]) & 0x3
 l2789:
-	w[461] = (w[184]) & 0x3
+	w[460] = (w[184]) & 0x3
 	m.RegisterLock(6).Unlock()
 l2791:
-	if w[461] == 0x0 {
+	if w[460] == 0x0 {
 		goto l2795
 	}
 	w[83] = (w[415] + 0x400) & 0xffffffff
-	w[527] = (w[83] | 0x8000) & 0xffff
-	w[528] = 0x1
+	w[526] = (w[83] | 0x8000) & 0xffff
+	w[527] = 0x1
 l2795:
 	if w[439] != 0x4 {
 		goto l2855
 	}
 	m.RegisterLock(0).Lock()
-	w[721] = (w[488] << 0x3)
-	w[80] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[487] << 0x3)
+	w[80] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[80] < uint64(len(r)) {
 		w[186] = (r[w[80]]) & 0xffffffff
 	}
-	w[721] = (w[488] << 0x3)
-	w[81] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[487] << 0x3)
+	w[81] = (w[720] | w[408]) & 0xffffffff
 	w[82] = (w[186] - min(w[186], w[406])) & 0xffffffff
 	if r := m.Cells(0); w[81] < uint64(len(r)) {
 		r[w[81]] = (w[82]) & 0xffffffff
 	}
-	w[489] = 0xd
+	w[488] = 0xd
 	m.RegisterLock(0).Unlock()
 l2806:
-	if w[489] == 0x0 {
+	if w[488] == 0x0 {
 		goto l2811
 	}
 	if w[426] != 0x1 {
 		goto l2811
 	}
-	w[721] = (w[415] << 0x3)
-	w[92] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[92] = (w[720] | w[407]) & 0xffffffff
 	if n := m.Counters(0); w[92] < uint64(len(n)) {
 		n[w[92]].Add(p.Bytes)
 	}
 l2811:
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2839
 	}
 	if t := m.Table(99); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[488]) & 0x1ff) << 3
+		key[0] |= ((w[487]) & 0x1ff) << 3
 		key[0] |= ((w[408]) & 0x7)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
@@ -6157,21 +6157,21 @@ l2813:
 	if w[413] != 0x1 {
 		goto l2816
 	}
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l2816
 	}
 	if t := m.Table(100); t.Used() {
 		var key [2]uint64
-		if w[706] != 0 {
-			key[0] |= ((w[632]) & 0xffffffff) << 41
+		if w[705] != 0 {
+			key[0] |= ((w[631]) & 0xffffffff) << 41
 		}
-		if w[706] != 0 {
-			key[1] |= ((w[632] >> 23) & 0x1ff)
+		if w[705] != 0 {
+			key[1] |= ((w[631] >> 23) & 0x1ff)
 		}
-		if w[706] != 0 {
-			key[0] |= ((w[633]) & 0xffffffff) << 9
+		if w[705] != 0 {
+			key[0] |= ((w[632]) & 0xffffffff) << 9
 		}
-		key[0] |= ((w[488]) & 0x1ff)
+		key[0] |= ((w[487]) & 0x1ff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:2]).Next()
 	} else {
@@ -6179,29 +6179,29 @@ l2813:
 	}
 	goto dispatch
 l2816:
-	w[496] = (w[495] - min(w[495], w[414])) & 0xffffffff
+	w[495] = (w[494] - min(w[494], w[414])) & 0xffffffff
 l2817:
 	if w[413] != 0x1 {
 		goto l2821
 	}
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l2821
 	}
-	if w[496] == 0x0 {
+	if w[495] == 0x0 {
 		goto l2821
 	}
 	if t := m.Table(102); t.Used() {
 		var key [2]uint64
-		if w[706] != 0 {
-			key[0] |= ((w[632]) & 0xffffffff) << 41
+		if w[705] != 0 {
+			key[0] |= ((w[631]) & 0xffffffff) << 41
 		}
-		if w[706] != 0 {
-			key[1] |= ((w[632] >> 23) & 0x1ff)
+		if w[705] != 0 {
+			key[1] |= ((w[631] >> 23) & 0x1ff)
 		}
-		if w[706] != 0 {
-			key[0] |= ((w[633]) & 0xffffffff) << 9
+		if w[705] != 0 {
+			key[0] |= ((w[632]) & 0xffffffff) << 9
 		}
-		key[0] |= ((w[488]) & 0x1ff)
+		key[0] |= ((w[487]) & 0x1ff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:2]).Next()
 	} else {
@@ -6212,54 +6212,54 @@ l2821:
 	if w[413] != 0x1 {
 		goto l2826
 	}
-	if w[707] == 0x0 {
+	if w[706] == 0x0 {
 		goto l2826
 	}
 	p.Args, pc, ret = m.Table(103).Match(p).Next()
 	goto dispatch
 l2824:
-	if w[496] == 0x0 {
+	if w[495] == 0x0 {
 		goto l2826
 	}
 	p.Args, pc, ret = m.Table(104).Match(p).Next()
 	goto dispatch
 l2826:
-	if w[497] != 0x1 {
+	if w[496] != 0x1 {
 		goto l2849
 	}
-	if w[707] == 0x0 {
+	if w[706] == 0x0 {
 		goto l2849
 	}
-	w[93] = w[641]
-	w[94] = w[642]
-	w[95] = w[643]
-	w[96] = w[644]
-	w[97] = (w[488]) & 0x1ff
-	w[529] = 0x3
+	w[93] = w[640]
+	w[94] = w[641]
+	w[95] = w[642]
+	w[96] = w[643]
+	w[97] = (w[487]) & 0x1ff
+	w[528] = 0x3
 l2834:
-	if w[713] == 0x0 {
+	if w[712] == 0x0 {
 		goto l2839
 	}
-	if w[463] != 0x0 {
+	if w[462] != 0x0 {
 		goto l2839
 	}
-	if w[664] != 0x11 {
+	if w[663] != 0x11 {
 		goto l2839
 	}
-	if w[707] == 0x0 {
+	if w[706] == 0x0 {
 		goto l2847
 	}
 	p.Args, pc, ret = m.Table(107).Match(p).Next()
 	goto dispatch
 l2839:
-	if w[489] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2843
 	}
-	w[511] = (w[488]) & 0x1ff
-	w[525] = (w[408]) & 0x7
+	w[510] = (w[487]) & 0x1ff
+	w[524] = (w[408]) & 0x7
 	return 0
 l2843:
-	w[101] = (w[489]) & 0xffffffff
+	w[101] = (w[488]) & 0xffffffff
 	if n := m.Counters(1); w[101] < uint64(len(n)) {
 		n[w[101]].Add(p.Bytes)
 	}
@@ -6268,17 +6268,17 @@ l2843:
 l2847:
 	if t := m.Table(108); t.Used() {
 		var key [2]uint64
-		if w[706] != 0 {
-			key[0] |= ((w[633]) & 0xffffffff) << 56
+		if w[705] != 0 {
+			key[0] |= ((w[632]) & 0xffffffff) << 56
 		}
-		if w[706] != 0 {
-			key[1] |= ((w[633] >> 8) & 0xffffff)
+		if w[705] != 0 {
+			key[1] |= ((w[632] >> 8) & 0xffffff)
 		}
-		if w[706] != 0 {
-			key[0] |= ((w[632]) & 0xffffffff) << 24
+		if w[705] != 0 {
+			key[0] |= ((w[631]) & 0xffffffff) << 24
 		}
-		if w[713] != 0 {
-			key[0] |= ((w[673]) & 0xffffff)
+		if w[712] != 0 {
+			key[0] |= ((w[672]) & 0xffffff)
 		}
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:2]).Next()
@@ -6287,54 +6287,54 @@ l2847:
 	}
 	goto dispatch
 l2849:
-	if w[497] != 0x1 {
+	if w[496] != 0x1 {
 		goto l2834
 	}
-	w[98] = (w[632]) & 0xffffffff
-	w[99] = (w[633]) & 0xffffffff
-	w[100] = (w[488]) & 0x1ff
-	w[529] = 0x4
+	w[98] = (w[631]) & 0xffffffff
+	w[99] = (w[632]) & 0xffffffff
+	w[100] = (w[487]) & 0x1ff
+	w[528] = 0x4
 	goto l2834
 l2855:
 	if w[426] != 0x1 {
 		goto l2806
 	}
-	w[721] = (w[424]) & 0x4
-	if w[721] == 0x0 {
+	w[720] = (w[424]) & 0x4
+	if w[720] == 0x0 {
 		goto l2806
 	}
 	m.RegisterLock(19).Lock()
-	w[721] = (w[415] << 0x3)
-	w[73] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[73] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(19); w[73] < uint64(len(r)) {
 		r[w[73]] = (w[443]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[74] = (w[721] | w[407]) & 0xffffffff
-	w[75] = (w[519] | 0x1000000000000) & 0x1ffffffffffff
+	w[720] = (w[415] << 0x3)
+	w[74] = (w[720] | w[407]) & 0xffffffff
+	w[75] = (w[518] | 0x1000000000000) & 0x1ffffffffffff
 	if r := m.Cells(20); w[74] < uint64(len(r)) {
 		r[w[74]] = (w[75]) & 0x1ffffffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[76] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[76] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(21); w[76] < uint64(len(r)) {
-		r[w[76]] = (w[454]) & 0xffffffff
+		r[w[76]] = (w[453]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[77] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[77] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(22); w[77] < uint64(len(r)) {
-		r[w[77]] = (w[455]) & 0xffffffff
+		r[w[77]] = (w[454]) & 0xffffffff
 	}
 	m.RegisterLock(19).Unlock()
 l2873:
-	if w[458] != 0x0 {
+	if w[457] != 0x0 {
 		goto l2806
 	}
 	m.RegisterLock(23).Lock()
 	w[78] = (w[415]) & 0xffffffff
-	w[722] = (w[407] | 0x8)
-	w[721] = (w[722] << 0x30)
-	w[79] = (w[721] | w[519]) & 0xfffffffffffff
+	w[721] = (w[407] | 0x8)
+	w[720] = (w[721] << 0x30)
+	w[79] = (w[720] | w[518]) & 0xfffffffffffff
 	if r := m.Cells(23); w[78] < uint64(len(r)) {
 		r[w[78]] = (w[79]) & 0xfffffffffffff
 	}
@@ -6367,8 +6367,8 @@ l2886:
 	}
 	goto dispatch
 l2887:
-	w[721] = (w[448] + w[441]) & 0xffffffff
-	if w[721] >= w[449] {
+	w[720] = (w[448] + w[441]) & 0xffffffff
+	if w[720] >= w[449] {
 		goto l2891
 	}
 	w[145] = 0x1
@@ -6377,21 +6377,21 @@ l2891:
 	w[145] = 0x0
 l2892:
 	w[450] = (w[145]) & 0x1
-	w[721] = (w[448] + w[441]) & 0xffffffff
-	if w[721] >= w[449] {
+	w[720] = (w[448] + w[441]) & 0xffffffff
+	if w[720] >= w[449] {
 		goto l2898
 	}
-	w[721] = (w[448] + w[441])
-	w[146] = (w[449] - w[721]) & 0xffffffff
+	w[720] = (w[448] + w[441])
+	w[146] = (w[449] - w[720]) & 0xffffffff
 	goto l2900
 l2898:
-	w[721] = (w[448] + w[441])
-	w[146] = (w[721] - w[449]) & 0xffffffff
+	w[720] = (w[448] + w[441])
+	w[146] = (w[720] - w[449]) & 0xffffffff
 l2900:
 	w[451] = (w[146]) & 0xffffffff
-	w[722] = (w[448] + w[441])
-	w[721] = (w[449] - w[722]) & 0xffffffff
-	if w[721] >= 0x10001 {
+	w[721] = (w[448] + w[441])
+	w[720] = (w[449] - w[721]) & 0xffffffff
+	if w[720] >= 0x10001 {
 		goto l2906
 	}
 	w[147] = 0x1
@@ -6422,7 +6422,7 @@ l2910:
 l2913:
 	if t := m.Table(77); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[488]) & 0x1ff) << 3
+		key[0] |= ((w[487]) & 0x1ff) << 3
 		key[0] |= ((w[408]) & 0x7)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
@@ -6433,7 +6433,7 @@ l2913:
 l2915:
 	if t := m.Table(57); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[464]) & 0x1)
+		key[0] |= ((w[463]) & 0x1)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6443,11 +6443,11 @@ l2915:
 l2916:
 	if t := m.Table(58); t.Used() {
 		var key [2]uint64
-		if w[707] != 0 {
-			key[0] |= (w[643])
+		if w[706] != 0 {
+			key[0] |= (w[642])
 		}
-		if w[707] != 0 {
-			key[1] |= (w[644])
+		if w[706] != 0 {
+			key[1] |= (w[643])
 		}
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:2]).Next()
@@ -6462,7 +6462,7 @@ l2920:
 	if w[117] == 0x0 {
 		goto l2933
 	}
-	if w[487] != 0x0 {
+	if w[486] != 0x0 {
 		goto l2924
 	}
 	w[118] = 0x1
@@ -6473,16 +6473,16 @@ l2925:
 	if w[118] == 0x0 {
 		goto l2928
 	}
-	w[489] = 0x8
+	w[488] = 0x8
 	goto l2246
 l2928:
-	if w[640] >= 0x2 {
+	if w[639] >= 0x2 {
 		goto l2931
 	}
-	w[489] = 0x11
+	w[488] = 0x11
 	goto l2246
 l2931:
-	w[640] = (w[640] + 0xff) & 0xff
+	w[639] = (w[639] + 0xff) & 0xff
 	goto l2246
 l2933:
 	w[118] = 0x1
@@ -6495,12 +6495,12 @@ l2940:
 	w[117] = 0x0
 	goto l2920
 l2942:
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l2970
 	}
 	if t := m.Table(66); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[464]) & 0x1)
+		key[0] |= ((w[463]) & 0x1)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6510,8 +6510,8 @@ l2942:
 l2944:
 	if t := m.Table(67); t.Used() {
 		var key [1]uint64
-		if w[706] != 0 {
-			key[0] |= ((w[633]) & 0xffffffff)
+		if w[705] != 0 {
+			key[0] |= ((w[632]) & 0xffffffff)
 		}
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
@@ -6526,7 +6526,7 @@ l2948:
 	if w[119] == 0x0 {
 		goto l2961
 	}
-	if w[487] != 0x0 {
+	if w[486] != 0x0 {
 		goto l2952
 	}
 	w[120] = 0x1
@@ -6537,16 +6537,16 @@ l2953:
 	if w[120] == 0x0 {
 		goto l2956
 	}
-	w[489] = 0x8
+	w[488] = 0x8
 	goto l2246
 l2956:
-	if w[629] >= 0x2 {
+	if w[628] >= 0x2 {
 		goto l2959
 	}
-	w[489] = 0x9
+	w[488] = 0x9
 	goto l2246
 l2959:
-	w[629] = (w[629] + 0xff) & 0xff
+	w[628] = (w[628] + 0xff) & 0xff
 	goto l2246
 l2961:
 	w[120] = 0x1
@@ -6559,46 +6559,46 @@ l2968:
 	w[119] = 0x0
 	goto l2948
 l2970:
-	w[489] = 0x7
+	w[488] = 0x7
 	goto l2246
 l2972:
-	if w[709] == 0x0 {
+	if w[708] == 0x0 {
 		goto l3005
 	}
-	if w[646] != 0x0 {
+	if w[645] != 0x0 {
 		goto l3005
 	}
-	if w[640] != 0xff {
+	if w[639] != 0xff {
 		goto l3005
 	}
 	if w[417] != 0x0 {
 		goto l3005
 	}
 	m.Op(47)(p)
-	if w[721] != 0x0 {
+	if w[720] != 0x0 {
 		goto l3005
 	}
 	m.Op(48)(p)
-	if w[721] != 0x0 {
+	if w[720] != 0x0 {
 		goto l3005
 	}
-	if w[710] == 0x0 {
+	if w[709] == 0x0 {
 		goto l2983
+	}
+	if w[651] != 0x1 {
+		goto l3005
 	}
 	if w[652] != 0x1 {
 		goto l3005
 	}
-	if w[653] != 0x1 {
-		goto l3005
-	}
 l2983:
+	w[642] = w[640]
 	w[643] = w[641]
-	w[644] = w[642]
+	w[640] = w[649]
 	w[641] = w[650]
-	w[642] = w[651]
-	w[638] = 0x20
-	w[645] = 0x88
-	if w[469] != 0x1 {
+	w[637] = 0x20
+	w[644] = 0x88
+	if w[468] != 0x1 {
 		goto l2992
 	}
 	w[109] = 0xe0
@@ -6606,137 +6606,137 @@ l2983:
 l2992:
 	w[109] = 0x40
 l2993:
-	w[648] = (w[109]) & 0xff
+	w[647] = (w[109]) & 0xff
 	m.Op(49)(p)
-	w[652] = 0x2
-	w[653] = 0x1
-	w[654] = (w[470]) & 0xffffffffffff
-	w[474] = 0x1
+	w[651] = 0x2
+	w[652] = 0x1
+	w[653] = (w[469]) & 0xffffffffffff
+	w[473] = 0x1
 	w[408] = 0x7
 l3000:
-	w[592] = (w[593]) & 0xffffffffffff
-	w[593] = (w[470]) & 0xffffffffffff
-	w[488] = (w[415]) & 0x1ff
-	w[487] = 0x1
+	w[591] = (w[592]) & 0xffffffffffff
+	w[592] = (w[469]) & 0xffffffffffff
+	w[487] = (w[415]) & 0x1ff
+	w[486] = 0x1
 	goto l2223
 l3005:
-	if w[469] != 0x1 {
+	if w[468] != 0x1 {
 		goto l2223
 	}
 	if w[108] == 0x0 {
 		goto l3021
 	}
-	w[105] = (w[633]) & 0xffffffff
-	w[645] = 0x0
-	w[721] = (w[647] + 0x800)
-	w[723] = (w[647] + 0x800)
-	w[722] = (w[723] >> 0x10)
-	w[647] = (w[721] + w[722]) & 0xffff
-	w[633] = (w[632]) & 0xffffffff
-	w[632] = (w[105]) & 0xffffffff
-	w[629] = 0x40
+	w[105] = (w[632]) & 0xffffffff
+	w[644] = 0x0
+	w[720] = (w[646] + 0x800)
+	w[722] = (w[646] + 0x800)
+	w[721] = (w[722] >> 0x10)
+	w[646] = (w[720] + w[721]) & 0xffff
+	w[632] = (w[631]) & 0xffffffff
+	w[631] = (w[105]) & 0xffffffff
+	w[628] = 0x40
 l3016:
-	w[592] = (w[593]) & 0xffffffffffff
-	w[593] = (w[470]) & 0xffffffffffff
-	w[488] = (w[415]) & 0x1ff
-	w[487] = 0x1
+	w[591] = (w[592]) & 0xffffffffffff
+	w[592] = (w[469]) & 0xffffffffffff
+	w[487] = (w[415]) & 0x1ff
+	w[486] = 0x1
 	goto l2223
 l3021:
-	w[106] = w[643]
-	w[107] = w[644]
-	w[645] = 0x81
-	w[721] = (w[647] + 0xfeff)
-	w[723] = (w[647] + 0xfeff)
-	w[722] = (w[723] >> 0x10)
-	w[647] = (w[721] + w[722]) & 0xffff
+	w[106] = w[642]
+	w[107] = w[643]
+	w[644] = 0x81
+	w[720] = (w[646] + 0xfeff)
+	w[722] = (w[646] + 0xfeff)
+	w[721] = (w[722] >> 0x10)
+	w[646] = (w[720] + w[721]) & 0xffff
+	w[642] = w[640]
 	w[643] = w[641]
-	w[644] = w[642]
-	w[641] = w[106]
-	w[642] = w[107]
-	w[640] = 0x40
+	w[640] = w[106]
+	w[641] = w[107]
+	w[639] = 0x40
 	goto l3016
 l3034:
-	w[110] = (w[633]) & 0xffffffff
+	w[110] = (w[632]) & 0xffffffff
 	goto l2200
 l3036:
-	if w[709] == 0x0 {
+	if w[708] == 0x0 {
 		goto l3047
 	}
-	if w[646] != 0x0 {
+	if w[645] != 0x0 {
 		goto l3047
 	}
-	if w[640] != 0xff {
+	if w[639] != 0xff {
 		goto l3047
 	}
 	if w[417] != 0x0 {
 		goto l3047
 	}
 	m.Op(50)(p)
-	if w[721] != 0x0 {
+	if w[720] != 0x0 {
 		goto l3047
 	}
 	m.Op(51)(p)
-	if w[721] != 0x0 {
+	if w[720] != 0x0 {
 		goto l3047
 	}
-	if w[710] == 0x0 {
+	if w[709] == 0x0 {
 		goto l3051
 	}
-	if w[652] != 0x1 {
+	if w[651] != 0x1 {
 		goto l3047
 	}
-	if w[653] == 0x1 {
+	if w[652] == 0x1 {
 		goto l3051
 	}
 l3047:
+	if w[706] == 0x0 {
+		goto l2202
+	}
 	if w[707] == 0x0 {
 		goto l2202
 	}
-	if w[708] == 0x0 {
+	if w[644] != 0x80 {
 		goto l2202
 	}
-	if w[645] != 0x80 {
-		goto l2202
-	}
-	if w[646] != 0x0 {
+	if w[645] != 0x0 {
 		goto l2202
 	}
 l3051:
-	if w[709] == 0x0 {
+	if w[708] == 0x0 {
 		goto l3068
 	}
-	if w[646] != 0x0 {
+	if w[645] != 0x0 {
 		goto l3068
 	}
-	if w[640] != 0xff {
+	if w[639] != 0xff {
 		goto l3068
 	}
 	if w[417] != 0x0 {
 		goto l3068
 	}
 	m.Op(52)(p)
-	if w[721] != 0x0 {
+	if w[720] != 0x0 {
 		goto l3068
 	}
 	m.Op(53)(p)
-	if w[721] != 0x0 {
+	if w[720] != 0x0 {
 		goto l3068
 	}
-	if w[710] == 0x0 {
+	if w[709] == 0x0 {
 		goto l3062
+	}
+	if w[651] != 0x1 {
+		goto l3068
 	}
 	if w[652] != 0x1 {
 		goto l3068
 	}
-	if w[653] != 0x1 {
-		goto l3068
-	}
 l3062:
-	w[111] = w[650]
-	w[112] = w[651]
+	w[111] = w[649]
+	w[112] = w[650]
 l3064:
-	w[472] = w[111]
-	w[473] = w[112]
+	w[471] = w[111]
+	w[472] = w[112]
 l3066:
 	if t := m.Table(43); t.Used() {
 		var key [2]uint64
@@ -6749,49 +6749,49 @@ l3066:
 	}
 	goto dispatch
 l3068:
-	w[111] = w[643]
-	w[112] = w[644]
+	w[111] = w[642]
+	w[112] = w[643]
 	goto l3064
 l3071:
-	if w[707] == 0x0 {
+	if w[706] == 0x0 {
 		goto l2170
 	}
-	w[468] = (w[635]) & 0x3f
+	w[467] = (w[634]) & 0x3f
 	goto l2168
 l3074:
-	if w[534] != 0x2 {
+	if w[533] != 0x2 {
 		goto l3080
 	}
-	w[488] = (w[532]) & 0x1ff
+	w[487] = (w[531]) & 0x1ff
 	w[408] = 0x7
 	w[409] = 0x1
-	w[487] = 0x1
+	w[486] = 0x1
 	goto l2157
 l3080:
-	if w[534] == 0x3 {
+	if w[533] == 0x3 {
 		goto l3082
 	}
-	if w[534] != 0x4 {
+	if w[533] != 0x4 {
 		goto l3096
 	}
 l3082:
-	w[488] = (w[532]) & 0x1ff
+	w[487] = (w[531]) & 0x1ff
 	w[408] = 0x7
 l3084:
-	if w[534] != 0x3 {
+	if w[533] != 0x3 {
 		goto l3094
 	}
 	w[102] = 0x1
 l3086:
 	w[410] = (w[102]) & 0x1
 l3087:
-	if w[534] != 0x4 {
+	if w[533] != 0x4 {
 		goto l3092
 	}
 	w[103] = 0x1
 l3089:
 	w[411] = (w[103]) & 0x1
-	w[487] = 0x1
+	w[486] = 0x1
 	goto l2157
 l3092:
 	w[103] = 0x0
@@ -6800,127 +6800,127 @@ l3094:
 	w[102] = 0x0
 	goto l3086
 l3096:
-	if w[534] == 0x1 {
+	if w[533] == 0x1 {
 		goto l2157
 	}
-	w[489] = 0xb
+	w[488] = 0xb
 	goto l2157
 l3099:
-	w[721] = (w[638] + 0x36)
-	if w[406] >= w[721] {
+	w[720] = (w[637] + 0x36)
+	if w[406] >= w[720] {
 		goto l3103
 	}
-	w[489] = 0x10
+	w[488] = 0x10
 	goto l2151
 l3103:
-	if w[711] == 0x0 {
+	if w[710] == 0x0 {
 		goto l2151
 	}
-	if w[657] < 0x8 {
+	if w[656] < 0x8 {
 		goto l3106
 	}
-	if w[638] >= w[657] {
+	if w[637] >= w[656] {
 		goto l2151
 	}
 l3106:
-	w[489] = 0xc
+	w[488] = 0xc
 	goto l2151
 l3108:
-	if w[702] == 0x0 {
+	if w[701] == 0x0 {
 		goto l3111
 	}
-	w[489] = 0x5
+	w[488] = 0x5
 	goto l2141
 l3111:
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l2141
 	}
-	if w[619] != 0x4 {
+	if w[618] != 0x4 {
 		goto l3118
 	}
-	if w[620] < 0x5 {
+	if w[619] < 0x5 {
 		goto l3118
 	}
-	w[721] = (w[623] >> 0x5)
-	if w[721] != 0x0 {
+	w[720] = (w[622] >> 0x5)
+	if w[720] != 0x0 {
 		goto l3120
 	}
-	w[721] = (w[623]) & 0x1f
-	if w[721] >= 0x14 {
+	w[720] = (w[622]) & 0x1f
+	if w[720] >= 0x14 {
 		goto l3120
 	}
 l3118:
-	w[489] = 0x2
+	w[488] = 0x2
 	goto l2141
 l3120:
 	if w[418] != 0x1 {
 		goto l3123
 	}
-	w[489] = 0x2
+	w[488] = 0x2
 	goto l2141
 l3123:
-	if w[620] == 0x5 {
+	if w[619] == 0x5 {
 		goto l3126
 	}
-	w[489] = 0x3
+	w[488] = 0x3
 	goto l2141
 l3126:
 	if w[417] != 0x1 {
 		goto l3129
 	}
-	w[489] = 0x4
+	w[488] = 0x4
 	goto l2141
 l3129:
-	if w[711] == 0x0 {
+	if w[710] == 0x0 {
 		goto l3136
 	}
-	w[721] = (w[657] >> 0x5)
-	if w[721] != 0x0 {
+	w[720] = (w[656] >> 0x5)
+	if w[720] != 0x0 {
 		goto l3136
 	}
-	w[721] = (w[657]) & 0x1f
-	if w[721] >= 0x8 {
+	w[720] = (w[656]) & 0x1f
+	if w[720] >= 0x8 {
 		goto l3136
 	}
-	w[489] = 0xc
+	w[488] = 0xc
 	goto l2141
 l3136:
-	if w[711] == 0x0 {
+	if w[710] == 0x0 {
 		goto l3140
 	}
-	if w[492] == 0x0 {
+	if w[491] == 0x0 {
 		goto l3140
 	}
-	w[489] = 0xc
+	w[488] = 0xc
 	goto l2141
 l3140:
-	if w[712] == 0x0 {
+	if w[711] == 0x0 {
 		goto l3147
 	}
-	w[721] = (w[657] >> 0x5)
-	if w[721] != 0x0 {
+	w[720] = (w[656] >> 0x5)
+	if w[720] != 0x0 {
 		goto l3147
 	}
-	w[721] = (w[657]) & 0x1f
-	if w[721] >= 0xc {
+	w[720] = (w[656]) & 0x1f
+	if w[720] >= 0xc {
 		goto l3147
 	}
-	w[489] = 0xc
+	w[488] = 0xc
 	goto l2141
 l3147:
-	if w[712] == 0x0 {
+	if w[711] == 0x0 {
 		goto l2141
 	}
-	if w[659] == 0x1 {
+	if w[658] == 0x1 {
 		goto l2141
 	}
-	w[489] = 0x6
+	w[488] = 0x6
 	goto l2141
 l3151:
-	if w[513] == 0x1 {
+	if w[512] == 0x1 {
 		goto l3153
 	}
-	if w[513] != 0x2 {
+	if w[512] != 0x2 {
 		goto l3155
 	}
 l3153:
@@ -6929,14 +6929,14 @@ l3153:
 l3155:
 	w[338] = 0x0
 l3156:
-	if w[513] == 0x1 {
+	if w[512] == 0x1 {
 		goto l3158
 	}
-	if w[513] != 0x2 {
+	if w[512] != 0x2 {
 		goto l3263
 	}
 l3158:
-	if w[461] == 0x0 {
+	if w[460] == 0x0 {
 		goto l0
 	}
 	if w[338] != 0x0 {
@@ -6949,7 +6949,7 @@ l3158:
 		goto l0
 	}
 l3162:
-	w[419] = (w[512]) & 0x1ff
+	w[419] = (w[511]) & 0x1ff
 l3163:
 	m.Op(54)(p)
 	m.Op(55)(p)
@@ -6970,20 +6970,20 @@ l3163:
 	m.Op(70)(p)
 	m.Op(71)(p)
 	m.Op(72)(p)
-	w[592] = 0x180c2000001
-	w[594] = 0x8808
+	w[591] = 0x180c2000001
+	w[593] = 0x8808
 	m.Op(73)(p)
-	w[595] = 0x101
+	w[594] = 0x101
 	m.Op(74)(p)
 	m.Op(75)(p)
+	w[605] = 0x0
 	w[606] = 0x0
 	w[607] = 0x0
 	w[608] = 0x0
-	w[609] = 0x0
 l3192:
 	if t := m.Table(144); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[512]) & 0x1ff)
+		key[0] |= ((w[511]) & 0x1ff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6991,133 +6991,133 @@ l3192:
 	}
 	goto dispatch
 l3193:
-	if w[461] != 0x2 {
+	if w[460] != 0x2 {
 		goto l3195
 	}
-	w[508] = 0x0
+	w[507] = 0x0
 l3195:
 	m.Op(76)(p)
-	w[596] = 0x0
+	w[595] = 0x0
 	if w[410] != 0x1 {
 		goto l3200
 	}
 	w[339] = 0xff
 	goto l3201
 l3200:
-	w[339] = (w[460]) & 0xff
+	w[339] = (w[459]) & 0xff
 l3201:
-	w[597] = (w[339]) & 0xff
-	w[721] = (w[460]) & 0x1
-	if w[721] != 0x1 {
+	w[596] = (w[339]) & 0xff
+	w[720] = (w[459]) & 0x1
+	if w[720] != 0x1 {
 		goto l3206
 	}
-	w[340] = (w[508]) & 0xffff
+	w[340] = (w[507]) & 0xffff
 	goto l3207
 l3206:
 	w[340] = 0x0
 l3207:
-	w[598] = (w[340]) & 0xffff
-	w[721] = (w[460] >> 0x1) & 0x1
-	if w[721] != 0x1 {
+	w[597] = (w[340]) & 0xffff
+	w[720] = (w[459] >> 0x1) & 0x1
+	if w[720] != 0x1 {
 		goto l3212
 	}
-	w[341] = (w[508]) & 0xffff
+	w[341] = (w[507]) & 0xffff
 	goto l3213
 l3212:
 	w[341] = 0x0
 l3213:
-	w[599] = (w[341]) & 0xffff
-	w[721] = (w[460] >> 0x2) & 0x1
-	if w[721] != 0x1 {
+	w[598] = (w[341]) & 0xffff
+	w[720] = (w[459] >> 0x2) & 0x1
+	if w[720] != 0x1 {
 		goto l3218
 	}
-	w[342] = (w[508]) & 0xffff
+	w[342] = (w[507]) & 0xffff
 	goto l3219
 l3218:
 	w[342] = 0x0
 l3219:
-	w[600] = (w[342]) & 0xffff
-	w[721] = (w[460] >> 0x3) & 0x1
-	if w[721] != 0x1 {
+	w[599] = (w[342]) & 0xffff
+	w[720] = (w[459] >> 0x3) & 0x1
+	if w[720] != 0x1 {
 		goto l3224
 	}
-	w[343] = (w[508]) & 0xffff
+	w[343] = (w[507]) & 0xffff
 	goto l3225
 l3224:
 	w[343] = 0x0
 l3225:
-	w[601] = (w[343]) & 0xffff
-	w[721] = (w[460] >> 0x4) & 0x1
-	if w[721] != 0x1 {
+	w[600] = (w[343]) & 0xffff
+	w[720] = (w[459] >> 0x4) & 0x1
+	if w[720] != 0x1 {
 		goto l3230
 	}
-	w[344] = (w[508]) & 0xffff
+	w[344] = (w[507]) & 0xffff
 	goto l3231
 l3230:
 	w[344] = 0x0
 l3231:
-	w[602] = (w[344]) & 0xffff
-	w[721] = (w[460] >> 0x5) & 0x1
-	if w[721] != 0x1 {
+	w[601] = (w[344]) & 0xffff
+	w[720] = (w[459] >> 0x5) & 0x1
+	if w[720] != 0x1 {
 		goto l3236
 	}
-	w[345] = (w[508]) & 0xffff
+	w[345] = (w[507]) & 0xffff
 	goto l3237
 l3236:
 	w[345] = 0x0
 l3237:
-	w[603] = (w[345]) & 0xffff
-	w[721] = (w[460] >> 0x6) & 0x1
-	if w[721] != 0x1 {
+	w[602] = (w[345]) & 0xffff
+	w[720] = (w[459] >> 0x6) & 0x1
+	if w[720] != 0x1 {
 		goto l3242
 	}
-	w[346] = (w[508]) & 0xffff
+	w[346] = (w[507]) & 0xffff
 	goto l3243
 l3242:
 	w[346] = 0x0
 l3243:
-	w[604] = (w[346]) & 0xffff
-	w[721] = (w[460] >> 0x7)
-	if w[721] != 0x1 {
+	w[603] = (w[346]) & 0xffff
+	w[720] = (w[459] >> 0x7)
+	if w[720] != 0x1 {
 		goto l3248
 	}
-	w[347] = (w[508]) & 0xffff
+	w[347] = (w[507]) & 0xffff
 	goto l3249
 l3248:
 	w[347] = 0x0
 l3249:
-	w[605] = (w[347]) & 0xffff
+	w[604] = (w[347]) & 0xffff
 l3250:
-	w[721] = 0x3c
+	w[720] = 0x3c
 	m.Op(77)(p)
 l3252:
-	if w[461] != 0x1 {
+	if w[460] != 0x1 {
 		goto l3256
 	}
-	w[335] = (w[512]) & 0xffffffff
+	w[335] = (w[511]) & 0xffffffff
 	if n := m.Counters(2); w[335] < uint64(len(n)) {
 		n[w[335]].Add(p.Bytes)
 	}
 	return 0
 l3256:
-	if w[461] != 0x2 {
+	if w[460] != 0x2 {
 		goto l3260
 	}
-	w[336] = (w[512]) & 0xffffffff
+	w[336] = (w[511]) & 0xffffffff
 	if n := m.Counters(3); w[336] < uint64(len(n)) {
 		n[w[336]].Add(p.Bytes)
 	}
 	return 0
 l3260:
-	w[337] = (w[512]) & 0xffffffff
+	w[337] = (w[511]) & 0xffffffff
 	if n := m.Counters(4); w[337] < uint64(len(n)) {
 		n[w[337]].Add(p.Bytes)
 	}
 	return 0
 l3263:
-	w[419] = (w[512]) & 0x1ff
-	w[420] = (w[517]) & 0xffffffff
-	if w[518] != 0x0 {
+	w[419] = (w[511]) & 0x1ff
+	w[420] = (w[516]) & 0xffffffff
+	if w[517] != 0x0 {
 		goto l3268
 	}
 	w[422] = 0x1
@@ -7125,17 +7125,17 @@ l3263:
 l3268:
 	w[422] = 0x0
 l3269:
-	w[721] = 0x0
-	w[722] = 0xffff
-	if w[722] < w[721] {
+	w[720] = 0x0
+	w[721] = 0xffff
+	if w[721] < w[720] {
 		goto l3274
 	}
 	m.Op(78)(p)
-	w[423] = (w[720]) & 0xffff
+	w[423] = (w[719]) & 0xffff
 l3274:
 	m.RegisterLock(0).Lock()
-	w[721] = (w[419] << 0x3)
-	w[282] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[282] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[282] < uint64(len(r)) {
 		w[397] = (r[w[282]]) & 0xffffffff
 	}
@@ -7147,8 +7147,8 @@ l3274:
 l3281:
 	w[398] = (w[397] - min(w[397], w[406])) & 0xffffffff
 l3282:
-	w[721] = (w[419] << 0x3)
-	w[283] = (w[721] | w[408]) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[283] = (w[720] | w[408]) & 0xffffffff
 	if r := m.Cells(0); w[283] < uint64(len(r)) {
 		r[w[283]] = (w[398]) & 0xffffffff
 	}
@@ -7159,28 +7159,28 @@ l3287:
 		goto l3566
 	}
 	m.RegisterLock(6).Lock()
-	w[721] = (w[415] << 0x3)
-	w[187] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[187] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[187] < uint64(len(r)) {
 		w[348] = (r[w[187]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[188] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[188] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[188] < uint64(len(r)) {
 		w[349] = (r[w[188]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[189] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[189] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(8); w[189] < uint64(len(r)) {
 		w[350] = (r[w[189]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[190] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[190] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[190] < uint64(len(r)) {
 		w[351] = (r[w[190]]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[191] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[191] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(10); w[191] < uint64(len(r)) {
 		w[352] = (r[w[191]]) & 0xffffffff
 	}
@@ -7200,21 +7200,21 @@ l3287:
 	if r := m.Cells(14); w[195] < uint64(len(r)) {
 		w[356] = (r[w[195]]) & 0xffffffffffff
 	}
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[357] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[357] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[358] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[358] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[359] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[359] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[360] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[360] = (r[w[720]]) & 0xffffffff
 	}
 	if w[406] >= w[351] {
 		goto l3323
@@ -7224,8 +7224,8 @@ l3287:
 l3323:
 	w[361] = (w[351]) & 0xffffffff
 l3324:
-	w[721] = (w[406] - w[361]) & 0xffffffff
-	if w[721] >= w[349] {
+	w[720] = (w[406] - w[361]) & 0xffffffff
+	if w[720] >= w[349] {
 		goto l3328
 	}
 	w[362] = (w[406] - w[361]) & 0xffffffff
@@ -7233,13 +7233,13 @@ l3324:
 l3328:
 	w[362] = (w[349]) & 0xffffffff
 l3329:
-	w[722] = (w[406] - w[361])
-	w[721] = (w[722] - w[362]) & 0xffffffff
-	if w[721] >= w[348] {
+	w[721] = (w[406] - w[361])
+	w[720] = (w[721] - w[362]) & 0xffffffff
+	if w[720] >= w[348] {
 		goto l3335
 	}
-	w[721] = (w[406] - w[361])
-	w[363] = (w[721] - w[362]) & 0xffffffff
+	w[720] = (w[406] - w[361])
+	w[363] = (w[720] - w[362]) & 0xffffffff
 	goto l3336
 l3335:
 	w[363] = (w[348]) & 0xffffffff
@@ -7266,25 +7266,25 @@ l3344:
 	w[351] = (w[351] - w[361]) & 0xffffffff
 	w[353] = (w[353] - min(w[353], w[364])) & 0xffffffff
 	w[354] = (w[354] - w[365]) & 0xffffffff
-	w[721] = (w[362] - w[365]) & 0xffffffff
-	w[357] = (w[357] - min(w[357], w[721])) & 0xffffffff
-	w[721] = (w[415] << 0x3)
-	w[196] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[362] - w[365]) & 0xffffffff
+	w[357] = (w[357] - min(w[357], w[720])) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[196] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(6); w[196] < uint64(len(r)) {
 		r[w[196]] = (w[348]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[197] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[197] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(7); w[197] < uint64(len(r)) {
 		r[w[197]] = (w[349]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[198] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[198] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(8); w[198] < uint64(len(r)) {
 		r[w[198]] = (w[350]) & 0xffffffff
 	}
-	w[721] = (w[415] << 0x3)
-	w[199] = (w[721] | w[407]) & 0xffffffff
+	w[720] = (w[415] << 0x3)
+	w[199] = (w[720] | w[407]) & 0xffffffff
 	if r := m.Cells(9); w[199] < uint64(len(r)) {
 		r[w[199]] = (w[351]) & 0xffffffff
 	}
@@ -7299,24 +7299,24 @@ l3344:
 	w[358] = (w[358] - min(w[358], w[363])) & 0xffffffff
 	w[359] = (w[359] - min(w[359], w[361])) & 0xffffffff
 	w[360] = (w[360] - min(w[360], w[365])) & 0xffffffff
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[357]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[357]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[358]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[358]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[359]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[359]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[360]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[360]) & 0xffffffff
 	}
-	w[721] = (w[355] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[355] >> 0x8)
+	if w[720] != 0x1 {
 		goto l3383
 	}
 	w[366] = 0xff
@@ -7324,26 +7324,26 @@ l3344:
 l3383:
 	w[366] = (w[355]) & 0xff
 l3384:
-	w[723] = w[427] - min(w[427], w[357])
-	w[724] = w[358] - min(w[358], w[475])
-	w[722] = w[723] - min(w[723], w[724])
-	w[723] = w[359] - min(w[359], w[476])
+	w[722] = w[427] - min(w[427], w[357])
+	w[723] = w[358] - min(w[358], w[474])
 	w[721] = w[722] - min(w[722], w[723])
-	w[722] = w[360] - min(w[360], w[477])
-	w[478] = (w[721] - min(w[721], w[722])) & 0xffffffff
-	w[721] = (w[424]) & 0x1
-	if w[721] == 0x0 {
+	w[722] = w[359] - min(w[359], w[475])
+	w[720] = w[721] - min(w[721], w[722])
+	w[721] = w[360] - min(w[360], w[476])
+	w[477] = (w[720] - min(w[720], w[721])) & 0xffffffff
+	w[720] = (w[424]) & 0x1
+	if w[720] == 0x0 {
 		goto l3403
 	}
-	w[725] = w[427] - min(w[427], w[357])
-	w[726] = w[358] - min(w[358], w[475])
-	w[724] = w[725] - min(w[725], w[726])
-	w[725] = w[359] - min(w[359], w[476])
+	w[724] = w[427] - min(w[427], w[357])
+	w[725] = w[358] - min(w[358], w[474])
 	w[723] = w[724] - min(w[724], w[725])
-	w[724] = w[360] - min(w[360], w[477])
+	w[724] = w[359] - min(w[359], w[475])
 	w[722] = w[723] - min(w[723], w[724])
-	w[721] = (w[722] << w[430]) & 0xffffffffffff
-	w[367] = (w[721] >> w[431]) & 0xffffffffffff
+	w[723] = w[360] - min(w[360], w[476])
+	w[721] = w[722] - min(w[722], w[723])
+	w[720] = (w[721] << w[430]) & 0xffffffffffff
+	w[367] = (w[720] >> w[431]) & 0xffffffffffff
 	goto l3404
 l3403:
 	w[367] = (w[429]) & 0xffffffffffff
@@ -7356,35 +7356,35 @@ l3404:
 l3407:
 	w[368] = 0x1
 l3408:
-	w[483] = (w[368]) & 0x1
-	w[725] = (w[355]) & 0xff
-	w[724] = (w[725] & w[425])
-	if w[724] == 0x0 {
+	w[482] = (w[368]) & 0x1
+	w[724] = (w[355]) & 0xff
+	w[723] = (w[724] & w[425])
+	if w[723] == 0x0 {
 		goto l3421
 	}
-	w[725] = (w[348] + w[349])
-	w[724] = (w[725] + w[351]) & 0xffffffff
-	if w[724] == 0x0 {
+	w[724] = (w[348] + w[349])
+	w[723] = (w[724] + w[351]) & 0xffffffff
+	if w[723] == 0x0 {
 		goto l3419
 	}
 	if w[351] != 0x0 {
 		goto l3421
 	}
-	w[725] = (w[349] + w[352])
-	w[724] = (w[725] + w[432])
-	if w[724] >= w[367] {
+	w[724] = (w[349] + w[352])
+	w[723] = (w[724] + w[432])
+	if w[723] >= w[367] {
 		goto l3421
 	}
 l3419:
-	w[723] = (w[425]) & 0x1ff
+	w[722] = (w[425]) & 0x1ff
 	goto l3422
 l3421:
-	w[723] = 0x0
+	w[722] = 0x0
 l3422:
-	w[722] = (w[723] ^ 0xffffffffffffffff) & 0x1ff
-	w[721] = (w[355] & w[722])
-	w[723] = (w[355] >> 0x8)
-	if w[723] != 0x1 {
+	w[721] = (w[722] ^ 0xffffffffffffffff) & 0x1ff
+	w[720] = (w[355] & w[721])
+	w[722] = (w[355] >> 0x8)
+	if w[722] != 0x1 {
 		goto l3435
 	}
 	if w[354] != 0x0 {
@@ -7400,18 +7400,18 @@ l3429:
 	if w[353] == 0x0 {
 		goto l3433
 	}
-	w[723] = (w[353] + w[433])
-	w[724] = (w[367] * w[434]) & 0xffffffffffff
-	if w[723] >= w[724] {
+	w[722] = (w[353] + w[433])
+	w[723] = (w[367] * w[434]) & 0xffffffffffff
+	if w[722] >= w[723] {
 		goto l3435
 	}
 l3433:
-	w[722] = 0xff
+	w[721] = 0xff
 	goto l3436
 l3435:
-	w[722] = 0x1ff
+	w[721] = 0x1ff
 l3436:
-	w[355] = (w[721] & w[722]) & 0x1ff
+	w[355] = (w[720] & w[721]) & 0x1ff
 	if w[355] != 0x0 {
 		goto l3440
 	}
@@ -7420,13 +7420,13 @@ l3436:
 l3440:
 	w[369] = 0x1
 l3441:
-	w[484] = (w[369]) & 0x1
+	w[483] = (w[369]) & 0x1
 	w[202] = (w[415]) & 0xffffffff
 	if r := m.Cells(13); w[202] < uint64(len(r)) {
 		r[w[202]] = (w[355]) & 0x1ff
 	}
-	w[721] = (w[355] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[355] >> 0x8)
+	if w[720] != 0x1 {
 		goto l3448
 	}
 	w[370] = 0xff
@@ -7434,9 +7434,9 @@ l3441:
 l3448:
 	w[370] = (w[355]) & 0xff
 l3449:
-	w[722] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[366] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[370] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[366] & w[721])
+	if w[720] != 0x0 {
 		goto l3458
 	}
 	if w[366] == 0x0 {
@@ -7445,11 +7445,11 @@ l3449:
 	if w[437] == 0x0 {
 		goto l3458
 	}
-	w[721] = w[520] - min(w[520], w[356])
-	if w[721] < w[437] {
+	w[720] = w[519] - min(w[519], w[356])
+	if w[720] < w[437] {
 		goto l3458
 	}
-	w[371] = (w[520]) & 0xffffffffffff
+	w[371] = (w[519]) & 0xffffffffffff
 	goto l3459
 l3458:
 	w[371] = (w[356]) & 0xffffffffffff
@@ -7458,9 +7458,9 @@ l3459:
 	if r := m.Cells(14); w[203] < uint64(len(r)) {
 		r[w[203]] = (w[371]) & 0xffffffffffff
 	}
-	w[722] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[366] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[370] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[366] & w[721])
+	if w[720] != 0x0 {
 		goto l3470
 	}
 	if w[366] == 0x0 {
@@ -7469,28 +7469,28 @@ l3459:
 	if w[437] == 0x0 {
 		goto l3470
 	}
-	w[721] = w[520] - min(w[520], w[356])
-	if w[721] < w[437] {
+	w[720] = w[519] - min(w[519], w[356])
+	if w[720] < w[437] {
 		goto l3470
 	}
 	w[372] = (w[366]) & 0xff
 	goto l3472
 l3470:
-	w[721] = (w[370] ^ 0xffffffffffffffff)
-	w[372] = (w[366] & w[721]) & 0xff
+	w[720] = (w[370] ^ 0xffffffffffffffff)
+	w[372] = (w[366] & w[720]) & 0xff
 l3472:
-	w[460] = (w[372]) & 0xff
-	w[722] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[366] & w[722])
-	if w[721] == 0x0 {
+	w[459] = (w[372]) & 0xff
+	w[721] = (w[370] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[366] & w[721])
+	if w[720] == 0x0 {
 		goto l3478
 	}
 	w[373] = 0x2
 	goto l3489
 l3478:
-	w[722] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[721] = (w[366] & w[722])
-	if w[721] != 0x0 {
+	w[721] = (w[370] ^ 0xffffffffffffffff) & 0xff
+	w[720] = (w[366] & w[721])
+	if w[720] != 0x0 {
 		goto l3487
 	}
 	if w[366] == 0x0 {
@@ -7499,8 +7499,8 @@ l3478:
 	if w[437] == 0x0 {
 		goto l3487
 	}
-	w[721] = w[520] - min(w[520], w[356])
-	if w[721] < w[437] {
+	w[720] = w[519] - min(w[519], w[356])
+	if w[720] < w[437] {
 		goto l3487
 	}
 	w[374] = 0x3
@@ -7510,7 +7510,7 @@ l3487:
 l3488:
 	w[373] = (w[374]) & 0x3
 l3489:
-	w[461] = (w[373]) & 0x3
+	w[460] = (w[373]) & 0x3
 	m.RegisterLock(6).Unlock()
 l3491:
 	if w[426] != 0x1 {
@@ -7521,18 +7521,18 @@ l3491:
 		n[w[333]].Add(p.Bytes)
 	}
 l3494:
-	if w[461] == 0x0 {
+	if w[460] == 0x0 {
 		goto l3498
 	}
 	w[204] = (w[415] + 0x400) & 0xffffffff
-	w[527] = (w[204] | 0x8000) & 0xffff
-	w[528] = 0x1
+	w[526] = (w[204] | 0x8000) & 0xffff
+	w[527] = 0x1
 l3498:
 	if w[426] != 0x1 {
 		goto l3566
 	}
-	w[721] = (w[424]) & 0x8
-	if w[721] == 0x0 {
+	w[720] = (w[424]) & 0x8
+	if w[720] == 0x0 {
 		goto l3566
 	}
 	m.RegisterLock(15).Lock()
@@ -7548,19 +7548,19 @@ l3498:
 	if r := m.Cells(17); w[207] < uint64(len(r)) {
 		w[377] = (r[w[207]]) & 0x1
 	}
-	w[721] = w[520] - min(w[520], w[376])
-	if w[721] >= w[480] {
+	w[720] = w[519] - min(w[519], w[376])
+	if w[720] >= w[479] {
 		goto l3515
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[376] - min(w[376], w[520])
-	if w[721] < w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[376] - min(w[376], w[519])
+	if w[720] < w[721] {
 		goto l3515
 	}
-	if w[520] < w[376] {
+	if w[519] < w[376] {
 		goto l3517
 	}
-	if w[375] >= w[481] {
+	if w[375] >= w[480] {
 		goto l3517
 	}
 l3515:
@@ -7570,16 +7570,16 @@ l3517:
 	w[378] = (w[377]) & 0x1
 l3518:
 	w[377] = (w[378]) & 0x1
-	w[721] = w[520] - min(w[520], w[376])
-	if w[721] >= w[480] {
+	w[720] = w[519] - min(w[519], w[376])
+	if w[720] >= w[479] {
 		goto l3525
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[376] - min(w[376], w[520])
-	if w[721] < w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[376] - min(w[376], w[519])
+	if w[720] < w[721] {
 		goto l3525
 	}
-	if w[520] < w[376] {
+	if w[519] < w[376] {
 		goto l3527
 	}
 l3525:
@@ -7589,23 +7589,23 @@ l3527:
 	w[379] = (w[375]) & 0xffffffff
 l3528:
 	w[375] = (w[379]) & 0xffffffff
-	w[721] = w[520] - min(w[520], w[376])
-	if w[721] >= w[480] {
+	w[720] = w[519] - min(w[519], w[376])
+	if w[720] >= w[479] {
 		goto l3534
 	}
-	w[721] = (w[480] << 0x1) & 0xffffffffffff
-	w[722] = w[376] - min(w[376], w[520])
-	if w[721] >= w[722] {
+	w[720] = (w[479] << 0x1) & 0xffffffffffff
+	w[721] = w[376] - min(w[376], w[519])
+	if w[720] >= w[721] {
 		goto l3536
 	}
 l3534:
-	w[380] = (w[520] + w[480]) & 0xffffffffffff
+	w[380] = (w[519] + w[479]) & 0xffffffffffff
 	goto l3541
 l3536:
-	if w[520] < w[376] {
+	if w[519] < w[376] {
 		goto l3539
 	}
-	w[381] = (w[376] + w[480]) & 0xffffffffffff
+	w[381] = (w[376] + w[479]) & 0xffffffffffff
 	goto l3540
 l3539:
 	w[381] = (w[376]) & 0xffffffffffff
@@ -7613,9 +7613,9 @@ l3540:
 	w[380] = (w[381]) & 0xffffffffffff
 l3541:
 	w[376] = (w[380]) & 0xffffffffffff
-	w[721] = (w[379] + w[406])
-	w[375] = (min(w[721], 0xffffffff)) & 0xffffffff
-	if w[483] != 0x1 {
+	w[720] = (w[379] + w[406])
+	w[375] = (min(w[720], 0xffffffff)) & 0xffffffff
+	if w[482] != 0x1 {
 		goto l3547
 	}
 	w[382] = 0x0
@@ -7624,12 +7624,12 @@ l3547:
 	w[382] = (w[378]) & 0x1
 l3548:
 	w[377] = (w[382]) & 0x1
-	if w[484] != 0x0 {
+	if w[483] != 0x0 {
 		goto l3555
 	}
-	w[722] = (w[379] + w[406])
-	w[721] = min(w[722], 0xffffffff)
-	if w[721] < w[481] {
+	w[721] = (w[379] + w[406])
+	w[720] = min(w[721], 0xffffffff)
+	if w[720] < w[480] {
 		goto l3555
 	}
 	w[383] = 0x1
@@ -7639,8 +7639,8 @@ l3555:
 l3556:
 	w[377] = (w[383]) & 0x1
 	w[208] = (w[415]) & 0xffffffff
-	w[721] = (w[379] + w[406])
-	w[209] = (min(w[721], 0xffffffff)) & 0xffffffff
+	w[720] = (w[379] + w[406])
+	w[209] = (min(w[720], 0xffffffff)) & 0xffffffff
 	if r := m.Cells(15); w[208] < uint64(len(r)) {
 		r[w[208]] = (w[209]) & 0xffffffff
 	}
@@ -7660,74 +7660,74 @@ l3566:
 	m.Op(79)(p)
 	m.RegisterLock(0).Lock()
 	m.Op(80)(p)
-	w[535] = (w[419]) & 0x1ff
-	w[536] = (w[408]) & 0x7
-	w[537] = 0x1
+	w[534] = (w[419]) & 0x1ff
+	w[535] = (w[408]) & 0x7
+	w[536] = 0x1
 	m.Op(81)(p)
-	w[538] = 0x0
-	w[539] = (w[419]) & 0x1ff
-	w[541] = (w[520]) & 0xffffffffffff
+	w[537] = 0x0
+	w[538] = (w[419]) & 0x1ff
+	w[540] = (w[519]) & 0xffffffffffff
 	w[284] = (w[419]) & 0xffffffff
 	if r := m.Cells(4); w[284] < uint64(len(r)) {
-		w[540] = (r[w[284]]) & 0xffff
+		w[539] = (r[w[284]]) & 0xffff
 	}
 	w[285] = (w[419]) & 0xffffffff
 	if r := m.Cells(2); w[285] < uint64(len(r)) {
-		w[542] = (r[w[285]]) & 0xffffffffffff
+		w[541] = (r[w[285]]) & 0xffffffffffff
 	}
 	w[286] = (w[419]) & 0xffffffff
 	if r := m.Cells(3); w[286] < uint64(len(r)) {
-		w[543] = (r[w[286]]) & 0xffffffffffff
+		w[542] = (r[w[286]]) & 0xffffffffffff
 	}
 	w[287] = (w[419]) & 0xffffffff
 	if r := m.Cells(1); w[287] < uint64(len(r)) {
-		w[544] = (r[w[287]]) & 0xffffffff
+		w[543] = (r[w[287]]) & 0xffffffff
 	}
 	w[288] = (w[419] << 0x3) & 0xffffffff
 	if r := m.Cells(0); w[288] < uint64(len(r)) {
-		w[545] = (r[w[288]]) & 0xffffffff
+		w[544] = (r[w[288]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[289] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[289] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(0); w[289] < uint64(len(r)) {
-		w[546] = (r[w[289]]) & 0xffffffff
+		w[545] = (r[w[289]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[290] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[290] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(0); w[290] < uint64(len(r)) {
-		w[547] = (r[w[290]]) & 0xffffffff
+		w[546] = (r[w[290]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[291] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[291] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(0); w[291] < uint64(len(r)) {
-		w[548] = (r[w[291]]) & 0xffffffff
+		w[547] = (r[w[291]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[292] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[292] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(0); w[292] < uint64(len(r)) {
-		w[549] = (r[w[292]]) & 0xffffffff
+		w[548] = (r[w[292]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[293] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[293] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(0); w[293] < uint64(len(r)) {
-		w[550] = (r[w[293]]) & 0xffffffff
+		w[549] = (r[w[293]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[294] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[294] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(0); w[294] < uint64(len(r)) {
-		w[551] = (r[w[294]]) & 0xffffffff
+		w[550] = (r[w[294]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[295] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[295] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(0); w[295] < uint64(len(r)) {
-		w[552] = (r[w[295]]) & 0xffffffff
+		w[551] = (r[w[295]]) & 0xffffffff
 	}
 	w[296] = (w[419]) & 0xffffffff
 	if r := m.Cells(13); w[296] < uint64(len(r)) {
 		w[399] = (r[w[296]]) & 0x1ff
 	}
 	m.Op(82)(p)
-	w[553] = 0x0
+	w[552] = 0x0
 	w[297] = (w[419]) & 0xffffffff
 	if r := m.Cells(17); w[297] < uint64(len(r)) {
 		w[400] = (r[w[297]]) & 0x1
@@ -7739,8 +7739,8 @@ l3566:
 	if w[399] != 0x0 {
 		goto l3621
 	}
-	w[721] = w[520] - min(w[520], w[401])
-	if w[721] >= w[480] {
+	w[720] = w[519] - min(w[519], w[401])
+	if w[720] >= w[479] {
 		goto l3621
 	}
 	w[402] = (w[400]) & 0x1
@@ -7748,172 +7748,172 @@ l3566:
 l3621:
 	w[402] = 0x0
 l3622:
-	w[554] = (w[402]) & 0x1
-	w[555] = (w[399] >> 0x8) & 0x1
-	w[556] = (w[399]) & 0xff
+	w[553] = (w[402]) & 0x1
+	w[554] = (w[399] >> 0x8) & 0x1
+	w[555] = (w[399]) & 0xff
 	w[299] = (w[419]) & 0xffffffff
 	if r := m.Cells(14); w[299] < uint64(len(r)) {
-		w[557] = (r[w[299]]) & 0xffffffffffff
+		w[556] = (r[w[299]]) & 0xffffffffffff
 	}
 	w[300] = (w[419]) & 0xffffffff
 	if r := m.Cells(11); w[300] < uint64(len(r)) {
-		w[558] = (r[w[300]]) & 0xffffffff
+		w[557] = (r[w[300]]) & 0xffffffff
 	}
 	w[301] = (w[419]) & 0xffffffff
 	if r := m.Cells(12); w[301] < uint64(len(r)) {
-		w[559] = (r[w[301]]) & 0xffffffff
+		w[558] = (r[w[301]]) & 0xffffffff
 	}
 	w[302] = (w[419] << 0x3) & 0xffffffff
 	if r := m.Cells(6); w[302] < uint64(len(r)) {
-		w[560] = (r[w[302]]) & 0xffffffff
+		w[559] = (r[w[302]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[303] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[303] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(6); w[303] < uint64(len(r)) {
-		w[561] = (r[w[303]]) & 0xffffffff
+		w[560] = (r[w[303]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[304] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[304] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(6); w[304] < uint64(len(r)) {
-		w[562] = (r[w[304]]) & 0xffffffff
+		w[561] = (r[w[304]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[305] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[305] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(6); w[305] < uint64(len(r)) {
-		w[563] = (r[w[305]]) & 0xffffffff
+		w[562] = (r[w[305]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[306] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[306] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(6); w[306] < uint64(len(r)) {
-		w[564] = (r[w[306]]) & 0xffffffff
+		w[563] = (r[w[306]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[307] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[307] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(6); w[307] < uint64(len(r)) {
-		w[565] = (r[w[307]]) & 0xffffffff
+		w[564] = (r[w[307]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[308] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[308] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(6); w[308] < uint64(len(r)) {
-		w[566] = (r[w[308]]) & 0xffffffff
+		w[565] = (r[w[308]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[309] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[309] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(6); w[309] < uint64(len(r)) {
-		w[567] = (r[w[309]]) & 0xffffffff
+		w[566] = (r[w[309]]) & 0xffffffff
 	}
 	w[310] = (w[419] << 0x3) & 0xffffffff
 	if r := m.Cells(7); w[310] < uint64(len(r)) {
-		w[568] = (r[w[310]]) & 0xffffffff
+		w[567] = (r[w[310]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[311] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[311] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(7); w[311] < uint64(len(r)) {
-		w[569] = (r[w[311]]) & 0xffffffff
+		w[568] = (r[w[311]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[312] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[312] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(7); w[312] < uint64(len(r)) {
-		w[570] = (r[w[312]]) & 0xffffffff
+		w[569] = (r[w[312]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[313] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[313] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(7); w[313] < uint64(len(r)) {
-		w[571] = (r[w[313]]) & 0xffffffff
+		w[570] = (r[w[313]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[314] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[314] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(7); w[314] < uint64(len(r)) {
-		w[572] = (r[w[314]]) & 0xffffffff
+		w[571] = (r[w[314]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[315] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[315] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(7); w[315] < uint64(len(r)) {
-		w[573] = (r[w[315]]) & 0xffffffff
+		w[572] = (r[w[315]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[316] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[316] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(7); w[316] < uint64(len(r)) {
-		w[574] = (r[w[316]]) & 0xffffffff
+		w[573] = (r[w[316]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[317] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[317] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(7); w[317] < uint64(len(r)) {
-		w[575] = (r[w[317]]) & 0xffffffff
+		w[574] = (r[w[317]]) & 0xffffffff
 	}
 	w[318] = (w[419] << 0x3) & 0xffffffff
 	if r := m.Cells(9); w[318] < uint64(len(r)) {
-		w[576] = (r[w[318]]) & 0xffffffff
+		w[575] = (r[w[318]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[319] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[319] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(9); w[319] < uint64(len(r)) {
-		w[577] = (r[w[319]]) & 0xffffffff
+		w[576] = (r[w[319]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[320] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[320] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(9); w[320] < uint64(len(r)) {
-		w[578] = (r[w[320]]) & 0xffffffff
+		w[577] = (r[w[320]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[321] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[321] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(9); w[321] < uint64(len(r)) {
-		w[579] = (r[w[321]]) & 0xffffffff
+		w[578] = (r[w[321]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[322] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[322] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(9); w[322] < uint64(len(r)) {
-		w[580] = (r[w[322]]) & 0xffffffff
+		w[579] = (r[w[322]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[323] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[323] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(9); w[323] < uint64(len(r)) {
-		w[581] = (r[w[323]]) & 0xffffffff
+		w[580] = (r[w[323]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[324] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[324] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(9); w[324] < uint64(len(r)) {
-		w[582] = (r[w[324]]) & 0xffffffff
+		w[581] = (r[w[324]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[325] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[325] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(9); w[325] < uint64(len(r)) {
-		w[583] = (r[w[325]]) & 0xffffffff
+		w[582] = (r[w[325]]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[584] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[583] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[585] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[584] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[586] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[585] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[587] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[586] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x5
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[588] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x5
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[587] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x6
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[589] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x6
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[588] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x7
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[590] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x7
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[589] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = 0x8
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[591] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x8
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[590] = (r[w[720]]) & 0xffffffff
 	}
-	w[527] = 0x80fe
-	w[528] = 0x2
+	w[526] = 0x80fe
+	w[527] = 0x2
 	m.Op(83)(p)
 	m.RegisterLock(0).Unlock()
 	goto l3158
@@ -7937,9 +7937,9 @@ l3723:
 		w[386] = (r[w[215]]) & 0xffffffff
 	}
 	w[216] = (w[419] << 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(6); w[216] < uint64(len(r)) {
-		r[w[216]] = (w[721]) & 0xffffffff
+		r[w[216]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[386]) & 0xffffffff
 	w[217] = (w[419] << 0x3) & 0xffffffff
@@ -7947,9 +7947,9 @@ l3723:
 		w[386] = (r[w[217]]) & 0xffffffff
 	}
 	w[218] = (w[419] << 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(7); w[218] < uint64(len(r)) {
-		r[w[218]] = (w[721]) & 0xffffffff
+		r[w[218]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[386]) & 0xffffffff
 	w[219] = (w[419] << 0x3) & 0xffffffff
@@ -7957,382 +7957,382 @@ l3723:
 		w[386] = (r[w[219]]) & 0xffffffff
 	}
 	w[220] = (w[419] << 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(9); w[220] < uint64(len(r)) {
-		r[w[220]] = (w[721]) & 0xffffffff
+		r[w[220]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[386]) & 0xffffffff
 	w[221] = (w[419] << 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(8); w[221] < uint64(len(r)) {
-		r[w[221]] = (w[721]) & 0xffffffff
+		r[w[221]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[222] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[222] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(6); w[222] < uint64(len(r)) {
 		w[386] = (r[w[222]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[223] = (w[721] + 0x1) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[223] = (w[720] + 0x1) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[223] < uint64(len(r)) {
-		r[w[223]] = (w[721]) & 0xffffffff
+		r[w[223]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[224] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[224] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(7); w[224] < uint64(len(r)) {
 		w[386] = (r[w[224]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[225] = (w[721] + 0x1) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[225] = (w[720] + 0x1) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[225] < uint64(len(r)) {
-		r[w[225]] = (w[721]) & 0xffffffff
+		r[w[225]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[226] = (w[721] + 0x1) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[226] = (w[720] + 0x1) & 0xffffffff
 	if r := m.Cells(9); w[226] < uint64(len(r)) {
 		w[386] = (r[w[226]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[227] = (w[721] + 0x1) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[227] = (w[720] + 0x1) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[227] < uint64(len(r)) {
-		r[w[227]] = (w[721]) & 0xffffffff
+		r[w[227]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[228] = (w[721] + 0x1) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[228] = (w[720] + 0x1) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[228] < uint64(len(r)) {
-		r[w[228]] = (w[721]) & 0xffffffff
+		r[w[228]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[229] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[229] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(6); w[229] < uint64(len(r)) {
 		w[386] = (r[w[229]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[230] = (w[721] + 0x2) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[230] = (w[720] + 0x2) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[230] < uint64(len(r)) {
-		r[w[230]] = (w[721]) & 0xffffffff
+		r[w[230]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[231] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[231] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(7); w[231] < uint64(len(r)) {
 		w[386] = (r[w[231]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[232] = (w[721] + 0x2) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[232] = (w[720] + 0x2) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[232] < uint64(len(r)) {
-		r[w[232]] = (w[721]) & 0xffffffff
+		r[w[232]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[233] = (w[721] + 0x2) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[233] = (w[720] + 0x2) & 0xffffffff
 	if r := m.Cells(9); w[233] < uint64(len(r)) {
 		w[386] = (r[w[233]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[234] = (w[721] + 0x2) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[234] = (w[720] + 0x2) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[234] < uint64(len(r)) {
-		r[w[234]] = (w[721]) & 0xffffffff
+		r[w[234]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[235] = (w[721] + 0x2) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[235] = (w[720] + 0x2) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[235] < uint64(len(r)) {
-		r[w[235]] = (w[721]) & 0xffffffff
+		r[w[235]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[236] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[236] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(6); w[236] < uint64(len(r)) {
 		w[386] = (r[w[236]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[237] = (w[721] + 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[237] = (w[720] + 0x3) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[237] < uint64(len(r)) {
-		r[w[237]] = (w[721]) & 0xffffffff
+		r[w[237]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[238] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[238] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(7); w[238] < uint64(len(r)) {
 		w[386] = (r[w[238]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[239] = (w[721] + 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[239] = (w[720] + 0x3) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[239] < uint64(len(r)) {
-		r[w[239]] = (w[721]) & 0xffffffff
+		r[w[239]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[240] = (w[721] + 0x3) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[240] = (w[720] + 0x3) & 0xffffffff
 	if r := m.Cells(9); w[240] < uint64(len(r)) {
 		w[386] = (r[w[240]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[241] = (w[721] + 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[241] = (w[720] + 0x3) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[241] < uint64(len(r)) {
-		r[w[241]] = (w[721]) & 0xffffffff
+		r[w[241]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[242] = (w[721] + 0x3) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[242] = (w[720] + 0x3) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[242] < uint64(len(r)) {
-		r[w[242]] = (w[721]) & 0xffffffff
+		r[w[242]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[243] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[243] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(6); w[243] < uint64(len(r)) {
 		w[386] = (r[w[243]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[244] = (w[721] + 0x4) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[244] = (w[720] + 0x4) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[244] < uint64(len(r)) {
-		r[w[244]] = (w[721]) & 0xffffffff
+		r[w[244]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[245] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[245] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(7); w[245] < uint64(len(r)) {
 		w[386] = (r[w[245]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[246] = (w[721] + 0x4) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[246] = (w[720] + 0x4) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[246] < uint64(len(r)) {
-		r[w[246]] = (w[721]) & 0xffffffff
+		r[w[246]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[247] = (w[721] + 0x4) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[247] = (w[720] + 0x4) & 0xffffffff
 	if r := m.Cells(9); w[247] < uint64(len(r)) {
 		w[386] = (r[w[247]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[248] = (w[721] + 0x4) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[248] = (w[720] + 0x4) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[248] < uint64(len(r)) {
-		r[w[248]] = (w[721]) & 0xffffffff
+		r[w[248]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[249] = (w[721] + 0x4) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[249] = (w[720] + 0x4) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[249] < uint64(len(r)) {
-		r[w[249]] = (w[721]) & 0xffffffff
+		r[w[249]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[250] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[250] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(6); w[250] < uint64(len(r)) {
 		w[386] = (r[w[250]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[251] = (w[721] + 0x5) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[251] = (w[720] + 0x5) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[251] < uint64(len(r)) {
-		r[w[251]] = (w[721]) & 0xffffffff
+		r[w[251]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[252] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[252] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(7); w[252] < uint64(len(r)) {
 		w[386] = (r[w[252]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[253] = (w[721] + 0x5) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[253] = (w[720] + 0x5) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[253] < uint64(len(r)) {
-		r[w[253]] = (w[721]) & 0xffffffff
+		r[w[253]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[254] = (w[721] + 0x5) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[254] = (w[720] + 0x5) & 0xffffffff
 	if r := m.Cells(9); w[254] < uint64(len(r)) {
 		w[386] = (r[w[254]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[255] = (w[721] + 0x5) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[255] = (w[720] + 0x5) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[255] < uint64(len(r)) {
-		r[w[255]] = (w[721]) & 0xffffffff
+		r[w[255]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[256] = (w[721] + 0x5) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[256] = (w[720] + 0x5) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[256] < uint64(len(r)) {
-		r[w[256]] = (w[721]) & 0xffffffff
+		r[w[256]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[257] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[257] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(6); w[257] < uint64(len(r)) {
 		w[386] = (r[w[257]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[258] = (w[721] + 0x6) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[258] = (w[720] + 0x6) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[258] < uint64(len(r)) {
-		r[w[258]] = (w[721]) & 0xffffffff
+		r[w[258]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[259] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[259] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(7); w[259] < uint64(len(r)) {
 		w[386] = (r[w[259]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[260] = (w[721] + 0x6) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[260] = (w[720] + 0x6) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[260] < uint64(len(r)) {
-		r[w[260]] = (w[721]) & 0xffffffff
+		r[w[260]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[261] = (w[721] + 0x6) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[261] = (w[720] + 0x6) & 0xffffffff
 	if r := m.Cells(9); w[261] < uint64(len(r)) {
 		w[386] = (r[w[261]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[262] = (w[721] + 0x6) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[262] = (w[720] + 0x6) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[262] < uint64(len(r)) {
-		r[w[262]] = (w[721]) & 0xffffffff
+		r[w[262]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[263] = (w[721] + 0x6) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[263] = (w[720] + 0x6) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[263] < uint64(len(r)) {
-		r[w[263]] = (w[721]) & 0xffffffff
+		r[w[263]] = (w[720]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[264] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[264] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(6); w[264] < uint64(len(r)) {
 		w[386] = (r[w[264]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[265] = (w[721] + 0x7) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[265] = (w[720] + 0x7) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(6); w[265] < uint64(len(r)) {
-		r[w[265]] = (w[721]) & 0xffffffff
+		r[w[265]] = (w[720]) & 0xffffffff
 	}
 	w[387] = (w[387] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[266] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[266] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(7); w[266] < uint64(len(r)) {
 		w[386] = (r[w[266]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[267] = (w[721] + 0x7) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[267] = (w[720] + 0x7) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(7); w[267] < uint64(len(r)) {
-		r[w[267]] = (w[721]) & 0xffffffff
+		r[w[267]] = (w[720]) & 0xffffffff
 	}
 	w[388] = (w[388] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[268] = (w[721] + 0x7) & 0xffffffff
+	w[720] = (w[419] << 0x3)
+	w[268] = (w[720] + 0x7) & 0xffffffff
 	if r := m.Cells(9); w[268] < uint64(len(r)) {
 		w[386] = (r[w[268]]) & 0xffffffff
 	}
-	w[721] = (w[419] << 0x3)
-	w[269] = (w[721] + 0x7) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[269] = (w[720] + 0x7) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(9); w[269] < uint64(len(r)) {
-		r[w[269]] = (w[721]) & 0xffffffff
+		r[w[269]] = (w[720]) & 0xffffffff
 	}
 	w[389] = (w[389] + w[386]) & 0xffffffff
-	w[721] = (w[419] << 0x3)
-	w[270] = (w[721] + 0x7) & 0xffffffff
-	w[721] = 0x0
+	w[720] = (w[419] << 0x3)
+	w[270] = (w[720] + 0x7) & 0xffffffff
+	w[720] = 0x0
 	if r := m.Cells(8); w[270] < uint64(len(r)) {
-		r[w[270]] = (w[721]) & 0xffffffff
+		r[w[270]] = (w[720]) & 0xffffffff
 	}
 	w[271] = (w[419]) & 0xffffffff
 	if r := m.Cells(12); w[271] < uint64(len(r)) {
 		w[390] = (r[w[271]]) & 0xffffffff
 	}
 	w[272] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(12); w[272] < uint64(len(r)) {
-		r[w[272]] = (w[721]) & 0xffffffff
+		r[w[272]] = (w[720]) & 0xffffffff
 	}
 	w[273] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(11); w[273] < uint64(len(r)) {
-		r[w[273]] = (w[721]) & 0xffffffff
+		r[w[273]] = (w[720]) & 0xffffffff
 	}
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[386] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[386] = (r[w[720]]) & 0xffffffff
 	}
 	w[274] = (w[386] - min(w[386], w[387])) & 0xffffffff
-	w[721] = 0x0
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[274]) & 0xffffffff
+	w[720] = 0x0
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[274]) & 0xffffffff
 	}
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[386] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[386] = (r[w[720]]) & 0xffffffff
 	}
-	w[721] = (w[388] - w[390]) & 0xffffffff
-	w[275] = (w[386] - min(w[386], w[721])) & 0xffffffff
-	w[721] = 0x1
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[275]) & 0xffffffff
+	w[720] = (w[388] - w[390]) & 0xffffffff
+	w[275] = (w[386] - min(w[386], w[720])) & 0xffffffff
+	w[720] = 0x1
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[275]) & 0xffffffff
 	}
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[386] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[386] = (r[w[720]]) & 0xffffffff
 	}
 	w[276] = (w[386] - min(w[386], w[389])) & 0xffffffff
-	w[721] = 0x2
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[276]) & 0xffffffff
+	w[720] = 0x2
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[276]) & 0xffffffff
 	}
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		w[386] = (r[w[721]]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		w[386] = (r[w[720]]) & 0xffffffff
 	}
 	w[277] = (w[386] - min(w[386], w[390])) & 0xffffffff
-	w[721] = 0x3
-	if r := m.Cells(18); w[721] < uint64(len(r)) {
-		r[w[721]] = (w[277]) & 0xffffffff
+	w[720] = 0x3
+	if r := m.Cells(18); w[720] < uint64(len(r)) {
+		r[w[720]] = (w[277]) & 0xffffffff
 	}
 	w[278] = (w[419]) & 0xffffffff
 	if r := m.Cells(13); w[278] < uint64(len(r)) {
 		w[391] = (r[w[278]]) & 0x1ff
 	}
 	w[279] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(13); w[279] < uint64(len(r)) {
-		r[w[279]] = (w[721]) & 0x1ff
+		r[w[279]] = (w[720]) & 0x1ff
 	}
 	w[280] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(15); w[280] < uint64(len(r)) {
-		r[w[280]] = (w[721]) & 0xffffffff
+		r[w[280]] = (w[720]) & 0xffffffff
 	}
 	w[281] = (w[419]) & 0xffffffff
-	w[721] = 0x0
+	w[720] = 0x0
 	if r := m.Cells(17); w[281] < uint64(len(r)) {
-		r[w[281]] = (w[721]) & 0x1
+		r[w[281]] = (w[720]) & 0x1
 	}
-	w[721] = (w[391] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[391] >> 0x8)
+	if w[720] != 0x1 {
 		goto l3989
 	}
 	w[395] = 0xff
@@ -8340,7 +8340,7 @@ l3723:
 l3989:
 	w[395] = (w[391]) & 0xff
 l3990:
-	w[460] = (w[395]) & 0xff
+	w[459] = (w[395]) & 0xff
 	if w[391] == 0x0 {
 		goto l3994
 	}
@@ -8349,10 +8349,10 @@ l3990:
 l3994:
 	w[396] = 0x0
 l3995:
-	w[461] = (w[396]) & 0x3
+	w[460] = (w[396]) & 0x3
 	m.RegisterLock(6).Unlock()
 l3997:
-	if w[461] != 0x0 {
+	if w[460] != 0x0 {
 		goto l3158
 	}
 	m.Op(84)(p)
@@ -8367,8 +8367,8 @@ l4000:
 	if r := m.Cells(14); w[213] < uint64(len(r)) {
 		w[385] = (r[w[213]]) & 0xffffffffffff
 	}
-	w[721] = (w[384] >> 0x8)
-	if w[721] != 0x1 {
+	w[720] = (w[384] >> 0x8)
+	if w[720] != 0x1 {
 		goto l4009
 	}
 	w[392] = 0xff
@@ -8376,7 +8376,7 @@ l4000:
 l4009:
 	w[392] = (w[384]) & 0xff
 l4010:
-	w[460] = (w[392]) & 0xff
+	w[459] = (w[392]) & 0xff
 	if w[384] == 0x0 {
 		goto l4014
 	}
@@ -8385,11 +8385,11 @@ l4010:
 l4014:
 	w[393] = 0x2
 l4015:
-	w[461] = (w[393]) & 0x3
+	w[460] = (w[393]) & 0x3
 	if w[384] == 0x0 {
 		goto l4019
 	}
-	w[394] = (w[520]) & 0xffffffffffff
+	w[394] = (w[519]) & 0xffffffffffff
 	goto l4020
 l4019:
 	w[394] = (w[385]) & 0xffffffffffff
@@ -8404,20 +8404,20 @@ l4024:
 	if w[419] == 0x1fe {
 		goto l4112
 	}
-	w[498] = (w[421] >> 0x6) & 0xffffffff
+	w[497] = (w[421] >> 0x6) & 0xffffffff
+	w[499] = 0x0
 	w[500] = 0x0
-	w[501] = 0x0
 l4028:
-	w[721] = (w[498] >> 0x10)
-	if w[721] != 0x0 {
+	w[720] = (w[497] >> 0x10)
+	if w[720] != 0x0 {
 		goto l4138
 	}
-	w[499] = (w[498]) & 0xffff
+	w[498] = (w[497]) & 0xffff
 l4031:
 	if t := m.Table(125); t.Used() {
 		var key [1]uint64
 		key[0] |= ((w[408]) & 0x7) << 16
-		key[0] |= ((w[499]) & 0xffff)
+		key[0] |= ((w[498]) & 0xffff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -8425,44 +8425,44 @@ l4031:
 	}
 	goto dispatch
 l4032:
-	if w[501] != 0x0 {
+	if w[500] != 0x0 {
 		goto l4136
 	}
-	w[500] = (w[500] - min(w[500], w[423])) & 0xffff
+	w[499] = (w[499] - min(w[499], w[423])) & 0xffff
 l4034:
-	if w[706] == 0x0 {
+	if w[705] == 0x0 {
 		goto l4040
 	}
-	if w[622] == 0x2 {
+	if w[621] == 0x2 {
 		goto l4037
 	}
-	if w[622] != 0x1 {
+	if w[621] != 0x1 {
 		goto l4040
 	}
 l4037:
-	if w[500] == 0x0 {
+	if w[499] == 0x0 {
 		goto l4040
 	}
-	w[622] = 0x3
-	w[502] = 0x1
+	w[621] = 0x3
+	w[501] = 0x1
 l4040:
-	if w[707] == 0x0 {
+	if w[706] == 0x0 {
 		goto l4046
 	}
-	if w[636] == 0x2 {
+	if w[635] == 0x2 {
 		goto l4043
 	}
-	if w[636] != 0x1 {
+	if w[635] != 0x1 {
 		goto l4046
 	}
 l4043:
-	if w[500] == 0x0 {
+	if w[499] == 0x0 {
 		goto l4046
 	}
-	w[636] = 0x3
-	w[502] = 0x1
+	w[635] = 0x3
+	w[501] = 0x1
 l4046:
-	if w[502] != 0x1 {
+	if w[501] != 0x1 {
 		goto l4049
 	}
 	w[334] = (w[419]) & 0xffffffff
@@ -8479,53 +8479,53 @@ l4049:
 	}
 	goto dispatch
 l4050:
-	w[505] = (w[420] >> w[504]) & 0xffffffff
+	w[504] = (w[420] >> w[503]) & 0xffffffff
 l4051:
-	if w[463] != 0x1 {
+	if w[462] != 0x1 {
 		goto l4053
 	}
-	w[503] = 0x0
+	w[502] = 0x0
 l4053:
-	w[721] = (w[505] >> 0x10)
-	if w[721] != 0x0 {
+	w[720] = (w[504] >> 0x10)
+	if w[720] != 0x0 {
 		goto l4134
 	}
-	w[506] = (w[505]) & 0xffff
+	w[505] = (w[504]) & 0xffff
 l4056:
-	if w[503] != 0x1 {
+	if w[502] != 0x1 {
 		goto l4058
 	}
-	w[507] = (w[506] - min(w[506], w[663])) & 0xffff
+	w[506] = (w[505] - min(w[505], w[662])) & 0xffff
 l4058:
-	if w[712] == 0x0 {
+	if w[711] == 0x0 {
 		goto l4063
 	}
-	if w[660] != 0x0 {
+	if w[659] != 0x0 {
 		goto l4063
 	}
-	if w[507] == 0x0 {
+	if w[506] == 0x0 {
 		goto l4063
 	}
-	w[663] = (w[506]) & 0xffff
-	w[658] = 0x0
+	w[662] = (w[505]) & 0xffff
+	w[657] = 0x0
 l4063:
-	if w[719] == 0x0 {
+	if w[718] == 0x0 {
 		goto l4112
 	}
-	if w[692] != 0xfe084847 {
+	if w[691] != 0xfe084847 {
 		goto l4112
 	}
-	if w[503] != 0x1 {
+	if w[502] != 0x1 {
 		goto l4112
 	}
-	if w[693] >= w[506] {
+	if w[692] >= w[505] {
 		goto l4112
 	}
-	if w[707] == 0x0 {
+	if w[706] == 0x0 {
 		goto l4127
 	}
-	w[721] = (w[681] << 0x2)
-	if w[638] < w[721] {
+	w[720] = (w[680] << 0x2)
+	if w[637] < w[720] {
 		goto l4072
 	}
 	w[403] = 0x1
@@ -8536,77 +8536,77 @@ l4073:
 	if w[403] == 0x0 {
 		goto l4112
 	}
-	if w[681] == 0x7 {
+	if w[680] == 0x7 {
 		goto l4088
 	}
-	if w[681] != 0xa {
+	if w[680] != 0xa {
 		goto l4078
 	}
-	if w[686] == 0x101080a {
+	if w[685] == 0x101080a {
 		goto l4088
 	}
-	if w[686] == 0x101050a {
+	if w[685] == 0x101050a {
 		goto l4088
 	}
 l4078:
-	if w[681] != 0xc {
+	if w[680] != 0xc {
 		goto l4080
 	}
-	if w[686] == 0x1010512 {
+	if w[685] == 0x1010512 {
 		goto l4088
 	}
 l4080:
-	if w[681] != 0xd {
+	if w[680] != 0xd {
 		goto l4083
 	}
-	if w[686] != 0x101080a {
+	if w[685] != 0x101080a {
 		goto l4083
 	}
-	if w[688] == 0x101050a {
+	if w[687] == 0x101050a {
 		goto l4088
 	}
 l4083:
-	if w[681] != 0xe {
+	if w[680] != 0xe {
 		goto l4085
 	}
-	if w[686] == 0x101051a {
+	if w[685] == 0x101051a {
 		goto l4088
 	}
 l4085:
-	if w[681] != 0xf {
+	if w[680] != 0xf {
 		goto l4112
 	}
-	if w[686] != 0x101080a {
+	if w[685] != 0x101080a {
 		goto l4112
 	}
-	if w[688] != 0x1010512 {
+	if w[687] != 0x1010512 {
 		goto l4112
 	}
 l4088:
-	w[725] = (w[684] ^ 0xffffffffffffffff) & 0xffff
-	w[726] = (w[693] ^ 0xffffffffffffffff) & 0xffff
-	w[724] = (w[725] + w[726])
-	w[723] = (w[724] + w[506]) & 0xffff
-	w[727] = (w[684] ^ 0xffffffffffffffff) & 0xffff
-	w[728] = (w[693] ^ 0xffffffffffffffff) & 0xffff
-	w[726] = (w[727] + w[728])
-	w[725] = (w[726] + w[506])
-	w[724] = (w[725] >> 0x10)
-	w[722] = (w[723] + w[724])
-	w[727] = (w[684] ^ 0xffffffffffffffff) & 0xffff
-	w[728] = (w[693] ^ 0xffffffffffffffff) & 0xffff
-	w[726] = (w[727] + w[728])
-	w[725] = (w[726] + w[506]) & 0xffff
-	w[729] = (w[684] ^ 0xffffffffffffffff) & 0xffff
-	w[730] = (w[693] ^ 0xffffffffffffffff) & 0xffff
-	w[728] = (w[729] + w[730])
-	w[727] = (w[728] + w[506])
-	w[726] = (w[727] >> 0x10)
-	w[724] = (w[725] + w[726])
+	w[724] = (w[683] ^ 0xffffffffffffffff) & 0xffff
+	w[725] = (w[692] ^ 0xffffffffffffffff) & 0xffff
+	w[723] = (w[724] + w[725])
+	w[722] = (w[723] + w[505]) & 0xffff
+	w[726] = (w[683] ^ 0xffffffffffffffff) & 0xffff
+	w[727] = (w[692] ^ 0xffffffffffffffff) & 0xffff
+	w[725] = (w[726] + w[727])
+	w[724] = (w[725] + w[505])
 	w[723] = (w[724] >> 0x10)
 	w[721] = (w[722] + w[723])
-	w[684] = (w[721] ^ 0xffffffffffffffff) & 0xffff
-	w[693] = (w[506]) & 0xffff
+	w[726] = (w[683] ^ 0xffffffffffffffff) & 0xffff
+	w[727] = (w[692] ^ 0xffffffffffffffff) & 0xffff
+	w[725] = (w[726] + w[727])
+	w[724] = (w[725] + w[505]) & 0xffff
+	w[728] = (w[683] ^ 0xffffffffffffffff) & 0xffff
+	w[729] = (w[692] ^ 0xffffffffffffffff) & 0xffff
+	w[727] = (w[728] + w[729])
+	w[726] = (w[727] + w[505])
+	w[725] = (w[726] >> 0x10)
+	w[723] = (w[724] + w[725])
+	w[722] = (w[723] >> 0x10)
+	w[720] = (w[721] + w[722])
+	w[683] = (w[720] ^ 0xffffffffffffffff) & 0xffff
+	w[692] = (w[505]) & 0xffff
 l4112:
 	m.RegisterLock(2).Lock()
 	w[326] = (w[419]) & 0xffffffff
@@ -8629,14 +8629,14 @@ l4112:
 	}
 	w[332] = (w[419]) & 0xffffffff
 	if r := m.Cells(4); w[332] < uint64(len(r)) {
-		r[w[332]] = (w[506]) & 0xffff
+		r[w[332]] = (w[505]) & 0xffff
 	}
 	m.RegisterLock(2).Unlock()
 	goto l3158
 l4127:
-	w[722] = (w[681] << 0x2)
-	w[721] = (w[722] + 0x14)
-	if w[623] < w[721] {
+	w[721] = (w[680] << 0x2)
+	w[720] = (w[721] + 0x14)
+	if w[622] < w[720] {
 		goto l4132
 	}
 	w[403] = 0x1
@@ -8646,26 +8646,26 @@ l4132:
 l4133:
 	goto l4073
 l4134:
-	w[506] = 0xffff
+	w[505] = 0xffff
 	goto l4056
 l4136:
-	w[500] = 0xffff
+	w[499] = 0xffff
 	goto l4034
 l4138:
-	w[499] = 0xffff
+	w[498] = 0xffff
 	goto l4031
 l4140:
 	m.Op(85)(p)
-	w[631] = (w[720]) & 0xffff
+	w[630] = (w[719]) & 0xffff
 	return 0
 l4143:
 	m.Op(86)(p)
-	w[647] = (w[720]) & 0xffff
+	w[646] = (w[719]) & 0xffff
 	return 0
 }
 
 func parse(p *engine.Packet) {
-	w := (*[731]uint64)(p.W)
+	w := (*[730]uint64)(p.W)
 	visited := 0
 	goto s0
 s0:
@@ -8674,7 +8674,7 @@ s0:
 		return
 	}
 	{
-		v := w[510]
+		v := w[509]
 		if v == 0x1fe {
 			goto s1
 		}
@@ -8691,17 +8691,17 @@ s1:
 	}
 	if p.HasPlace() {
 		b := (*[18]byte)(p.Rest())
-		w[532] = binary.BigEndian.Uint64(b[0:]) >> 55
-		w[533] = (binary.BigEndian.Uint64(b[1:]) >> 60) & 0xfffffffffffffff7
-		w[534] = (binary.BigEndian.Uint64(b[1:]) >> 56) & 0xffffffffffffff0f
+		w[531] = binary.BigEndian.Uint64(b[0:]) >> 55
+		w[532] = (binary.BigEndian.Uint64(b[1:]) >> 60) & 0xfffffffffffffff7
+		w[533] = (binary.BigEndian.Uint64(b[1:]) >> 56) & 0xffffffffffffff0f
 		p.Place(2)
 	} else {
 		p.ExtractUnplaced(2)
 	}
-	w[697] = 1
+	w[696] = 1
 	p.Advance(2)
 	{
-		v := w[534]
+		v := w[533]
 		if v == 0x1 {
 			goto s2
 		}
@@ -8718,17 +8718,17 @@ s2:
 	}
 	if p.HasPlace() {
 		b := (*[30]byte)(p.Rest())
-		w[592] = binary.BigEndian.Uint64(b[0:]) >> 16
-		w[593] = binary.BigEndian.Uint64(b[6:]) >> 16
-		w[594] = binary.BigEndian.Uint64(b[12:]) >> 48
+		w[591] = binary.BigEndian.Uint64(b[0:]) >> 16
+		w[592] = binary.BigEndian.Uint64(b[6:]) >> 16
+		w[593] = binary.BigEndian.Uint64(b[12:]) >> 48
 		p.Place(6)
 	} else {
 		p.ExtractUnplaced(6)
 	}
-	w[701] = 1
+	w[700] = 1
 	p.Advance(14)
 	{
-		v := w[594]
+		v := w[593]
 		if v == 0x800 {
 			goto s19
 		}
@@ -8754,15 +8754,15 @@ s3:
 	}
 	if p.HasPlace() {
 		b := (*[18]byte)(p.Rest())
-		w[595] = binary.BigEndian.Uint64(b[0:]) >> 48
+		w[594] = binary.BigEndian.Uint64(b[0:]) >> 48
 		p.Place(7)
 	} else {
 		p.ExtractUnplaced(7)
 	}
-	w[702] = 1
+	w[701] = 1
 	p.Advance(2)
 	{
-		v := w[595]
+		v := w[594]
 		if v == 0x101 {
 			goto s4
 		}
@@ -8782,7 +8782,7 @@ s4:
 	} else {
 		p.ExtractUnplaced(8)
 	}
-	w[703] = 1
+	w[702] = 1
 	p.Advance(18)
 	return
 s5:
@@ -8796,25 +8796,25 @@ s5:
 	}
 	if p.HasPlace() {
 		b := (*[56]byte)(p.Rest())
-		w[634] = binary.BigEndian.Uint64(b[0:]) >> 60
-		w[635] = (binary.BigEndian.Uint64(b[0:]) >> 54) & 0xfffffffffffffc3f
-		w[636] = (binary.BigEndian.Uint64(b[1:]) >> 60) & 0xfffffffffffffff3
-		w[637] = (binary.BigEndian.Uint64(b[1:]) >> 40) & 0xffffffffff0fffff
-		w[638] = binary.BigEndian.Uint64(b[4:]) >> 48
-		w[639] = binary.BigEndian.Uint64(b[6:]) >> 56
-		w[640] = binary.BigEndian.Uint64(b[7:]) >> 56
-		w[642] = binary.BigEndian.Uint64(b[8:])
-		w[641] = binary.BigEndian.Uint64(b[16:])
-		w[644] = binary.BigEndian.Uint64(b[24:])
-		w[643] = binary.BigEndian.Uint64(b[32:])
+		w[633] = binary.BigEndian.Uint64(b[0:]) >> 60
+		w[634] = (binary.BigEndian.Uint64(b[0:]) >> 54) & 0xfffffffffffffc3f
+		w[635] = (binary.BigEndian.Uint64(b[1:]) >> 60) & 0xfffffffffffffff3
+		w[636] = (binary.BigEndian.Uint64(b[1:]) >> 40) & 0xffffffffff0fffff
+		w[637] = binary.BigEndian.Uint64(b[4:]) >> 48
+		w[638] = binary.BigEndian.Uint64(b[6:]) >> 56
+		w[639] = binary.BigEndian.Uint64(b[7:]) >> 56
+		w[641] = binary.BigEndian.Uint64(b[8:])
+		w[640] = binary.BigEndian.Uint64(b[16:])
+		w[643] = binary.BigEndian.Uint64(b[24:])
+		w[642] = binary.BigEndian.Uint64(b[32:])
 		p.Place(12)
 	} else {
 		p.ExtractUnplaced(12)
 	}
-	w[707] = 1
+	w[706] = 1
 	p.Advance(40)
 	{
-		v := (w[634])<<8 | w[639]
+		v := (w[633])<<8 | w[638]
 		if v == 0x611 {
 			goto s15
 		}
@@ -8837,17 +8837,17 @@ s6:
 	}
 	if p.HasPlace() {
 		b := (*[20]byte)(p.Rest())
-		w[645] = binary.BigEndian.Uint64(b[0:]) >> 56
-		w[646] = binary.BigEndian.Uint64(b[1:]) >> 56
-		w[647] = binary.BigEndian.Uint64(b[2:]) >> 48
+		w[644] = binary.BigEndian.Uint64(b[0:]) >> 56
+		w[645] = binary.BigEndian.Uint64(b[1:]) >> 56
+		w[646] = binary.BigEndian.Uint64(b[2:]) >> 48
 		p.Place(13)
 	} else {
 		p.ExtractUnplaced(13)
 	}
-	w[708] = 1
+	w[707] = 1
 	p.Advance(4)
 	{
-		v := (w[645])<<16 | w[638]
+		v := (w[644])<<16 | w[637]
 		if v == 0x870018 {
 			goto s8
 		}
@@ -8867,15 +8867,15 @@ s7:
 	}
 	if p.HasPlace() {
 		b := (*[36]byte)(p.Rest())
-		w[648] = binary.BigEndian.Uint64(b[0:]) >> 56
-		w[649] = binary.BigEndian.Uint64(b[1:]) >> 40
-		w[651] = binary.BigEndian.Uint64(b[4:])
-		w[650] = binary.BigEndian.Uint64(b[12:])
+		w[647] = binary.BigEndian.Uint64(b[0:]) >> 56
+		w[648] = binary.BigEndian.Uint64(b[1:]) >> 40
+		w[650] = binary.BigEndian.Uint64(b[4:])
+		w[649] = binary.BigEndian.Uint64(b[12:])
 		p.Place(14)
 	} else {
 		p.ExtractUnplaced(14)
 	}
-	w[709] = 1
+	w[708] = 1
 	p.Advance(20)
 	if p.Left() < 8 {
 		p.TooShort()
@@ -8883,14 +8883,14 @@ s7:
 	}
 	if p.HasPlace() {
 		b := (*[24]byte)(p.Rest())
-		w[652] = binary.BigEndian.Uint64(b[0:]) >> 56
-		w[653] = binary.BigEndian.Uint64(b[1:]) >> 56
-		w[654] = binary.BigEndian.Uint64(b[2:]) >> 16
+		w[651] = binary.BigEndian.Uint64(b[0:]) >> 56
+		w[652] = binary.BigEndian.Uint64(b[1:]) >> 56
+		w[653] = binary.BigEndian.Uint64(b[2:]) >> 16
 		p.Place(15)
 	} else {
 		p.ExtractUnplaced(15)
 	}
-	w[710] = 1
+	w[709] = 1
 	p.Advance(8)
 	return
 s8:
@@ -8904,15 +8904,15 @@ s8:
 	}
 	if p.HasPlace() {
 		b := (*[36]byte)(p.Rest())
-		w[648] = binary.BigEndian.Uint64(b[0:]) >> 56
-		w[649] = binary.BigEndian.Uint64(b[1:]) >> 40
-		w[651] = binary.BigEndian.Uint64(b[4:])
-		w[650] = binary.BigEndian.Uint64(b[12:])
+		w[647] = binary.BigEndian.Uint64(b[0:]) >> 56
+		w[648] = binary.BigEndian.Uint64(b[1:]) >> 40
+		w[650] = binary.BigEndian.Uint64(b[4:])
+		w[649] = binary.BigEndian.Uint64(b[12:])
 		p.Place(14)
 	} else {
 		p.ExtractUnplaced(14)
 	}
-	w[709] = 1
+	w[708] = 1
 	p.Advance(20)
 	return
 s9:
@@ -8923,25 +8923,25 @@ s9:
 	if !p.Machine().ParserOp(0)(p) {
 		return
 	}
-	w[485] = (w[0] >> 0x10) & 0xffff
-	w[486] = (w[0]) & 0xffff
-	w[462] = 0x1
+	w[484] = (w[0] >> 0x10) & 0xffff
+	w[485] = (w[0]) & 0xffff
+	w[461] = 0x1
 	if p.Left() < 20 {
 		p.TooShort()
 		return
 	}
 	if p.HasPlace() {
 		b := (*[36]byte)(p.Rest())
-		w[681] = binary.BigEndian.Uint64(b[12:]) >> 60
-		w[684] = binary.BigEndian.Uint64(b[16:]) >> 48
+		w[680] = binary.BigEndian.Uint64(b[12:]) >> 60
+		w[683] = binary.BigEndian.Uint64(b[16:]) >> 48
 		p.Place(19)
 	} else {
 		p.ExtractUnplaced(19)
 	}
-	w[714] = 1
+	w[713] = 1
 	p.Advance(20)
 	{
-		v := w[681]
+		v := w[680]
 		if v == 0x7 {
 			goto s12
 		}
@@ -8967,15 +8967,15 @@ s10:
 	}
 	if p.HasPlace() {
 		b := (*[28]byte)(p.Rest())
-		w[686] = binary.BigEndian.Uint64(b[0:]) >> 32
+		w[685] = binary.BigEndian.Uint64(b[0:]) >> 32
 		p.Place(20)
 	} else {
 		p.ExtractUnplaced(20)
 	}
-	w[715] = 1
+	w[714] = 1
 	p.Advance(12)
 	{
-		v := w[681]
+		v := w[680]
 		if v == 0xa {
 			goto s12
 		}
@@ -8998,15 +8998,15 @@ s11:
 	}
 	if p.HasPlace() {
 		b := (*[28]byte)(p.Rest())
-		w[688] = binary.BigEndian.Uint64(b[0:]) >> 32
+		w[687] = binary.BigEndian.Uint64(b[0:]) >> 32
 		p.Place(21)
 	} else {
 		p.ExtractUnplaced(21)
 	}
-	w[716] = 1
+	w[715] = 1
 	p.Advance(12)
 	{
-		v := w[681]
+		v := w[680]
 		if v == 0xd {
 			goto s12
 		}
@@ -9023,13 +9023,13 @@ s12:
 	}
 	if p.HasPlace() {
 		b := (*[24]byte)(p.Rest())
-		w[692] = binary.BigEndian.Uint64(b[0:]) >> 32
-		w[693] = binary.BigEndian.Uint64(b[4:]) >> 48
+		w[691] = binary.BigEndian.Uint64(b[0:]) >> 32
+		w[692] = binary.BigEndian.Uint64(b[4:]) >> 48
 		p.Place(24)
 	} else {
 		p.ExtractUnplaced(24)
 	}
-	w[719] = 1
+	w[718] = 1
 	p.Advance(8)
 	return
 s13:
@@ -9046,10 +9046,10 @@ s13:
 	} else {
 		p.ExtractUnplaced(22)
 	}
-	w[717] = 1
+	w[716] = 1
 	p.Advance(8)
 	{
-		v := w[681]
+		v := w[680]
 		if v == 0xe {
 			goto s14
 		}
@@ -9069,7 +9069,7 @@ s14:
 	} else {
 		p.ExtractUnplaced(23)
 	}
-	w[718] = 1
+	w[717] = 1
 	p.Advance(8)
 	goto s12
 s15:
@@ -9083,20 +9083,20 @@ s15:
 	}
 	if p.HasPlace() {
 		b := (*[24]byte)(p.Rest())
-		w[655] = binary.BigEndian.Uint64(b[0:]) >> 48
-		w[656] = binary.BigEndian.Uint64(b[2:]) >> 48
-		w[657] = binary.BigEndian.Uint64(b[4:]) >> 48
-		w[658] = binary.BigEndian.Uint64(b[6:]) >> 48
+		w[654] = binary.BigEndian.Uint64(b[0:]) >> 48
+		w[655] = binary.BigEndian.Uint64(b[2:]) >> 48
+		w[656] = binary.BigEndian.Uint64(b[4:]) >> 48
+		w[657] = binary.BigEndian.Uint64(b[6:]) >> 48
 		p.Place(16)
 	} else {
 		p.ExtractUnplaced(16)
 	}
-	w[711] = 1
+	w[710] = 1
 	p.Advance(8)
+	w[484] = (w[654]) & 0xffff
 	w[485] = (w[655]) & 0xffff
-	w[486] = (w[656]) & 0xffff
 	{
-		v := w[656]
+		v := w[655]
 		if v == 0xc3e7 {
 			goto s17
 		}
@@ -9116,17 +9116,17 @@ s16:
 	}
 	if p.HasPlace() {
 		b := (*[28]byte)(p.Rest())
-		w[664] = binary.BigEndian.Uint64(b[0:]) >> 56
-		w[668] = (binary.BigEndian.Uint64(b[1:]) >> 56) & 0xffffffffffffff0f
-		w[669] = binary.BigEndian.Uint64(b[2:]) >> 48
-		w[672] = (binary.BigEndian.Uint64(b[4:]) >> 56) & 0xffffffffffffff3f
-		w[673] = binary.BigEndian.Uint64(b[5:]) >> 40
-		w[675] = (binary.BigEndian.Uint64(b[8:]) >> 56) & 0xffffffffffffff7f
+		w[663] = binary.BigEndian.Uint64(b[0:]) >> 56
+		w[667] = (binary.BigEndian.Uint64(b[1:]) >> 56) & 0xffffffffffffff0f
+		w[668] = binary.BigEndian.Uint64(b[2:]) >> 48
+		w[671] = (binary.BigEndian.Uint64(b[4:]) >> 56) & 0xffffffffffffff3f
+		w[672] = binary.BigEndian.Uint64(b[5:]) >> 40
+		w[674] = (binary.BigEndian.Uint64(b[8:]) >> 56) & 0xffffffffffffff7f
 		p.Place(18)
 	} else {
 		p.ExtractUnplaced(18)
 	}
-	w[713] = 1
+	w[712] = 1
 	p.Advance(12)
 	return
 s17:
@@ -9140,19 +9140,19 @@ s17:
 	}
 	if p.HasPlace() {
 		b := (*[20]byte)(p.Rest())
-		w[659] = binary.BigEndian.Uint64(b[0:]) >> 60
-		w[660] = (binary.BigEndian.Uint64(b[0:]) >> 59) & 0xffffffffffffffe1
-		w[661] = (binary.BigEndian.Uint64(b[0:]) >> 56) & 0xffffffffffffff07
-		w[662] = binary.BigEndian.Uint64(b[1:]) >> 56
-		w[663] = binary.BigEndian.Uint64(b[2:]) >> 48
+		w[658] = binary.BigEndian.Uint64(b[0:]) >> 60
+		w[659] = (binary.BigEndian.Uint64(b[0:]) >> 59) & 0xffffffffffffffe1
+		w[660] = (binary.BigEndian.Uint64(b[0:]) >> 56) & 0xffffffffffffff07
+		w[661] = binary.BigEndian.Uint64(b[1:]) >> 56
+		w[662] = binary.BigEndian.Uint64(b[2:]) >> 48
 		p.Place(17)
 	} else {
 		p.ExtractUnplaced(17)
 	}
-	w[712] = 1
+	w[711] = 1
 	p.Advance(4)
 	{
-		v := (w[659])<<8 | w[662]
+		v := (w[658])<<8 | w[661]
 		if v == 0x101 {
 			goto s16
 		}
@@ -9169,19 +9169,19 @@ s18:
 	}
 	if p.HasPlace() {
 		b := (*[44]byte)(p.Rest())
-		w[610] = binary.BigEndian.Uint64(b[0:]) >> 48
-		w[611] = binary.BigEndian.Uint64(b[2:]) >> 48
-		w[612] = binary.BigEndian.Uint64(b[4:]) >> 56
-		w[613] = binary.BigEndian.Uint64(b[5:]) >> 56
-		w[614] = binary.BigEndian.Uint64(b[6:]) >> 48
-		w[615] = binary.BigEndian.Uint64(b[8:]) >> 16
-		w[616] = binary.BigEndian.Uint64(b[14:]) >> 32
-		w[618] = binary.BigEndian.Uint64(b[24:]) >> 32
+		w[609] = binary.BigEndian.Uint64(b[0:]) >> 48
+		w[610] = binary.BigEndian.Uint64(b[2:]) >> 48
+		w[611] = binary.BigEndian.Uint64(b[4:]) >> 56
+		w[612] = binary.BigEndian.Uint64(b[5:]) >> 56
+		w[613] = binary.BigEndian.Uint64(b[6:]) >> 48
+		w[614] = binary.BigEndian.Uint64(b[8:]) >> 16
+		w[615] = binary.BigEndian.Uint64(b[14:]) >> 32
+		w[617] = binary.BigEndian.Uint64(b[24:]) >> 32
 		p.Place(10)
 	} else {
 		p.ExtractUnplaced(10)
 	}
-	w[705] = 1
+	w[704] = 1
 	p.Advance(28)
 	return
 s19:
@@ -9195,26 +9195,26 @@ s19:
 	}
 	if p.HasPlace() {
 		b := (*[36]byte)(p.Rest())
-		w[619] = binary.BigEndian.Uint64(b[0:]) >> 60
-		w[620] = (binary.BigEndian.Uint64(b[0:]) >> 56) & 0xffffffffffffff0f
-		w[621] = binary.BigEndian.Uint64(b[1:]) >> 58
-		w[622] = (binary.BigEndian.Uint64(b[1:]) >> 56) & 0xffffffffffffff03
-		w[623] = binary.BigEndian.Uint64(b[2:]) >> 48
-		w[627] = (binary.BigEndian.Uint64(b[6:]) >> 61) & 0xfffffffffffffff9
-		w[628] = (binary.BigEndian.Uint64(b[6:]) >> 48) & 0xffffffffffff1fff
-		w[629] = binary.BigEndian.Uint64(b[8:]) >> 56
-		w[630] = binary.BigEndian.Uint64(b[9:]) >> 56
-		w[632] = binary.BigEndian.Uint64(b[12:]) >> 32
-		w[633] = binary.BigEndian.Uint64(b[16:]) >> 32
+		w[618] = binary.BigEndian.Uint64(b[0:]) >> 60
+		w[619] = (binary.BigEndian.Uint64(b[0:]) >> 56) & 0xffffffffffffff0f
+		w[620] = binary.BigEndian.Uint64(b[1:]) >> 58
+		w[621] = (binary.BigEndian.Uint64(b[1:]) >> 56) & 0xffffffffffffff03
+		w[622] = binary.BigEndian.Uint64(b[2:]) >> 48
+		w[626] = (binary.BigEndian.Uint64(b[6:]) >> 61) & 0xfffffffffffffff9
+		w[627] = (binary.BigEndian.Uint64(b[6:]) >> 48) & 0xffffffffffff1fff
+		w[628] = binary.BigEndian.Uint64(b[8:]) >> 56
+		w[629] = binary.BigEndian.Uint64(b[9:]) >> 56
+		w[631] = binary.BigEndian.Uint64(b[12:]) >> 32
+		w[632] = binary.BigEndian.Uint64(b[16:]) >> 32
 		p.Place(11)
 	} else {
 		p.ExtractUnplaced(11)
 	}
-	w[706] = 1
+	w[705] = 1
 	p.Advance(20)
-	w[490] = (w[633]) & 0xffffffff
+	w[489] = (w[632]) & 0xffffffff
 	{
-		v := ((((w[619])<<8|w[620])<<8|w[627])<<16|w[628])<<8 | w[630]
+		v := ((((w[618])<<8|w[619])<<8|w[626])<<16|w[627])<<8 | w[629]
 		if v == 0x40500000001 {
 			goto s20
 		}
@@ -9237,16 +9237,16 @@ s20:
 	}
 	if p.HasPlace() {
 		b := (*[20]byte)(p.Rest())
-		w[645] = binary.BigEndian.Uint64(b[0:]) >> 56
-		w[646] = binary.BigEndian.Uint64(b[1:]) >> 56
-		w[647] = binary.BigEndian.Uint64(b[2:]) >> 48
+		w[644] = binary.BigEndian.Uint64(b[0:]) >> 56
+		w[645] = binary.BigEndian.Uint64(b[1:]) >> 56
+		w[646] = binary.BigEndian.Uint64(b[2:]) >> 48
 		p.Place(13)
 	} else {
 		p.ExtractUnplaced(13)
 	}
-	w[708] = 1
+	w[707] = 1
 	p.Advance(4)
 	return
 }
 
-var _ = engine.Register("2d4dbff26cab6a48caf92875288062b798f54d6e7cc9531c4ddd1c688270a454", engine.Native{Exec: exec, Parse: parse})
+var _ = engine.Register("fb032cc22c6188b35d2f8f4192eec4627fc7ef77a2bec6670ebeb04a02b6dc31", engine.Native{Exec: exec, Parse: parse})

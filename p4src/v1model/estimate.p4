@@ -2,14 +2,12 @@
 //
 // The tables of DSH's Algorithm 3: a division by logarithms, and the headroom that a gradient
 // calls for. Their entries come from packages tables/log2 and tables/phi, by way of
-// tables/buffer for v1model and of tables/estimate for Tofino. Logarithms have 16 fractional
-// bits. A miss changes nothing where no other default is given.
+// tables/buffer. Logarithms have 16 fractional bits. A miss changes nothing where no other
+// default is given.
 
-#ifndef HEADGATE_ESTIMATE_P4
-#define HEADGATE_ESTIMATE_P4
+#ifndef HEADGATE_V1MODEL_ESTIMATE_P4
+#define HEADGATE_V1MODEL_ESTIMATE_P4
 
-// Keys are bytes on v1model and cells of the packet buffer on Tofino; what the entries give
-// is of bytes on both.
 control Log2Bytes(inout metadata_t meta) {
     @id(ID_ACTION_SET_LOG_BYTES)
     @name(".ingress.buffer.set_log_bytes")
@@ -31,7 +29,7 @@ control Log2Bytes(inout metadata_t meta) {
     }
 }
 
-// Ticks are 1 µs on BMv2 and 1 ns on Tofino.
+// Ticks are 1 µs on BMv2.
 control Log2Ticks(inout metadata_t meta) {
     @id(ID_ACTION_SET_LOG_TICKS)
     @name(".ingress.buffer.set_log_ticks")
@@ -65,7 +63,7 @@ control Exp2(inout metadata_t meta) {
     table exp2 {
         key = { meta.estimate.log_gradient : lpm @id(1) @name("log"); }
         actions = { set_gradient; }
-        const default_action = set_gradient(GRADIENT_OF_A_MISS);
+        const default_action = set_gradient(UNLIMITED);
         size = EXP_ENTRIES;
     }
 
@@ -74,7 +72,7 @@ control Exp2(inout metadata_t meta) {
     }
 }
 
-// steepness is ĝ − 1 on v1model and 4·ĝ on Tofino, where entries begin a quarter above.
+// steepness is ĝ − 1.
 control HeadroomFor(in bit<8> profile, in bit<32> steepness, inout bit<32> headroom) {
     @id(ID_ACTION_SET_PHI)
     @name(".ingress.buffer.set_phi")
