@@ -60,7 +60,7 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./softswitch/tm ./tables/... ./tests/docs ./tests/house ./units
 
 # Packages with long tests of one goroutine, and of the wall clock, beside what the race detector is for.
-SIMULATED := ./cli/lab ./sim/experiment ./tests/dataplane ./tests/symbolic ./tests/tofino
+SIMULATED := ./cli/lab ./sim/experiment ./tests/dataplane ./tests/symbolic
 
 # Packages with whole fabrics in real time: too slow under the race detector to be valid, and one
 # at a time, so that they do not disturb each other.

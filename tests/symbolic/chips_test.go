@@ -12,7 +12,6 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/dataplane/target"
 	"github.com/headgate/headgate/tests/race"
-	"github.com/headgate/headgate/tests/tofino"
 )
 
 // cpuPorts are where the programs for the chips have the controller.
@@ -60,7 +59,7 @@ func (c *testCase) beyondChips(frame []byte) string {
 func TestChips(t *testing.T) {
 	race.SkipSequential(t)
 	for _, name := range p4src.Chips() {
-		chip, err := tofino.Load(os.DirFS(sources), name)
+		chip, err := Load(os.DirFS(sources), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +84,7 @@ func TestChips(t *testing.T) {
 
 // onChip plays a case on a chip that has just been started. The port of the controller has v1model's
 // number in what comes of it.
-func (c *testCase) onChip(t *testing.T, chip *tofino.Chip, cpu uint32, frame []byte) (o outcome) {
+func (c *testCase) onChip(t *testing.T, chip *Chip, cpu uint32, frame []byte) (o outcome) {
 	t.Helper()
 	chip.Restart()
 	entities, err := c.entities()
@@ -115,7 +114,7 @@ func (c *testCase) onChip(t *testing.T, chip *tofino.Chip, cpu uint32, frame []b
 	if a.Dropped {
 		return o
 	}
-	l, err := chip.Egress(a, tofino.Departure{})
+	l, err := chip.Egress(a, Departure{})
 	if err != nil {
 		t.Fatalf("%s: %v", c.Name, err)
 	}

@@ -6,7 +6,7 @@
 // It assumes four things. The caller gives the traffic manager's numbers. The low-pass filter
 // passes its input on. A parser that reaches the end of a packet leaves the header invalid. A
 // route has only one next hop.
-package tofino
+package symbolic
 
 import (
 	"embed"

@@ -1,4 +1,4 @@
-package tofino
+package symbolic
 
 // typ is a type. Externs have only a name and type arguments.
 type typ struct {

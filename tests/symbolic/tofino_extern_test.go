@@ -1,4 +1,4 @@
-package tofino
+package symbolic
 
 import (
 	"encoding/binary"
@@ -58,7 +58,7 @@ type (
 	random        struct{ to *typ }
 	filter        struct{}
 	directCounter struct{ name string }
-	sum           struct{ bad bool }
+	checksum      struct{ bad bool }
 	digester      struct{}
 	mirror        struct{}
 	selector      struct{}
@@ -96,7 +96,7 @@ func (c *Chip) newExtern(in *instance, o *object) any {
 	case "Lpf":
 		return &filter{}
 	case "Checksum":
-		return &sum{}
+		return &checksum{}
 	case "Digest":
 		return &digester{}
 	case "Mirror":
@@ -137,7 +137,7 @@ func (r *run) extern(x *expr, obj any, method string, args []*expr, s *scope) va
 		return value{n: mask(r.chip.Draw(), o.to.width), w: o.to.width}
 	case *filter:
 		return value{n: num(0), w: 32}
-	case *sum:
+	case *checksum:
 		switch method {
 		case "add":
 			o.bad = internet(flat(r.eval(args[0], s))) != 0
