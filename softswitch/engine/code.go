@@ -94,13 +94,15 @@ func (p *Packet) exec(pc uint32) uint64 {
 	return p.Interpret(pc)
 }
 
-// pipeline runs a pipeline. Its code begins at pc and its first node is first.
-func (p *Packet) pipeline(name string, pc uint32, first *node) {
+// pipeline runs the pipeline of a pass.
+func (p *Packet) pipeline(pass Pass) {
+	s := &p.in.prog.passes[pass]
 	if p.traced() {
-		p.follow(name, first)
+		p.follow(s.name, s.first)
 	} else {
-		p.exec(pc)
+		p.exec(s.pc)
 	}
+	p.done(s.stage)
 }
 
 // Interpret does what exec does, without a Native.

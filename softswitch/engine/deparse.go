@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/phv"
+	"github.com/headgate/headgate/softswitch/stages"
 )
 
 // deparser is the compiled deparser.
@@ -125,31 +126,37 @@ func (p *Packet) loadRest() {
 	}
 }
 
-// deparse writes the valid headers in front of the payload.
-func (p *Packet) deparse(d *deparser) {
+// Deparse runs the deparser of a pass, which writes the valid headers in front of the payload. Rest
+// then starts with the headers.
+func (p *Packet) Deparse(pass Pass) {
+	d := p.in.prog.passes[pass].deparser
 	for _, k := range d.checksums {
 		k.update(p)
 	}
 	if d.prims != nil {
 		d.prims(p)
 	}
-	if !d.inPlace(p) {
+	if d.inPlace(p) {
+		p.head = p.base
+		for i := range p.nPlaced {
+			k := &p.placed[i]
+			if list := d.patches[k.header]; len(list) > 0 {
+				phv.StoreFields(list, p.W, p.buf[k.at:])
+			}
+		}
+		for _, k := range d.late {
+			k.updateBytes(p)
+		}
+	} else {
 		p.loadRest()
 		for _, k := range d.late {
 			k.update(p)
 		}
 		d.rewrite(p)
-		return
 	}
-	p.head = p.base
-	for i := range p.nPlaced {
-		k := &p.placed[i]
-		if list := d.patches[k.header]; len(list) > 0 {
-			phv.StoreFields(list, p.W, p.buf[k.at:])
-		}
-	}
-	for _, k := range d.late {
-		k.updateBytes(p)
+	if p.watch != nil {
+		p.logHeaders(d)
+		p.done(stages.Deparse)
 	}
 }
 

@@ -46,7 +46,7 @@ type Instance struct {
 	opts   Options
 	pool   sync.Pool
 	plain  Worker       // has no batch, so that nothing changes it
-	locks  []lock       // an even number
+	locks  []lock       // a power of two, at least 2
 	latest atomic.Int64 // latest time seen, units.Time
 	seed   atomic.Uint64
 
@@ -133,7 +133,7 @@ func (in *Instance) unlock() {
 // reader returns the reader lock for packets that arrived on a port. half is 0 in ingress and 1 in
 // egress. The two use different locks because they may run on different cores.
 func (in *Instance) reader(half, port uint32) *sync.RWMutex {
-	return &in.locks[half+2*port%uint32(len(in.locks))].RWMutex
+	return &in.locks[(half+2*port)&uint32(len(in.locks)-1)].RWMutex
 }
 
 // clock returns the latest time that a caller has passed in.

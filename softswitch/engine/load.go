@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/phv"
+	"github.com/headgate/headgate/softswitch/stages"
 )
 
 // Program is a compiled BMv2 JSON program. It is immutable.
@@ -43,7 +44,8 @@ type Program struct {
 
 // pass is the compiled blocks of a Pass.
 type pass struct {
-	name     string  // of the pipeline
+	name     string // of the pipeline
+	stage    stages.Stage
 	parser   *parser // nil for none
 	first    *node   // of the pipeline, nil if it is empty
 	pc       uint32  // first's code

@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/phv"
+	"github.com/headgate/headgate/softswitch/stages"
 )
 
 // parser is the compiled parser, a graph of states. A parser that makes no progress ends with the
@@ -208,9 +209,10 @@ func (p *Packet) parseFail(code uint32) bool {
 	return false
 }
 
-// parse runs the parser over the packet. It makes the extracted headers valid and moves p.head
-// behind them.
-func (p *Packet) parse(ps *parser) {
+// Parse runs the parser of a pass over the packet, which must have no valid headers. It makes the
+// extracted headers valid and moves p.head behind them.
+func (p *Packet) Parse(pass Pass) {
+	ps := p.in.prog.passes[pass].parser
 	p.parserError, p.checksumBad = p.in.prog.codes.noError, false
 	p.base, p.nPlaced = p.head, 0
 	switch run := ps.native; {
@@ -229,6 +231,7 @@ func (p *Packet) parse(ps *parser) {
 	}
 	if p.watch != nil {
 		p.decide()
+		p.done(stages.Parse)
 	}
 }
 

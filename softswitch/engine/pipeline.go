@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/expr"
+	"github.com/headgate/headgate/softswitch/stages"
 )
 
 // node is one step of a pipeline: a table, a condition or an action call.
@@ -46,7 +47,8 @@ func (c *compiler) buildPipelines(j *bmv2json.Program) {
 	for k := range c.passes {
 		name := c.arch.Passes[k].Pipeline
 		i := block(c, "pipeline", name, j.Pipelines)
-		c.In("pipelines", i, func() { c.passes[k].name, c.passes[k].first = name, c.nodeNamed(j.Pipelines[i].InitTable) })
+		c.passes[k].name, c.passes[k].stage = name, [...]stages.Stage{stages.Ingress, stages.Egress}[k]
+		c.In("pipelines", i, func() { c.passes[k].first = c.nodeNamed(j.Pipelines[i].InitTable) })
 		c.checkAcyclic(c.passes[k].first, state)
 	}
 }

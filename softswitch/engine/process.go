@@ -35,46 +35,25 @@ func (t *Worker) Egress(p *Packet, now units.Time, out Out) {
 	t.in.prog.model.Egress(t, p, out)
 }
 
-// The methods below are the steps of a Model. Parse, Run, Group and Session need the Hold of the
-// pass; an Out must be called without it.
+// The methods below are the steps of a Model. Packet.Parse and Packet.Deparse are steps too. Parse,
+// Run, Group and Session need the lock of the pass, see Hold; an Out must be called without it.
 
-// Hold is the lock that a packet holds in a pass.
-type Hold struct{ mu *sync.RWMutex }
-
-// Hold acquires the lock of a packet's pass. Within a batch the worker holds it already.
-func (t *Worker) Hold(pass Pass, p *Packet) Hold { return Hold{t.acquire(uint32(pass), p.IngressPort)} }
-
-// Release releases the lock.
-func (h Hold) Release() {
-	if h.mu != nil {
-		h.mu.RUnlock()
+// Hold acquires the lock of a packet's pass, which the caller releases with RUnlock. It returns nil
+// within a batch, where the worker holds it already.
+func (t *Worker) Hold(pass Pass, p *Packet) *sync.RWMutex {
+	if t.mu != nil {
+		return nil
 	}
-}
-
-// Parse runs the parser of a pass over the packet, which must have no valid headers.
-func (p *Packet) Parse(pass Pass) {
-	p.parse(p.in.prog.passes[pass].parser)
-	p.done(stages.Parse)
+	mu := t.in.reader(uint32(pass), p.IngressPort)
+	mu.RLock()
+	return mu
 }
 
 // Run runs the pipeline of a pass.
 func (p *Packet) Run(pass Pass) {
-	s := &p.in.prog.passes[pass]
-	if s.pc != 0 || p.watch != nil { // skips a control that is empty
-		p.pipeline(s.name, s.pc, s.first)
+	if p.in.prog.passes[pass].pc != 0 || p.watch != nil { // skips a control that is empty
+		p.pipeline(pass) // in a function of its own, so that this one is inlined
 	}
-	p.done([...]stages.Stage{stages.Ingress, stages.Egress}[pass])
-}
-
-// Deparse runs the deparser of a pass. Rest then starts with the headers.
-func (p *Packet) Deparse(pass Pass) {
-	d := p.in.prog.passes[pass].deparser
-	if p.traced() {
-		p.deparseLogged(d)
-	} else {
-		p.deparse(d)
-	}
-	p.done(stages.Deparse)
 }
 
 // NewFrame makes the packet as the deparser wrote it the frame that the next parser sees. It

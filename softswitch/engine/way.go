@@ -193,10 +193,9 @@ func (b *boundAction) String() string {
 	return s.String()
 }
 
-// deparseLogged logs the headers that the deparser is about to write.
-func (p *Packet) deparseLogged(d *deparser) {
+// logHeaders logs the headers that the deparser has written.
+func (p *Packet) logHeaders(d *deparser) {
 	p.Logf("Deparser '%s': start", d.name)
-	p.deparse(d)
 	for _, e := range d.order {
 		if p.IsValid(e.h) && !e.h.Metadata {
 			p.Logf("Deparsing header '%s'", e.h.Name)

@@ -49,16 +49,6 @@ func (t *Worker) End() {
 // Of reports whether a batch of the instance is in progress. It is false for nil.
 func (t *Worker) Of(in *Instance) bool { return t != nil && t.mu != nil && t.in == in }
 
-// acquire acquires a lock for a packet and returns it. It returns nil within a batch.
-func (t *Worker) acquire(half, port uint32) *sync.RWMutex {
-	if t.mu != nil {
-		return nil
-	}
-	mu := t.in.reader(half, port)
-	mu.RLock()
-	return mu
-}
-
 // Digest sends the packet's learning message of a learn list. It releases the lock of a batch
 // meanwhile, because the receiver may call control methods, which need the lock.
 func (t *Worker) Digest(p *Packet, list uint64, out Out) {

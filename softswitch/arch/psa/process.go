@@ -27,7 +27,7 @@ func (m *model) Ingress(t *engine.Worker, p *engine.Packet, out engine.Out) {
 		m.Egress(t, p, out)
 		return
 	}
-	hold := t.Hold(engine.Ingress, p)
+	mu := t.Hold(engine.Ingress, p)
 	m.in.time.Set(p, uint64(p.Now()/units.Microsecond))
 	p.Parse(engine.Ingress)
 	m.in.portCopy.Set(p, m.in.port.Get(p))
@@ -42,7 +42,9 @@ func (m *model) Ingress(t *engine.Worker, p *engine.Packet, out engine.Out) {
 	session := session(t, p, m.in.clone, m.in.session)
 	drop, resubmit, group, class := m.in.drop.Get(p) != 0, m.in.resubmit.Get(p) != 0, m.in.group.Get(p), m.in.class.Get(p)
 	replicas := t.Group(group)
-	hold.Release()
+	if mu != nil {
+		mu.RUnlock()
+	}
 
 	if p.Failed() {
 		t.Drop(p, p.IngressPort, engine.DropAssertion, out)
@@ -122,7 +124,7 @@ func (m *model) digest(t *engine.Worker, p *engine.Packet, out engine.Out) {
 // out: first a clone of the packet as it leaves, then nothing, the recirculated packet or the frame.
 func (m *model) Egress(t *engine.Worker, p *engine.Packet, out engine.Out) {
 	port := number(p, p.EgressPort)
-	hold := t.Hold(engine.Egress, p)
+	mu := t.Hold(engine.Egress, p)
 	m.eg.port.Set(p, port)
 	m.eg.time.Set(p, uint64(p.Now()/units.Microsecond))
 	p.Parse(engine.Egress)
@@ -135,7 +137,9 @@ func (m *model) Egress(t *engine.Worker, p *engine.Packet, out engine.Out) {
 	p.Run(engine.Egress)
 	session := session(t, p, m.eg.clone, m.eg.session)
 	drop := m.eg.drop.Get(p) != 0
-	hold.Release()
+	if mu != nil {
+		mu.RUnlock()
+	}
 
 	if p.Failed() {
 		t.Drop(p, p.EgressPort, engine.DropAssertion, out)

@@ -18,19 +18,26 @@ func (m *model) Primitive(c *engine.Compiler, j *bmv2json.Primitive) engine.Emit
 		return m.drop(c, spec, mcast)
 	case "generate_digest":
 		c.Arity(j, 2)
-		return c.Store(m.request[learnList], c.LearnList(j, 1))
+		return c.Store(m.asks(c, learnList), c.LearnList(j, 1))
 	case "clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress":
 		c.Arity(j, 2)
 		session := expr.NewOp(expr.BitOr, c.Data(j, 0), expr.NewInt(cloneValid))
-		return engine.Both(c.Store(m.request[cloneSession], session), c.Store(m.request[cloneList], c.Data(j, 1)))
+		return engine.Both(c.Store(m.asks(c, cloneSession), session), c.Store(m.asks(c, cloneList), c.Data(j, 1)))
 	case "resubmit":
 		c.Arity(j, 1)
-		return c.Store(m.request[resubmit], c.Data(j, 0))
+		return c.Store(m.asks(c, resubmit), c.Data(j, 0))
 	case "recirculate":
 		c.Arity(j, 1)
-		return c.Store(m.request[recirculate], c.Data(j, 0))
+		return c.Store(m.asks(c, recirculate), c.Data(j, 0))
 	}
 	return nil
+}
+
+// asks returns the word of a request that an action of the program makes. The words of all other
+// requests are no fields, so that no packet reads them.
+func (m *model) asks(c *engine.Compiler, i int) engine.Field {
+	m.request[i] = c.Scratch(i, 16)
+	return m.request[i]
 }
 
 // drop sends the packet to the drop port, and to no multicast group.

@@ -18,7 +18,7 @@ func (m *model) Receive(p *engine.Packet) {
 // simple_switch's order: first a clone, then the digest, then the resubmitted packet, or the
 // multicast copies, or the packet itself, or nothing.
 func (m *model) Ingress(t *engine.Worker, p *engine.Packet, out engine.Out) {
-	hold := t.Hold(engine.Ingress, p)
+	mu := t.Hold(engine.Ingress, p)
 	p.Parse(engine.Ingress)
 	m.parserError.Set(p, p.ParserError())
 	if p.ChecksumBad() {
@@ -37,7 +37,9 @@ func (m *model) Ingress(t *engine.Worker, p *engine.Packet, out engine.Out) {
 	if session != nil && !p.Failed() {
 		clone = m.ingressClone(p)
 	}
-	hold.Release()
+	if mu != nil {
+		mu.RUnlock()
+	}
 
 	if p.Failed() {
 		t.Drop(p, p.IngressPort, engine.DropAssertion, out)
@@ -143,10 +145,12 @@ func (m *model) Egress(t *engine.Worker, p *engine.Packet, out engine.Out) {
 	m.spec.Set(p, uint64(drop)+1)
 	m.packetLength.Set(p, uint64(p.Size))
 
-	hold := t.Hold(engine.Egress, p)
+	mu := t.Hold(engine.Egress, p)
 	p.Run(engine.Egress)
 	session := m.session(t, p)
-	hold.Release()
+	if mu != nil {
+		mu.RUnlock()
+	}
 
 	if p.Failed() {
 		t.Drop(p, p.EgressPort, engine.DropAssertion, out)

@@ -81,8 +81,5 @@ func newModel(c *engine.Compiler) engine.Model {
 	if !m.enqTime.Exists() || !m.enqDepth.Exists() || !m.deqDelta.Exists() || !m.deqDepth.Exists() {
 		m.enqTime, m.enqDepth, m.deqDelta, m.deqDepth, m.qid = engine.Field{}, engine.Field{}, engine.Field{}, engine.Field{}, engine.Field{}
 	}
-	for i := range m.request {
-		m.request[i] = c.Scratch(i, 16)
-	}
 	return m
 }
