@@ -15,7 +15,7 @@ type Key = yamlnode.Key
 
 // Texts for defaults that are no value.
 const (
-	Required = "required"
+	Required = yamlnode.RequiredDefault
 	Computed = "follows from other keys"
 	None     = "none"
 	Told     = "see the description"
@@ -75,23 +75,6 @@ func Schema(keys []Key) yamlnode.Schema {
 	s.Version = "https://json-schema.org/draft/2020-12/schema"
 	s.Put(own)
 	return s
-}
-
-// Line returns a key's line of a page of keys.
-func Line(k Key) string {
-	line := "- **" + k.Path + "**: " + k.Allowed
-	if k.Default == Required {
-		line += "; required"
-	} else if !k.Holds {
-		line += "; default: " + k.Default
-	}
-	if k.When != "" {
-		line += "; where " + k.When
-	}
-	if k.Description != "" {
-		line += ". " + k.Description
-	}
-	return line + "\n"
 }
 
 // Plain returns a path without the brackets of lists and without the stars that stand for names.

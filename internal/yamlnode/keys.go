@@ -28,6 +28,26 @@ type Key struct {
 	Schema      Schema `json:"-"` // of its value
 }
 
+// RequiredDefault stands for the default of a key that must be given.
+const RequiredDefault = "required"
+
+// Line returns a key's line of a page of keys.
+func (k Key) Line() string {
+	line := "- **" + k.Path + "**: " + k.Allowed
+	if k.Default == RequiredDefault {
+		line += "; required"
+	} else if !k.Holds {
+		line += "; default: " + k.Default
+	}
+	if k.When != "" {
+		line += "; where " + k.When
+	}
+	if k.Description != "" {
+		line += ". " + k.Description
+	}
+	return line + "\n"
+}
+
 // described collects the keys of a reading function. Nil outside Keys.
 type described struct {
 	keys               []Key

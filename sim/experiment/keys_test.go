@@ -49,7 +49,7 @@ Amounts, times and rates have a unit (B, KB = 1000 B, KiB = 1024 B; ps, ns, us, 
 		case k.Holds && !strings.Contains(path, "."):
 			fmt.Fprintf(&page, "\n## %s\n\n%s\n\n", k.Path, k.Description)
 		default:
-			page.WriteString(keydoc.Line(k))
+			page.WriteString(k.Line())
 		}
 	}
 	texts, err := readTexts()

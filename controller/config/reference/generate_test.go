@@ -211,7 +211,7 @@ func draw(keys []keydoc.Key) string {
 			}
 			continue
 		}
-		b.WriteString(keydoc.Line(k))
+		b.WriteString(k.Line())
 	}
 	return b.String()
 }

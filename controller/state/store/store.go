@@ -142,18 +142,18 @@ const retry = time.Second
 
 // Err returns why the last write failed, nil when it did not. It tries again with a change of nothing.
 func (s *Store) Err() error {
-	failed, tried := s.lastWrite()
+	tried, failed := s.lastWrite()
 	if _, ok := s.journal.(*file); ok && failed != nil && time.Since(tried) > retry {
 		_ = s.change(record{})
-		failed, _ = s.lastWrite()
+		_, failed = s.lastWrite()
 	}
 	return failed
 }
 
-func (s *Store) lastWrite() (failed error, at time.Time) {
+func (s *Store) lastWrite() (at time.Time, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.failed, s.tried
+	return s.tried, s.failed
 }
 
 // Done returns the outcome of a request, by its key.

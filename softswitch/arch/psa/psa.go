@@ -7,7 +7,7 @@
 //   - A resubmitted packet keeps its ingress_port (PSA 1.2, §6.1); BMv2 sets it to 0.
 //   - class_of_service chooses the queue of the port; the highest queue takes all classes from its
 //     number on. Clones are of the class that their session names. BMv2 has one queue and clones of class 0.
-//   - Direct meters give PSA's colors, as indirect ones do.
+//   - Direct meters give PSA's colours, as indirect ones do.
 //   - An InternetChecksum belongs to one packet; in BMv2 all packets share it. Digests work.
 //   - Frames of the CPU port arrive on PSA_PORT_CPU, and packets for that port leave as packet-ins.
 package psa
