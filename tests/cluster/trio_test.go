@@ -36,7 +36,8 @@ type trio struct {
 	spaces []string // of the members; none: they are on loopback
 	disks  bool     // each state folder is a disk of its own
 	nodes  [members]*node
-	yaml   string // with %d for the limit of a queue in KB
+	given  []string // by port
+	yaml   string   // with %d for the limit of a queue in KB
 
 	mu     sync.Mutex
 	writes []write // that a switch took
@@ -137,12 +138,17 @@ func (c *trio) port(ip string, n int) string {
 	if len(c.spaces) > 0 {
 		return fmt.Sprintf("%s:%d", ip, 9600+n)
 	}
-	l, err := net.Listen("tcp", ip+":0")
-	if err != nil {
-		c.t.Fatal(err)
+	for { // the kernel may give a port again that was closed
+		l, err := net.Listen("tcp", ip+":0")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		l.Close()
+		if at := l.Addr().String(); !slices.Contains(c.given, at) {
+			c.given = append(c.given, at)
+			return at
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // memberCommand is the process of a member, whose files are in a folder.
