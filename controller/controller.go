@@ -150,7 +150,7 @@ func New(o Options) (*Controller, error) {
 		o.TrafficManagers = trafficManagers(o.Log)
 	}
 	if o.Events == nil {
-		o.Events = NewEvents()
+		o.Events = events.NewNumberedBus(1000, func(e *view.Event, n uint64) { e.Number = n })
 	}
 	if o.Samples == nil {
 		o.Samples = events.NewBus[view.Sample](0)
@@ -223,11 +223,6 @@ func (c *Controller) Events() *events.Bus[view.Event] { return c.events }
 
 // Samples returns the bus of telemetry samples.
 func (c *Controller) Samples() *events.Bus[view.Sample] { return c.samples }
-
-// NewEvents returns a bus that remembers the last 1000 events and numbers them.
-func NewEvents() *events.Bus[view.Event] {
-	return events.NewNumberedBus(1000, func(e *view.Event, n uint64) { e.Number = n })
-}
 
 // event publishes and logs.
 func (c *Controller) event(e view.Event) {

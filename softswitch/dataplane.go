@@ -3,7 +3,7 @@ package softswitch
 import (
 	"sync/atomic"
 
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/ring"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch/engine"
@@ -42,9 +42,9 @@ type dataplane struct {
 	pfc     *flowControl                                      // nil: MAC control frames pass the pipeline like other frames; does not change
 	tap     func(port uint32, d port.Direction, frame []byte) // captures frames; nil for none
 
-	watch    pfcwd.Settings                            // the PFC watchdog's settings
-	lossless pfcwd.Lossless                            // the queues that a received PAUSE of each class stops
-	obeyed   pfcwd.Obeyed                              // ports that differ in the classes of lossless
+	watch    externs.Settings                          // the PFC watchdog's settings
+	lossless externs.Lossless                          // the queues that a received PAUSE of each class stops
+	obeyed   externs.Obeyed                            // ports that differ in the classes of lossless
 	stormAt  units.Time                                // when watchStorms is due; MaxTime for never
 	stormed  func(port uint32, class int, begins bool) // called when a storm begins or ends
 

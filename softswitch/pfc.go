@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
@@ -37,7 +37,7 @@ type PFC struct {
 	UnlimitedRate units.Rate
 	// Watch configures the watchdog for pauses that do not end, until a controller replaces it;
 	// off by default.
-	Watch pfcwd.Settings
+	Watch externs.Settings
 }
 
 // DefaultUnlimitedRate is the speed that Linux reports for virtual interfaces (veth, tun).
@@ -62,8 +62,8 @@ type PFCStats struct {
 // flowControl holds the configuration of PFC. It does not change.
 type flowControl struct {
 	PFC
-	cpu    uint32         // the CPU port, whose frames are never MAC control frames; above all port numbers if there is none
-	queues pfcwd.Lossless // the queues of each class, from Classes
+	cpu    uint32           // the CPU port, whose frames are never MAC control frames; above all port numbers if there is none
+	queues externs.Lossless // the queues of each class, from Classes
 }
 
 // newFlowControl returns nil when PFC is off.
@@ -167,7 +167,7 @@ func (c *dataplane) forget(number uint32, class int, now units.Time) {
 
 // setLossless replaces the queues that a PAUSE of each class stops. A class whose queues change is
 // no longer paused; it obeys again from the next PAUSE on.
-func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
+func (c *dataplane) setLossless(l externs.Lossless, now units.Time) {
 	c.classes(func(number uint32, class int, _ *portState) {
 		if l[class] != c.lossless[class] {
 			c.forget(number, class, now)
@@ -178,7 +178,7 @@ func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
 
 // setObeyed replaces the ports that differ in the classes whose PAUSEs they obey. A class that a port obeys no longer is
 // no longer paused there.
-func (c *dataplane) setObeyed(o pfcwd.Obeyed, now units.Time) {
+func (c *dataplane) setObeyed(o externs.Obeyed, now units.Time) {
 	c.classes(func(number uint32, class int, _ *portState) {
 		if c.obeyed.Obeys(number, class) && !o.Obeys(number, class) {
 			c.forget(number, class, now)
@@ -187,9 +187,9 @@ func (c *dataplane) setObeyed(o pfcwd.Obeyed, now units.Time) {
 	c.obeyed = o
 }
 
-func (c *dataplane) setWeights(w pfcwd.Weights, _ units.Time) {
+func (c *dataplane) setWeights(w externs.Weights, _ units.Time) {
 	var shares []tm.Share // as at the start
-	if w != (pfcwd.Weights{}) {
+	if w != (externs.Weights{}) {
 		weights := make([]int, c.tm.Queues())
 		for q := range weights {
 			weights[q] = int(w[q])

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/clock"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -333,21 +333,21 @@ func TestPauseOfALossyClassIsIgnored(t *testing.T) {
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	for _, tt := range []struct {
 		name     string
-		lossless *pfcwd.Lossless
+		lossless *externs.Lossless
 		paused   []int
 		arrived  [8]int // of the classes 0, 3 and 6
 		stormed  [8]uint64
 	}{
 		{"flags", nil, all, [8]int{}, [8]uint64{1, 1, 1, 1, 1, 1, 1}},
-		{"class 0", &pfcwd.Lossless{3: 1 << 3}, []int{0}, [8]int{0: frames, 3: frames, 6: frames}, [8]uint64{}},
-		{"class 6", &pfcwd.Lossless{3: 1 << 3}, []int{6}, [8]int{0: frames, 3: frames, 6: frames}, [8]uint64{}},
-		{"0xff", &pfcwd.Lossless{3: 1 << 3}, all, [8]int{0: frames, 6: frames}, [8]uint64{3: 1}},
-		{"another queue", &pfcwd.Lossless{3: 1<<0 | 1<<6}, all, [8]int{3: frames}, [8]uint64{3: 1}},
-		{"none", &pfcwd.Lossless{}, all, [8]int{0: frames, 3: frames, 6: frames}, [8]uint64{}},
+		{"class 0", &externs.Lossless{3: 1 << 3}, []int{0}, [8]int{0: frames, 3: frames, 6: frames}, [8]uint64{}},
+		{"class 6", &externs.Lossless{3: 1 << 3}, []int{6}, [8]int{0: frames, 3: frames, 6: frames}, [8]uint64{}},
+		{"0xff", &externs.Lossless{3: 1 << 3}, all, [8]int{0: frames, 6: frames}, [8]uint64{3: 1}},
+		{"another queue", &externs.Lossless{3: 1<<0 | 1<<6}, all, [8]int{3: frames}, [8]uint64{3: 1}},
+		{"none", &externs.Lossless{}, all, [8]int{0: frames, 3: frames, 6: frames}, [8]uint64{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			const pauses = 10
-			loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: units.Second, Action: pfcwd.Alert}}, pfcRate)
+			loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: externs.Settings{Detection: units.Second, Action: externs.Alert}}, pfcRate)
 			if tt.lossless != nil {
 				s.lossless.Set(tt.lossless)
 			}
@@ -382,19 +382,19 @@ func TestPauseOfALossyClassIsIgnored(t *testing.T) {
 // TestLosslessClassesChange: a class that becomes lossy sends again at once, even during a storm.
 // When the controller takes its setting back, the switch returns to the classes it started with.
 func TestLosslessClassesChange(t *testing.T) {
-	loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 100 * ms, Restoration: 10 * units.Second, Action: pfcwd.Alert}}, pfcRate)
+	loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: externs.Settings{Detection: 100 * ms, Restoration: 10 * units.Second, Action: externs.Alert}}, pfcRate)
 	h2.send(0, pauseFrame(65535, 3))
 	h1.send(ms, frame(2, 3, 0, 100))
 	loop.RunUntil(500 * ms)
 	if st := stats(t, s, 2).PFC; len(h2.got) != 0 || st.Storming != 1<<3 {
 		t.Fatalf("%d frames arrived, %+v: want a storm of class 3", len(h2.got), st)
 	}
-	s.lossless.Set(&pfcwd.Lossless{4: 1 << 4})
+	s.lossless.Set(&externs.Lossless{4: 1 << 4})
 	loop.RunUntil(600 * ms)
 	if st := stats(t, s, 2).PFC; len(h2.got) != 1 || st.Storming != 0 {
 		t.Errorf("%d frames arrived, %+v: want the frame and no storm", len(h2.got), st)
 	}
-	if got, set := s.lossless.Settings(); !set || got != (pfcwd.Lossless{4: 1 << 4}) {
+	if got, set := s.lossless.Settings(); !set || got != (externs.Lossless{4: 1 << 4}) {
 		t.Errorf("settings %v, %v", got, set)
 	}
 	s.lossless.Set(nil)
@@ -427,7 +427,7 @@ func TestWeightsChange(t *testing.T) {
 		return low
 	}
 	strict := send(0)
-	s.weights.Set(&pfcwd.Weights{1: 1, 3: 1})
+	s.weights.Set(&externs.Weights{1: 1, 3: 1})
 	if low := send(2 * units.Second); strict > 1 || low < 4 {
 		t.Errorf("of the first 10 frames %d were of the lower queue by strict priority, %d by equal weights", strict, low)
 	}
@@ -441,7 +441,7 @@ func TestWeightsChange(t *testing.T) {
 // as soon as it learns of that.
 func TestObeyedByPort(t *testing.T) {
 	loop, s, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
-	s.lossless.Set(&pfcwd.Lossless{3: 1 << 3, 4: 1 << 4})
+	s.lossless.Set(&externs.Lossless{3: 1 << 3, 4: 1 << 4})
 	h2.send(0, pauseFrame(65535, 3, 4))
 	h1.send(ms, frame(2, 3, 3, 100))
 	h1.send(ms, frame(2, 4, 4, 100))
@@ -449,7 +449,7 @@ func TestObeyedByPort(t *testing.T) {
 	if len(h2.got) != 0 {
 		t.Fatalf("%d frames arrived while both classes are paused", len(h2.got))
 	}
-	s.obeyed.Set(&pfcwd.Obeyed{2: 1 << 4})
+	s.obeyed.Set(&externs.Obeyed{2: 1 << 4})
 	loop.RunUntil(200 * ms)
 	h2.send(210*ms, pauseFrame(65535, 3, 4))
 	h1.send(220*ms, frame(2, 3, 5, 100))

@@ -1,7 +1,7 @@
 package softswitch
 
 import (
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
@@ -17,13 +17,13 @@ type received struct {
 }
 
 // pause records a PAUSE and reports whether the queues obey it.
-func (r *received) pause(now, until units.Time, w pfcwd.Settings) bool {
+func (r *received) pause(now, until units.Time, w externs.Settings) bool {
 	r.heard = now
 	if r.unpaused += max(0, now-r.until); r.unpaused > w.Slack() {
 		r.since, r.unpaused = now, 0
 	}
 	r.until = until
-	return !r.storm || w.Action == pfcwd.Alert
+	return !r.storm || w.Action == externs.Alert
 }
 
 // resume records the end of a pause. A storm lasts until no PAUSE has arrived for the restoration
@@ -31,7 +31,7 @@ func (r *received) pause(now, until units.Time, w pfcwd.Settings) bool {
 func (r *received) resume(now units.Time) { r.until = min(r.until, now) }
 
 // next returns when the watchdog must check the class next, or MaxTime for never.
-func (r *received) next(w pfcwd.Settings) units.Time {
+func (r *received) next(w externs.Settings) units.Time {
 	switch at := r.since + w.Detection; {
 	case w.Detection == 0:
 	case r.storm:
@@ -64,7 +64,7 @@ func (c *dataplane) watchStorms(now units.Time) {
 
 // unpause ends the pause of a class in a storm, unless the watchdog only alerts.
 func (c *dataplane) unpause(number uint32, class int, now units.Time) {
-	if c.watch.Action != pfcwd.Alert {
+	if c.watch.Action != externs.Alert {
 		c.pause(number, class, now, now)
 	}
 }
@@ -83,7 +83,7 @@ func (c *dataplane) lostCarrier(number uint32, now units.Time) {
 
 // setWatch replaces the watchdog's settings, for storms in progress too. Switching the watchdog
 // off ends all storms; their classes obey again from the next PAUSE on.
-func (c *dataplane) setWatch(w pfcwd.Settings, now units.Time) {
+func (c *dataplane) setWatch(w externs.Settings, now units.Time) {
 	c.watch = w
 	c.classes(func(number uint32, class int, p *portState) {
 		r := &p.received[class]
@@ -99,16 +99,16 @@ func (c *dataplane) setWatch(w pfcwd.Settings, now units.Time) {
 	c.watchStorms(now)
 }
 
-type watchdog struct{ setting[pfcwd.Settings] }
+type watchdog struct{ setting[externs.Settings] }
 
 // Storms implements entity.Watchdog.
-func (w *watchdog) Storms() []pfcwd.Storm {
+func (w *watchdog) Storms() []externs.Storm {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var list []pfcwd.Storm
+	var list []externs.Storm
 	w.dataplane.classes(func(number uint32, class int, p *portState) {
 		if n := p.info.PFC.Storms[class]; n > 0 {
-			list = append(list, pfcwd.Storm{Port: number, Class: uint8(class), On: p.received[class].storm, Count: n, Dropped: p.info.PFC.StormDropped[class]})
+			list = append(list, externs.Storm{Port: number, Class: uint8(class), On: p.received[class].storm, Count: n, Dropped: p.info.PFC.StormDropped[class]})
 		}
 	})
 	return list
@@ -117,7 +117,7 @@ func (w *watchdog) Storms() []pfcwd.Storm {
 // drops reports whether the watchdog drops the packets of a queue. It drops them after egress, so
 // that the pipeline counts them.
 func (c *dataplane) drops(p *portState, queue int) bool {
-	if c.pfc == nil || c.watch.Action != pfcwd.Drop || queue < 0 {
+	if c.pfc == nil || c.watch.Action != externs.Drop || queue < 0 {
 		return false
 	}
 	class := c.lossless.Class(queue)

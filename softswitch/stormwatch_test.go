@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/units"
 )
 
@@ -15,22 +15,22 @@ func TestStorm(t *testing.T) {
 	second := func(s float64) units.Time { return units.Time(s * float64(units.Second)) }
 	const frames = 150
 	for _, tt := range []struct {
-		action  pfcwd.Action
+		action  externs.Action
 		dropped uint64
 		first   units.Time // when the first frame of class 3 leaves in or after the storm
 		count   int        // frames of class 3 that have left by the end
 	}{
 		// The storm lasts from 2 s, when 20 frames wait, to 7 s, because the last PAUSE came at 4
 		// s.
-		{pfcwd.Drop, 70, second(7), frames - 70},
+		{externs.Drop, 70, second(7), frames - 70},
 		{"", 70, second(7), frames - 70},
-		{pfcwd.Forward, 0, second(2), frames},
+		{externs.Forward, 0, second(2), frames},
 		// The last pause ends by itself, 65535 quanta of 64 us after 4 s. By then 82 frames have
 		// arrived, and the queue holds 64.
-		{pfcwd.Alert, 0, second(4) + 65535*64*us, frames - 18},
+		{externs.Alert, 0, second(4) + 65535*64*us, frames - 18},
 	} {
 		t.Run(string(tt.action), func(t *testing.T) {
-			loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: second(2), Restoration: second(3), Action: tt.action}}, pfcRate)
+			loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: externs.Settings{Detection: second(2), Restoration: second(3), Action: tt.action}}, pfcRate)
 			for i := range 5 {
 				h2.send(second(float64(i)), pauseFrame(65535, 3))
 			}
@@ -71,7 +71,7 @@ func TestStorm(t *testing.T) {
 
 // Pauses that are shorter than the detection time, or that a RESUME ends, are no storm.
 func TestNoStorm(t *testing.T) {
-	loop, s, _, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 100 * ms}}, pfcRate)
+	loop, s, _, h2 := pausable(t, PFC{Enabled: true, Watch: externs.Settings{Detection: 100 * ms}}, pfcRate)
 	for i := range units.Time(50) {
 		h2.send(i*90*ms, pauseFrame(65535, 3))
 		h2.send(i*90*ms+80*ms, pauseFrame(0, 3))
@@ -99,7 +99,7 @@ func TestChoppyStorm(t *testing.T) {
 		"all, with RESUMEs of no length": {51 * ms, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 200 * ms, Share: tt.share, Action: pfcwd.Alert}}, pfcRate)
+			loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: externs.Settings{Detection: 200 * ms, Share: tt.share, Action: externs.Alert}}, pfcRate)
 			for i := range units.Time(100) {
 				h2.send(i*51*ms, pauseFrame(65535, 3))
 				h2.send(i*51*ms+tt.paused, pauseFrame(0, 3))
@@ -121,13 +121,13 @@ func TestChoppyStorm(t *testing.T) {
 // TestChoppyStormShorterTime: when the detection time becomes shorter, it applies to a class that
 // is paused already.
 func TestChoppyStormShorterTime(t *testing.T) {
-	loop, s, _, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 10 * units.Second}}, pfcRate)
+	loop, s, _, h2 := pausable(t, PFC{Enabled: true, Watch: externs.Settings{Detection: 10 * units.Second}}, pfcRate)
 	h2.send(0, pauseFrame(1, 3))
 	for i := range units.Time(10) {
 		h2.send(150*ms+i*units.Second, pauseFrame(65535, 3))
 	}
 	loop.RunUntil(500 * ms)
-	s.watchdog.Set(&pfcwd.Settings{Detection: units.Second, Share: pfcwd.DefaultShare, Restoration: units.Second, Action: pfcwd.Alert})
+	s.watchdog.Set(&externs.Settings{Detection: units.Second, Share: externs.DefaultShare, Restoration: units.Second, Action: externs.Alert})
 	loop.RunUntil(4 * units.Second)
 	if st := stats(t, s, 2).PFC; st.Storms[3] != 1 {
 		t.Errorf("%+v, want a storm", st)
@@ -136,9 +136,9 @@ func TestChoppyStormShorterTime(t *testing.T) {
 
 // TestDefaultSettings: what nobody has asked for leaves a watchdog by flags as it is, and is in force without one.
 func TestDefaultSettings(t *testing.T) {
-	byDefault := pfcwd.Settings{Detection: 9 * units.Second, Share: 0.5, Restoration: units.Second, Action: pfcwd.Alert, Default: true}
-	flags := pfcwd.Settings{Detection: units.Second, Share: 0.9, Restoration: units.Second, Action: pfcwd.Drop}
-	for _, own := range []pfcwd.Settings{{}, flags} {
+	byDefault := externs.Settings{Detection: 9 * units.Second, Share: 0.5, Restoration: units.Second, Action: externs.Alert, Default: true}
+	flags := externs.Settings{Detection: units.Second, Share: 0.9, Restoration: units.Second, Action: externs.Drop}
+	for _, own := range []externs.Settings{{}, flags} {
 		_, s, _, _ := pausable(t, PFC{Enabled: true, Watch: own}, pfcRate)
 		s.watchdog.Set(&byDefault)
 		want := byDefault
@@ -152,7 +152,7 @@ func TestDefaultSettings(t *testing.T) {
 }
 
 func TestStormSettingsErrors(t *testing.T) {
-	for want, w := range map[string]pfcwd.Settings{
+	for want, w := range map[string]externs.Settings{
 		`action of the PFC watchdog "stop": want drop, forward or alert`:                           {Detection: ms, Action: "stop"},
 		"share of the PFC watchdog 1.1: want more than 0 to 1, or 0 for 0.98":                      {Detection: ms, Share: 1.1},
 		"share of the PFC watchdog -1: want more than 0 to 1, or 0 for 0.98":                       {Share: -1},
@@ -179,26 +179,26 @@ func TestStormSettings(t *testing.T) {
 	if _, set := dog.Settings(); set || len(h2.got) != 0 || len(dog.Storms()) != 0 {
 		t.Fatalf("set %v, %d frames arrived, storms %v: want none", set, len(h2.got), dog.Storms())
 	}
-	set := func(action pfcwd.Action) pfcwd.Settings {
-		w := pfcwd.Settings{Detection: second(1.5), Restoration: second(2), Share: 0.9, Action: action}
+	set := func(action externs.Action) externs.Settings {
+		w := externs.Settings{Detection: second(1.5), Restoration: second(2), Share: 0.9, Action: action}
 		dog.Set(&w)
 		return w
 	}
-	want := set(pfcwd.Alert)
+	want := set(externs.Alert)
 	if got, known := dog.Settings(); !known || got != want {
 		t.Errorf("settings %v, want %v", got, want)
 	}
 	loop.RunUntil(second(2))
-	if storms := dog.Storms(); !slices.Equal(storms, []pfcwd.Storm{{Port: 2, Class: 3, On: true, Count: 1}}) || len(h2.got) != 0 {
+	if storms := dog.Storms(); !slices.Equal(storms, []externs.Storm{{Port: 2, Class: 3, On: true, Count: 1}}) || len(h2.got) != 0 {
 		t.Errorf("after 2 s: %v, %d frames arrived", storms, len(h2.got))
 	}
-	set(pfcwd.Forward)
+	set(externs.Forward)
 	loop.RunUntil(second(2.2))
 	if n := len(h2.got); n < 20 {
 		t.Errorf("%d frames arrived once the pauses are ignored", n)
 	}
 	dog.Set(nil)
-	if storms := dog.Storms(); !slices.Equal(storms, []pfcwd.Storm{{Port: 2, Class: 3, Count: 1}}) {
+	if storms := dog.Storms(); !slices.Equal(storms, []externs.Storm{{Port: 2, Class: 3, Count: 1}}) {
 		t.Errorf("without a watchdog: %v", storms)
 	}
 	n := len(h2.got)
@@ -213,7 +213,7 @@ func TestStormSettings(t *testing.T) {
 // cut. Nothing can resume the class any more, so the loss of the carrier resumes it, and the
 // watchdog finds no storm.
 func TestCarrierLossIsNoStorm(t *testing.T) {
-	loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 2 * units.Second}}, pfcRate)
+	loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: externs.Settings{Detection: 2 * units.Second}}, pfcRate)
 	h2.send(0, pauseFrame(65535, 3)) // 4.2 s
 	h1.send(100*ms, frame(2, 3, 1, 100))
 	loop.RunUntil(units.Second)

@@ -14,8 +14,8 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/gnmi"
-	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
 	_ "github.com/headgate/headgate/softswitch/native/headgate" // runs Headgate's own program as Go
@@ -84,9 +84,9 @@ type Switch struct {
 	followers sync.Map // channels that wake gNMI's streams when a port changes
 
 	watchdog *watchdog // nil without PFC
-	lossless *setting[pfcwd.Lossless]
-	weights  *setting[pfcwd.Weights]
-	obeyed   *setting[pfcwd.Obeyed]
+	lossless *setting[externs.Lossless]
+	weights  *setting[externs.Weights]
+	obeyed   *setting[externs.Obeyed]
 
 	mu        sync.Mutex
 	dataplane dataplane
@@ -122,12 +122,12 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 		s.log.Warn("PFC storm", "switch", s.name, "port", port, "class", class, "begins", begins, "action", s.dataplane.watch.Action)
 	}}
 	var dog entity.Watchdog
-	s.lossless = &setting[pfcwd.Lossless]{Switch: s, apply: s.dataplane.setLossless}
-	s.obeyed = &setting[pfcwd.Obeyed]{Switch: s, apply: s.dataplane.setObeyed}
-	s.weights = &setting[pfcwd.Weights]{Switch: s, apply: s.dataplane.setWeights}
+	s.lossless = &setting[externs.Lossless]{Switch: s, apply: s.dataplane.setLossless}
+	s.obeyed = &setting[externs.Obeyed]{Switch: s, apply: s.dataplane.setObeyed}
+	s.weights = &setting[externs.Weights]{Switch: s, apply: s.dataplane.setWeights}
 	if pfc != nil {
 		s.dataplane.watch, s.dataplane.lossless, s.lossless.initial = pfc.Watch, pfc.queues, pfc.queues
-		s.watchdog = &watchdog{setting[pfcwd.Settings]{Switch: s, initial: pfc.Watch, apply: func(w pfcwd.Settings, now units.Time) {
+		s.watchdog = &watchdog{setting[externs.Settings]{Switch: s, initial: pfc.Watch, apply: func(w externs.Settings, now units.Time) {
 			if w.Default && pfc.Watch.Detection > 0 {
 				w = pfc.Watch
 			}

@@ -1,9 +1,9 @@
 // Package authz decides who may do what: who calls (identity.go, token.go), what the policy grants to
 // whom (policy.go, method.go), and how much of it at a time (authorizer.go). An Authorizer stands before the
-// API and the metrics; what the table of methods does not name is refused.
+// API and the metrics; methods that the table of methods lacks are refused.
 //
-// A caller is known by what it cannot forge: a client certificate, a bearer token, or the
-// kernel's word on the process at the other end of a Unix socket. The user that the controller
+// A caller is known by what it cannot forge: a client certificate, a bearer token, or
+// the process at the other end of a Unix socket, which the kernel names. The user that the controller
 // runs as, and root, may do everything over the socket, whatever the policy says: they could
 // replace the controller too.
 package authz
@@ -65,8 +65,8 @@ type process struct {
 // AuthType implements credentials.AuthInfo.
 func (process) AuthType() string { return "unix" }
 
-// transport are a server's credentials: the kernel's word on Unix sockets, TLS between the members of
-// a cluster, and else TLS, or nothing at all.
+// transport holds a server's credentials: on Unix sockets the user that the kernel names, TLS between the
+// members of a cluster, and elsewhere TLS or none.
 type transport struct {
 	credentials.TransportCredentials
 	members credentials.TransportCredentials

@@ -12,7 +12,7 @@ import (
 
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/units"
 )
 
@@ -48,7 +48,7 @@ type Config struct {
 	Queues int
 	// Weights are those of queues that share by DWRR what the others leave, 0 for the others, as far as
 	// Queues goes.
-	Weights     pfcwd.Weights
+	Weights     externs.Weights
 	QueueLimits []QueueLimit
 	// LosslessQueues are the egress queues of lossless classes, bit n for queue n: they do
 	// not drop, and obey PFC for the class of their number. 0 means MMU.Lossless.

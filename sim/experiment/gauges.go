@@ -243,7 +243,7 @@ func (r *run) follow(me *Measure) (reading, error) {
 	return r.levels(me, seen...), nil
 }
 
-// sampler samples a gauge for the series: of several switches the sum.
+// sampler returns a function that reads a gauge for its series. For several switches it adds up their values.
 func (r *run) sampler(g *gaugeRef) (func() float64, error) {
 	switch k := g.kind; {
 	case k.growth != nil:

@@ -114,7 +114,7 @@ func (q *Packet) CopyFields(p *Packet, list uint64) {
 // ClearMetadata sets all metadata to 0, scratch included.
 func (p *Packet) ClearMetadata() { clear(p.W[:p.in.prog.layout.Meta]) }
 
-// digest sends the packet's learning message of a learn list.
+// digest sends the fields of a learn list, as the packet has them, to the controller.
 func (p *Packet) digest(list uint64, out Out) {
 	l := p.in.prog.learns[int(list)]
 	if l == nil {

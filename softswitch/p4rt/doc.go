@@ -22,7 +22,7 @@
 //   - Registers, value sets, class_of_service and packet_length_bytes work, unlike on BMv2.
 //     Per-colour meter counters and externs are UNIMPLEMENTED, but for the lossless
 //     classes, those that ports obey, the weights of queues and the watchdog for received PFC,
-//     which are parts of the switch and in no P4Info (package pfcwd).
+//     which are parts of the switch and in no P4Info (package externs).
 //   - Metadata that a packet-out leaves out is 0, as in BMv2; the log says so once, and they are
 //     counted. StreamError is always on.
 //   - A message of a stream has at most 1 MiB, a request 128 MiB. A larger one ends the stream, or fails, with

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/stages"
@@ -249,8 +249,8 @@ func (f *flags) checkTarget() (err error) {
 			return err
 		}
 	}
-	o.PFC.Watch = pfcwd.Settings{
-		Detection: units.FromDuration(f.detection), Restoration: units.FromDuration(f.restoration), Action: pfcwd.Action(f.action),
+	o.PFC.Watch = externs.Settings{
+		Detection: units.FromDuration(f.detection), Restoration: units.FromDuration(f.restoration), Action: externs.Action(f.action),
 	}
 	switch on := f.detection != 0; {
 	case !on && (f.restoration != 0 || f.action != ""):

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/emulation"
+	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/tests/race"
 )
 
@@ -69,9 +70,10 @@ func TestDashboard(t *testing.T) {
 		played <- err
 	})
 
-	if n := -1; !within(40*time.Second, func() bool { n, err = query(address, "count_over_time(up[1m]) >= 10 and up == 1"); return n > 0 }) {
-		t.Fatalf("ten scrapes gave %d series: %v", n, err)
-	}
+	lag.Await(t, "ten scrapes", func() bool {
+		n, err := query(address, "count_over_time(up[1m]) >= 10 and up == 1")
+		return err == nil && n > 0
+	})
 	for _, p := range board.Panels {
 		for _, q := range p.Targets {
 			expr := strings.NewReplacer("$switch", ".*", "$__rate_interval", "10s").Replace(q.Expr)
@@ -105,14 +107,4 @@ func query(address, expr string) (int, error) {
 		return 0, fmt.Errorf("Prometheus answers %q", answer.Error)
 	}
 	return len(answer.Data.Result), nil
-}
-
-// within waits until what holds, at most for the time.
-func within(d time.Duration, what func() bool) bool {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if what() {
-			return true
-		}
-	}
-	return false
 }

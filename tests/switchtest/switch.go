@@ -22,7 +22,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/internal/clients"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
@@ -125,7 +125,7 @@ func (s *Switch) Lose() {
 		o.CPUPort = 0
 	}
 	if s.Externs {
-		o.Lossless, o.Weights, o.Obeyed, o.Watchdog = &setting[pfcwd.Lossless]{}, &setting[pfcwd.Weights]{}, &setting[pfcwd.Obeyed]{}, &watchdog{}
+		o.Lossless, o.Weights, o.Obeyed, o.Watchdog = &setting[externs.Lossless]{}, &setting[externs.Weights]{}, &setting[externs.Obeyed]{}, &watchdog{}
 	}
 	s.p4rt = p4rt.New(o, noDevice{})
 	s.promoted, s.highest = map[uint64]uint64{}, 0
@@ -143,9 +143,9 @@ func (s *setting[T]) Settings() (v T, set bool) {
 func (s *setting[T]) Set(v *T) { s.is.Store(v) }
 
 // watchdog sees no storm.
-type watchdog struct{ setting[pfcwd.Settings] }
+type watchdog struct{ setting[externs.Settings] }
 
-func (*watchdog) Storms() []pfcwd.Storm { return nil }
+func (*watchdog) Storms() []externs.Storm { return nil }
 
 type noDevice struct{}
 
@@ -234,7 +234,7 @@ func (s *Switch) holds() (*pipeline.Pipeline, []*p4v1.Entity) {
 		s.t.Error(err)
 		return nil, nil
 	}
-	have, _, err := reconcile.Read(context.Background(), reader{server, s.deviceID}, p, pfcwd.SettingsID)
+	have, _, err := reconcile.Read(context.Background(), reader{server, s.deviceID}, p, externs.SettingsID)
 	if err != nil {
 		s.t.Error(err)
 		return p, nil

@@ -3839,9 +3839,9 @@ func (*DeleteFlowResponse) Descriptor() ([]byte, []int) {
 type ListWeightsRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Application string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
-	// At most so many flows; 0 for all, which may be more than a client takes in one message.
+	// The largest number of flows in the answer. 0 asks for all, which may exceed the size of a message that a client accepts.
 	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the answer before, with the same application; empty for the first page.
+	// next_page_token of the previous answer, to the same application; empty for the first page.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5670,9 +5670,9 @@ func (x *ChannelPlan) GetPriorities() uint32 {
 
 type ListFlowsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most so many hosts; 0 for all, which may be more than a client takes in one message.
+	// The largest number of hosts in the answer. 0 asks for all, which may exceed the size of a message that a client accepts.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the answer before; empty for the first page.
+	// next_page_token of the previous answer; empty for the first page.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

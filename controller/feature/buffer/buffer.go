@@ -28,7 +28,7 @@ import (
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/units"
@@ -73,7 +73,7 @@ var (
 		TrafficManager: "gives a victim port the whole shared pool", Instead: "the policies spfc and dsh+spfc cannot be had",
 	}
 	obeyCapability = feature.Capability{
-		Name: "buffer.obeyed", Externs: []uint32{pfcwd.LosslessID, pfcwd.ObeyedID},
+		Name: "buffer.obeyed", Externs: []uint32{externs.LosslessID, externs.ObeyedID},
 		Without: feature.EmbeddedOnly("P4Runtime cannot say which classes obey PFC"),
 		Instead: "a class under PFC has the queue of its number",
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/tables/log2"
 	"github.com/headgate/headgate/tables/phi"
@@ -116,6 +116,9 @@ type HeadroomProfile struct {
 	Headroom units.Bytes
 }
 
+// Metre is the delay of a metre of cable. SONiC names cables by their length.
+const Metre = 5 * units.Nanosecond
+
 // ParseProfiles reads SONiC's pg_profile_lookup.ini: rows of speed in Mb/s, cable in metres, and in bytes size, xon and xoff, which is
 // the headroom. The error, a *yamlnode.Error, names each row that is none.
 func ParseProfiles(file, text string) (list []HeadroomProfile, err error) {
@@ -128,8 +131,8 @@ func ParseProfiles(file, text string) (list []HeadroomProfile, err error) {
 		}
 		var speed, metres, size, xon, xoff int64
 		n, _ := fmt.Sscanf(row, "%d %dm %d %d %d", &speed, &metres, &size, &xon, &xoff)
-		p := HeadroomProfile{units.Rate(speed) * units.Mbps, units.Time(metres) * 5 * units.Nanosecond, units.Bytes(xoff)}
-		if n < 5 || speed < 1 || speed > int64(config.MaxRate/units.Mbps) || metres < 0 || metres > int64(units.Second/(5*units.Nanosecond)) || xoff < 1 || p.Headroom > maxBuffer {
+		p := HeadroomProfile{units.Rate(speed) * units.Mbps, units.Time(metres) * Metre, units.Bytes(xoff)}
+		if n < 5 || speed < 1 || speed > int64(config.MaxRate/units.Mbps) || metres < 0 || metres > int64(units.Second/Metre) || xoff < 1 || p.Headroom > maxBuffer {
 			faults = append(faults, yamlnode.Fault{Line: line, Text: fmt.Sprintf("is %.60q, want speed in Mb/s, cable such as 5m, size, xon, and xoff from 1 to %d", row, int64(maxBuffer))})
 			continue
 		}
@@ -222,7 +225,7 @@ func LosslessQueues(c *config.Config, s *config.Switch) (queues uint8) {
 }
 
 // queuesOf returns the egress queues of each class under PFC on a switch; none without a policy.
-func queuesOf(c *config.Config, s *config.Switch) (l pfcwd.Lossless) {
+func queuesOf(c *config.Config, s *config.Switch) (l externs.Lossless) {
 	b := Of(s)
 	if !b.On() {
 		return l

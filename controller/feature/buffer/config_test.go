@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/tables/log2"
 	"github.com/headgate/headgate/units"
 )
@@ -156,8 +156,8 @@ func TestObeyedByPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range list {
-		if x := e.GetExternEntry(); x.GetExternId() == pfcwd.ObeyedID {
-			if got, err := pfcwd.ReadObeyed(x); err != nil || !cmp.Equal(got, pfcwd.Obeyed{2: 0}) {
+		if x := e.GetExternEntry(); x.GetExternId() == externs.ObeyedID {
+			if got, err := externs.ReadObeyed(x); err != nil || !cmp.Equal(got, externs.Obeyed{2: 0}) {
 				t.Errorf("the switch gets %v, %v", got, err)
 			}
 			return

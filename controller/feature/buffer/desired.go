@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/p4rtmsg"
-	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
@@ -50,7 +50,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 				obeyed[c] &^= 1 << priority(s) // PFC frames leave by that queue
 			}
 			c.Add(obeyed.Entity(), nil)
-			ports := pfcwd.Obeyed{}
+			ports := externs.Obeyed{}
 			for _, p := range s.Ports {
 				if p.Lossless != nil {
 					ports[p.Number] = *p.Lossless

@@ -1,6 +1,6 @@
 // Package pfcwatchdog is the feature that has switches watch the PAUSEs which they receive: a
 // peer that pauses a class without end stops all that is behind it in a lossless fabric. The
-// watchdog is a part of the switch (package pfcwd); the feature sets it, and shows and tells of
+// watchdog is a part of the switch (package externs); the feature sets it, and shows and tells of
 // storms. The pauses that a switch sends are package buffer's.
 package pfcwatchdog
 
@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
@@ -33,7 +33,7 @@ type feat struct {
 
 // watchCapability is the watchdog of the target.
 var watchCapability = feature.Capability{
-	Name: "pfcwatchdog.received", Externs: []uint32{pfcwd.SettingsID},
+	Name: "pfcwatchdog.received", Externs: []uint32{externs.SettingsID},
 	Without: feature.EmbeddedOnly("neither P4Runtime nor BF Runtime has one; the switch's own system may"),
 	Instead: "pfc_watchdog.detection_time must be off",
 }
@@ -52,7 +52,7 @@ func probes(s *config.Switch) []feature.Probe {
 	if s.Target != config.Embedded {
 		return nil
 	}
-	return []feature.Probe{{Name: "obey_pfc", Instead: "start it with --pfc", Request: pipeline.Extern(pfcwd.StormsID)}}
+	return []feature.Probe{{Name: "obey_pfc", Instead: "start it with --pfc", Request: pipeline.Extern(externs.StormsID)}}
 }
 
 // advise is feature.Feature.Advise: it holds the times against one PAUSE of 65535 quanta at the slowest port.
@@ -145,16 +145,16 @@ func (l *loop) tick(ctx context.Context, now time.Time) error {
 	if l.blind {
 		return nil
 	}
-	read, err := l.sw.Read(ctx, pipeline.Extern(pfcwd.StormsID))
+	read, err := l.sw.Read(ctx, pipeline.Extern(externs.StormsID))
 	if l.blind = l.byDefault && status.Code(err) == codes.Unimplemented; l.blind {
 		return nil // it obeys no PFC, and nobody has asked for the watchdog
 	}
 	if err != nil {
 		return fmt.Errorf("PFC storms: %w", err)
 	}
-	var storms []pfcwd.Storm
+	var storms []externs.Storm
 	for _, e := range read {
-		more, err := pfcwd.ReadStorms(e.GetExternEntry())
+		more, err := externs.ReadStorms(e.GetExternEntry())
 		if err != nil {
 			return err
 		}
@@ -165,13 +165,13 @@ func (l *loop) tick(ctx context.Context, now time.Time) error {
 }
 
 // see reports begins and ends of storms since the last call. Counters that run backwards are a restarted switch's.
-func (l *loop) see(now time.Time, storms []pfcwd.Storm) {
+func (l *loop) see(now time.Time, storms []externs.Storm) {
 	for _, e := range l.update(now, storms) {
 		l.callbacks.Event(e)
 	}
 }
 
-func (l *loop) update(now time.Time, storms []pfcwd.Storm) (events []view.Event) {
+func (l *loop) update(now time.Time, storms []externs.Storm) (events []view.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.switches[l.sw.Name()]
@@ -226,8 +226,8 @@ func (l *loop) update(now time.Time, storms []pfcwd.Storm) (events []view.Event)
 }
 
 func (l *loop) began(now time.Time, n seen, s *state) view.Event {
-	what := map[pfcwd.Action]string{
-		pfcwd.Drop: "what leaves for it is dropped", pfcwd.Forward: "its pauses are ignored", pfcwd.Alert: "the class stays paused",
+	what := map[externs.Action]string{
+		externs.Drop: "what leaves for it is dropped", externs.Forward: "its pauses are ignored", externs.Alert: "the class stays paused",
 	}[s.settings.Action]
 	root := "the storms lead in a circle"
 	if at := l.root(s.graph, l.sw.Name(), class{n.Port, n.Class}); at != "" {
@@ -266,16 +266,16 @@ type Config struct {
 	// default DetectionTime.
 	RestorationTime time.Duration
 	// Action is taken on the class's packets in a storm: drop, forward or alert; default drop.
-	Action pfcwd.Action
+	Action externs.Action
 }
 
 // byDefault is the DetectionTime of a file that sets none.
 const byDefault = -1
 
 // settings returns what a switch should watch for, by default an alarm; Detection is 0 for nothing.
-func (c Config) settings(env *feature.Env) (pfcwd.Settings, error) {
+func (c Config) settings(env *feature.Env) (externs.Settings, error) {
 	if c.DetectionTime == byDefault {
-		s := pfcwd.Settings{Detection: minDetection, Action: pfcwd.Alert, Default: true}
+		s := externs.Settings{Detection: minDetection, Action: externs.Alert, Default: true}
 		for _, p := range env.Graph.Ports(env.Switch.Name) {
 			s.Detection = max(s.Detection, 2*p.Rate.PauseTime(65535))
 		}
@@ -284,7 +284,7 @@ func (c Config) settings(env *feature.Env) (pfcwd.Settings, error) {
 		}
 		return s.WithDefaults()
 	}
-	return pfcwd.Settings{
+	return externs.Settings{
 		Detection: units.FromDuration(c.DetectionTime), Restoration: units.FromDuration(c.RestorationTime), Share: c.Share, Action: c.Action,
 	}.WithDefaults()
 }
@@ -293,7 +293,7 @@ func (c Config) settings(env *feature.Env) (pfcwd.Settings, error) {
 func Of(s *config.Switch) Config { return config.Of[Config](s, "pfc_watchdog") }
 
 var section = config.Overridable("pfc_watchdog", func(*config.Config) Config {
-	return Config{DetectionTime: byDefault, Share: pfcwd.DefaultShare, Action: pfcwd.Drop}
+	return Config{DetectionTime: byDefault, Share: externs.DefaultShare, Action: externs.Drop}
 }, readOver)
 
 func readOver(m *yamlnode.Map, c Config) Config {
@@ -302,7 +302,7 @@ func readOver(m *yamlnode.Map, c Config) Config {
 	c.DetectionTime = m.WallOrOff("detection_time", c.DetectionTime, low, high)
 	c.Share = m.Above("share", c.Share, 0, 1)
 	c.RestorationTime = m.Wall("restoration_time", c.RestorationTime, low, high)
-	c.Action = pfcwd.Action(m.OneOf("action", string(c.Action), string(pfcwd.Drop), string(pfcwd.Forward), string(pfcwd.Alert)))
+	c.Action = externs.Action(m.OneOf("action", string(c.Action), string(externs.Drop), string(externs.Forward), string(externs.Alert)))
 	if c.DetectionTime <= 0 && (m.Has("restoration_time") || m.Has("share") || m.Has("action")) {
 		m.Fault("", "has restoration_time, share or action, want detection_time with them: without it the watchdog is off, or only alarms")
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -127,19 +127,19 @@ func TestStorms(t *testing.T) {
 	callbacks := &testenv.Callbacks{}
 	f := New(callbacks)
 	env := newEnv(t, f, watched, nil)
-	var storms []pfcwd.Storm
+	var storms []externs.Storm
 	sw := &testenv.Switch{Switch: "leaf1", Answer: func(r []*p4v1.Entity) []*p4v1.Entity {
-		if len(r) != 1 || r[0].GetExternEntry().GetExternId() != pfcwd.StormsID {
+		if len(r) != 1 || r[0].GetExternEntry().GetExternId() != externs.StormsID {
 			t.Errorf("read %v", r)
 		}
-		return []*p4v1.Entity{pfcwd.StormsEntity(storms)}
+		return []*p4v1.Entity{externs.StormsEntity(storms)}
 	}}
 	l := f.Attach(testenv.At(env, sw.Name()), sw)
 	if l.Interval() != 100*time.Millisecond {
 		t.Errorf("read every %v", l.Interval())
 	}
 	start := time.Now()
-	tick := func(at time.Duration, want []string, now ...pfcwd.Storm) {
+	tick := func(at time.Duration, want []string, now ...externs.Storm) {
 		t.Helper()
 		storms, callbacks.Events = now, nil
 		if err := l.Tick(context.Background(), start.Add(at*time.Second)); err != nil {
@@ -157,14 +157,14 @@ func TestStorms(t *testing.T) {
 		begins = "pfc.received_storm port 1 (h1) class 3: paused by its peer for 98 % of 200ms; what leaves for it is dropped until no PAUSE has come for 400ms; it began at h1"
 		old    = "pfc.received_storm_over port 1 (h1) class 3: over; 3 storms so far, which dropped 7 frames"
 	)
-	other := pfcwd.Storm{Port: 2, Class: 0, Count: 9}
+	other := externs.Storm{Port: 2, Class: 0, Count: 9}
 	// What was over before the controller came is no news.
 	tick(0, nil, other)
-	tick(1, []string{begins}, other, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1})
+	tick(1, []string{begins}, other, externs.Storm{Port: 1, Class: 3, On: true, Count: 1})
 	if e := callbacks.Events[0]; e.Severity != view.Error || e.Port != 1 || e.Class == nil || *e.Class != 3 || e.Since.IsZero() {
 		t.Errorf("event %+v", e)
 	}
-	tick(2, nil, other, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1, Dropped: 5})
+	tick(2, nil, other, externs.Storm{Port: 1, Class: 3, On: true, Count: 1, Dropped: 5})
 	status := testenv.Shown(f, "leaf1")
 	for metric, want := range map[string]float64{"pfc_storm": 1, "pfc_storms": 1, "pfc_storm_dropped_packets": 5} {
 		if got, ok := testenv.Number(status, metric, "1", "h1", "3"); !ok || got != want {
@@ -173,12 +173,12 @@ func TestStorms(t *testing.T) {
 	}
 	// A new loop goes on where the last one was; a storm between two readings shows in the count.
 	l = f.Attach(testenv.At(env, sw.Name()), sw)
-	tick(3, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 1 storm so far, which dropped 7 frames"}, other, pfcwd.Storm{Port: 1, Class: 3, Count: 1, Dropped: 7})
-	tick(4, []string{begins, old}, other, pfcwd.Storm{Port: 1, Class: 3, Count: 3, Dropped: 7})
+	tick(3, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 1 storm so far, which dropped 7 frames"}, other, externs.Storm{Port: 1, Class: 3, Count: 1, Dropped: 7})
+	tick(4, []string{begins, old}, other, externs.Storm{Port: 1, Class: 3, Count: 3, Dropped: 7})
 	// Another storm in place of the last one, then a restart of the switch.
-	tick(5, []string{begins}, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 4})
+	tick(5, []string{begins}, externs.Storm{Port: 1, Class: 3, On: true, Count: 4})
 	tick(6, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 4 storms so far, which dropped 0 frames"})
-	tick(7, []string{begins}, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1})
+	tick(7, []string{begins}, externs.Storm{Port: 1, Class: 3, On: true, Count: 1})
 	callbacks.Events = nil
 	// Without a watchdog all ends.
 	if l := f.Attach(newEnv(t, f, "pfc_watchdog: {detection_time: \"off\"}\n", nil), sw); l != nil || len(callbacks.Events) != 1 || callbacks.Events[0].Kind != "pfc.received_storm_over" {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 )
 
 // TestRoot: leaf1 is in a storm of class 3 at a port. Others' storms lead to where it began. Each switch is read
@@ -37,14 +37,14 @@ func TestRoot(t *testing.T) {
 			env := newEnv(t, f, watched, nil)
 			var loops []feature.Loop
 			for _, sw := range []string{"leaf1", "leaf2", "leaf3", "leaf4", "spine1", "spine2"} {
-				var list []pfcwd.Storm
+				var list []externs.Storm
 				for _, p := range tt.storms[sw] {
-					list = append(list, pfcwd.Storm{Port: p, Class: 3, On: true, Count: 1})
+					list = append(list, externs.Storm{Port: p, Class: 3, On: true, Count: 1})
 				}
 				for _, p := range tt.storms[sw+" class 4"] {
-					list = append(list, pfcwd.Storm{Port: p, Class: 4, On: true, Count: 1})
+					list = append(list, externs.Storm{Port: p, Class: 4, On: true, Count: 1})
 				}
-				s := &testenv.Switch{Switch: sw, Answer: func([]*p4v1.Entity) []*p4v1.Entity { return []*p4v1.Entity{pfcwd.StormsEntity(list)} }}
+				s := &testenv.Switch{Switch: sw, Answer: func([]*p4v1.Entity) []*p4v1.Entity { return []*p4v1.Entity{externs.StormsEntity(list)} }}
 				loops = append(loops, f.Attach(testenv.At(env, sw), s))
 			}
 			start := time.Now()
@@ -85,8 +85,10 @@ func TestRootOfShortStorm(t *testing.T) {
 	callbacks := &testenv.Callbacks{}
 	f := New(callbacks)
 	env := newEnv(t, f, watched, nil)
-	storm := pfcwd.Storm{Port: 3, Class: 3, On: true, Count: 1}
-	sw := &testenv.Switch{Switch: "leaf1", Answer: func([]*p4v1.Entity) []*p4v1.Entity { return []*p4v1.Entity{pfcwd.StormsEntity([]pfcwd.Storm{storm})} }}
+	storm := externs.Storm{Port: 3, Class: 3, On: true, Count: 1}
+	sw := &testenv.Switch{Switch: "leaf1", Answer: func([]*p4v1.Entity) []*p4v1.Entity {
+		return []*p4v1.Entity{externs.StormsEntity([]externs.Storm{storm})}
+	}}
 	l := f.Attach(testenv.At(env, "leaf1"), sw)
 	for range 3 {
 		if err := l.Tick(context.Background(), time.Now()); err != nil {

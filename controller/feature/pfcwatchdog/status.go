@@ -10,12 +10,12 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 )
 
 // state is a switch with a watchdog. It outlives the loops, which end with every session; the feature's mu guards it.
 type state struct {
-	settings pfcwd.Settings
+	settings externs.Settings
 	graph    *topology.Graph
 	seen     time.Time // last reading; zero before the first
 	classes  map[class]seen
@@ -27,7 +27,7 @@ type class struct {
 }
 
 type seen struct {
-	pfcwd.Storm
+	externs.Storm
 	peer  string
 	since time.Time // when the last storm was seen to begin
 	told  bool      // the event of its begin is out

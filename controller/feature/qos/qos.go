@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/p4rtmsg"
-	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/red"
@@ -44,7 +44,7 @@ var (
 	}
 	weightCapability = feature.Capability{
 		Name:    "qos.weights",
-		Externs: []uint32{pfcwd.WeightsID},
+		Externs: []uint32{externs.WeightsID},
 		Without: func(t config.Target) string {
 			switch t {
 			case config.Embedded:
@@ -101,7 +101,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	case len(q.ECN) > 0:
 		c.Add(nil, env.Refuse("qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markCapability))
 	}
-	if w := q.weights(); w != (pfcwd.Weights{}) {
+	if w := q.weights(); w != (externs.Weights{}) {
 		switch env.By(weightCapability) {
 		case view.ByTarget:
 			c.Add(w.Entity(), nil)
@@ -248,7 +248,7 @@ type Weight struct {
 }
 
 // weights returns the weights by queue.
-func (q Config) weights() (w pfcwd.Weights) {
+func (q Config) weights() (w externs.Weights) {
 	for _, e := range q.Weights {
 		w[e.Queue] = e.Weight
 	}
@@ -387,7 +387,7 @@ func readPortMap(m *yamlnode.Map) PortMap {
 
 func readWeight(m *yamlnode.Map) Weight {
 	m.Need("queue", "weight")
-	return Weight{Queue: uint8(m.Int("queue", 0, 0, 7)), Weight: uint16(m.Int("weight", 0, 1, pfcwd.MaxWeight))}
+	return Weight{Queue: uint8(m.Int("queue", 0, 0, 7)), Weight: uint16(m.Int("weight", 0, 1, externs.MaxWeight))}
 }
 
 func readClass(m *yamlnode.Map) Class {
@@ -429,7 +429,7 @@ func check(c *config.Config, d *yamlnode.Doc) {
 	mapped := yamlnode.Unique[PortMap]{}
 	for i, m := range Of(c).PortMaps {
 		path := fmt.Sprintf("qos.port_maps[%d]", i)
-		checkPlace(c, d, path, ECN{Switch: m.Switch, Port: m.Port})
+		checkPlace(c, d, path, m.Switch, m.Port, 0)
 		mapped.Use(d, PortMap{Switch: m.Switch, Port: m.Port, DSCP: m.DSCP}, path+".dscp", fmt.Sprint(m.DSCP))
 		switch queues := Of(c).QueuesOf(m.Class); {
 		case len(queues) == 0 && m.Class != 0:
@@ -451,32 +451,32 @@ func check(c *config.Config, d *yamlnode.Doc) {
 		if e.KMin > e.KMax {
 			d.Fault(path+".kmin", "is %v, want at most kmax, which is %v", e.KMin, e.KMax)
 		}
-		checkPlace(c, d, path, e)
+		checkPlace(c, d, path, e.Switch, e.Port, e.Rate)
 	}
 }
 
-// checkPlace makes sure that there is a port at which a curve holds.
-func checkPlace(c *config.Config, d *yamlnode.Doc, path string, e ECN) {
+// checkPlace makes sure that there is a port of a switch, with a number and a line rate; "" and 0 stand for any.
+func checkPlace(c *config.Config, d *yamlnode.Doc, path, sw string, port uint32, rate units.Rate) {
 	switch {
-	case e.Switch != "" && c.Switch(e.Switch) == nil:
-		d.Fault(path+".switch", "is %q, want the name of a switch", e.Switch)
+	case sw != "" && c.Switch(sw) == nil:
+		d.Fault(path+".switch", "is %q, want the name of a switch", sw)
 		return
-	case e.Switch == "" && e.Port != 0:
-		d.Fault(path+".port", "is %d, want a switch as well: ports have numbers at their switch", e.Port)
+	case sw == "" && port != 0:
+		d.Fault(path+".port", "is %d, want a switch as well: ports have numbers at their switch", port)
 		return
 	}
 	for _, l := range c.Links {
 		line, _ := c.LineRate(l.Rate)
 		for _, end := range []config.Endpoint{l.A, l.B} {
-			if end.Port != 0 && (e.Switch == "" || e.Switch == end.Node) && (e.Port == 0 || e.Port == end.Port) && (e.Rate == 0 || e.Rate == line) {
+			if end.Port != 0 && (sw == "" || sw == end.Node) && (port == 0 || port == end.Port) && (rate == 0 || rate == line) {
 				return
 			}
 		}
 	}
 	switch {
-	case e.Rate != 0:
-		d.Fault(path+".rate", "is %v, want the rate of a link times scale %d: no port has this line rate here", e.Rate, c.Scale)
-	case e.Port != 0:
-		d.Fault(path+".port", "is %d, want a port of %s that has a link", e.Port, e.Switch)
+	case rate != 0:
+		d.Fault(path+".rate", "is %v, want the rate of a link times scale %d: no port has this line rate here", rate, c.Scale)
+	case port != 0:
+		d.Fault(path+".port", "is %d, want a port of %s that has a link", port, sw)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
@@ -94,11 +94,11 @@ func TestWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w, err := pfcwd.ReadWeights(list[len(list)-1].GetExternEntry(), 8); err != nil || w != (pfcwd.Weights{3, 1}) {
+	if w, err := externs.ReadWeights(list[len(list)-1].GetExternEntry(), 8); err != nil || w != (externs.Weights{3, 1}) {
 		t.Errorf("the switch gets %v, %v", w, err)
 	}
 	var c trafficmanager.Config
-	if err := shape(env, &c); err != nil || c.Weights != (pfcwd.Weights{3, 1}) {
+	if err := shape(env, &c); err != nil || c.Weights != (externs.Weights{3, 1}) {
 		t.Errorf("the traffic manager gets %v, %v", c.Weights, err)
 	}
 	var refused yamlnode.Fault

@@ -144,7 +144,7 @@ func attachEnd(err error) error {
 	return toStatus(err)
 }
 
-// pump calls next until it fails, or ctx ends; the error comes last.
+// pump calls next in a goroutine and passes the values on, until next fails or ctx ends. The second channel then gets the error.
 func pump[T any](ctx context.Context, next func() (T, error)) (<-chan T, <-chan error) {
 	values, ended := make(chan T), make(chan error, 1)
 	go func() {

@@ -19,7 +19,7 @@ func page[T any](list []T, r paged, key func(T) string) (part []T, next string, 
 	if token := r.GetPageToken(); token != "" {
 		last, err := base64.RawURLEncoding.DecodeString(token)
 		if err != nil || len(last) == 0 {
-			return nil, "", invalid("page_token", "%q is not allowed: want next_page_token of the answer before", clean(token))
+			return nil, "", invalid("page_token", "%q is not allowed: want next_page_token of the previous answer", clean(token))
 		}
 		first, found := slices.BinarySearchFunc(list, string(last), func(v T, last string) int { return strings.Compare(key(v), last) })
 		if found {

@@ -17,7 +17,7 @@ import (
 	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
-// Server is a BF Runtime server for tests: that of one chip, device 0. It holds the fixed tables of a Tofino
+// Server is a BF Runtime server of one chip, device 0, for tests. It holds the fixed tables of a Tofino
 // chip's driver, with their defaults, and checks every request against the schemas: the
 // identifiers of tables, actions and fields, how keys and values are encoded, their widths,
 // choices and ranges, what is mandatory and what can only be read, what a table can do, the

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/units"
 )
 
@@ -304,7 +304,7 @@ func (c *config) queues(s *settings, i int) {
 // level returns the priority of a queue: queues with weights share the lowest.
 func (c *config) level(q int) (level int) {
 	q = min(q, c.Queues-1)
-	if c.Weights == (pfcwd.Weights{}) {
+	if c.Weights == (externs.Weights{}) {
 		return q
 	}
 	if c.Weights[q] > 0 {

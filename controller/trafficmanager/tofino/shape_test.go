@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/units"
 )
 
@@ -209,7 +209,7 @@ func anyConfig(r *rapid.T) *trafficmanager.Config {
 func TestWeights(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	c := wanted(nil)
-	c.Queues, c.Weights = 8, pfcwd.Weights{1: 30, 2: 70}
+	c.Queues, c.Weights = 8, externs.Weights{1: 30, 2: 70}
 	apply(t, d, c)
 	queue := func(q uint64) bfrt.Row { return server.Row(tableSched, 1, number("pg_id", 15), number("pg_queue", q)) }
 	holds(t, queue(0), "min_priority=1 max_priority=1")

@@ -164,7 +164,7 @@ func (k *Kind) With(given map[string]string) (*Maker, error) {
 	return &Maker{Kind: k, set: set}, err
 }
 
-// Needs returns the signals that the maker's laws need.
+// Needs returns the signals that these laws need besides acknowledgements.
 func (m *Maker) Needs() Needs {
 	n := m.Kind.Needs
 	n.Delay = n.Delay || m.set.Given("one_way") == true

@@ -66,11 +66,12 @@ type model struct {
 
 func newModel(c *engine.Compiler) engine.Model {
 	m := &model{learnList: c.Scratch(0, 16), sums: map[string]engine.Field{}, hashes: map[string]string{}}
-	const in, eg = "psa_ingress_", "psa_egress_"
-	for _, f := range []struct {
+	type metadata []struct {
 		field        *engine.Field
 		header, name string
-	}{
+	}
+	const in, eg = "psa_ingress_", "psa_egress_"
+	for _, f := range (metadata{
 		{&m.in.port, in + "parser_input_metadata", "ingress_port"}, {&m.in.path, in + "parser_input_metadata", "packet_path"},
 		{&m.in.class, in + "output_metadata", "class_of_service"}, {&m.in.clone, in + "output_metadata", "clone"},
 		{&m.in.session, in + "output_metadata", "clone_session_id"}, {&m.in.drop, in + "output_metadata", "drop"},
@@ -78,21 +79,18 @@ func newModel(c *engine.Compiler) engine.Model {
 		{&m.in.to, in + "output_metadata", "egress_port"},
 		{&m.eg.path, eg + "parser_input_metadata", "packet_path"}, {&m.eg.clone, eg + "output_metadata", "clone"},
 		{&m.eg.session, eg + "output_metadata", "clone_session_id"}, {&m.eg.drop, eg + "output_metadata", "drop"},
-	} {
+	}) {
 		c.Output(f.field, f.header, f.name)
 		c.Require(*f.field, f.header, f.name)
 	}
-	for _, f := range []struct {
-		field        *engine.Field
-		header, name string
-	}{
+	for _, f := range (metadata{
 		{&m.in.portCopy, in + "input_metadata", "ingress_port"}, {&m.in.pathCopy, in + "input_metadata", "packet_path"},
 		{&m.in.time, in + "input_metadata", "ingress_timestamp"}, {&m.in.err, in + "input_metadata", "parser_error"},
 		{&m.eg.port, eg + "parser_input_metadata", "egress_port"}, {&m.eg.portCopy, eg + "input_metadata", "egress_port"},
 		{&m.eg.deparserPort, eg + "deparser_input_metadata", "egress_port"}, {&m.eg.pathCopy, eg + "input_metadata", "packet_path"},
 		{&m.eg.class, eg + "input_metadata", "class_of_service"}, {&m.eg.instance, eg + "input_metadata", "instance"},
 		{&m.eg.time, eg + "input_metadata", "egress_timestamp"}, {&m.eg.err, eg + "input_metadata", "parser_error"},
-	} {
+	}) {
 		c.Input(f.field, f.header, f.name)
 	}
 	for i, x := range c.Source().ExternInstances {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/p4rtmsg"
-	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/digest"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
@@ -131,19 +131,19 @@ func TestUpdatesOfNothing(t *testing.T) {
 }
 
 // dog is a watchdog that records its settings.
-type dog struct{ set *pfcwd.Settings }
+type dog struct{ set *externs.Settings }
 
-func (d *dog) Settings() (s pfcwd.Settings, set bool) {
+func (d *dog) Settings() (s externs.Settings, set bool) {
 	if d.set != nil {
 		s = *d.set
 	}
 	return s, d.set != nil
 }
 
-func (d *dog) Set(s *pfcwd.Settings) { d.set = s }
+func (d *dog) Set(s *externs.Settings) { d.set = s }
 
-func (*dog) Storms() []pfcwd.Storm {
-	return []pfcwd.Storm{{Port: 2, Class: 3, On: true, Count: 4, Dropped: 5}}
+func (*dog) Storms() []externs.Storm {
+	return []externs.Storm{{Port: 2, Class: 3, On: true, Count: 4, Dropped: 5}}
 }
 
 // The watchdog for received PFC is an extern that is in no P4Info.
@@ -151,20 +151,20 @@ func TestWatchdog(t *testing.T) {
 	d := &dog{}
 	f := newFixture(t)
 	f.opts.Watchdog = d
-	settings := func(detection units.Time, a pfcwd.Action) *p4v1.ExternEntry {
-		return pfcwd.Settings{Detection: detection, Action: a}.Entity().GetExternEntry()
+	settings := func(detection units.Time, a externs.Action) *p4v1.ExternEntry {
+		return externs.Settings{Detection: detection, Action: a}.Entity().GetExternEntry()
 	}
-	one, two := settings(units.Second, pfcwd.Drop), settings(2*units.Second, pfcwd.Alert)
-	storms := pfcwd.StormsEntity(d.Storms()).GetExternEntry()
+	one, two := settings(units.Second, externs.Drop), settings(2*units.Second, externs.Alert)
+	storms := externs.StormsEntity(d.Storms()).GetExternEntry()
 	f.fails(t, codes.NotFound, p4rtmsg.Modify(one), p4rtmsg.Delete(one), p4rtmsg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: 7}))
 	f.fails(t, codes.PermissionDenied, p4rtmsg.Insert(storms))
 	f.fails(t, codes.Unimplemented, p4rtmsg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x82}))
-	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(settings(-units.Second, "")), p4rtmsg.Insert(settings(units.Second, "stop")), p4rtmsg.Insert(pfcwd.Settings{Share: 2}.Entity().GetExternEntry()), p4rtmsg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.SettingsID}))
-	request := &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.SettingsID}
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(settings(-units.Second, "")), p4rtmsg.Insert(settings(units.Second, "stop")), p4rtmsg.Insert(externs.Settings{Share: 2}.Entity().GetExternEntry()), p4rtmsg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: externs.SettingsID}))
+	request := &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: externs.SettingsID}
 	f.wantRead(t, request)
 	f.must(t, p4rtmsg.Insert(one))
 	f.fails(t, codes.AlreadyExists, p4rtmsg.Insert(one))
-	complete := pfcwd.Settings{Detection: units.Second, Share: pfcwd.DefaultShare, Restoration: units.Second, Action: pfcwd.Drop}
+	complete := externs.Settings{Detection: units.Second, Share: externs.DefaultShare, Restoration: units.Second, Action: externs.Drop}
 	if *d.set != complete {
 		t.Errorf("settings %v, want %v", *d.set, complete)
 	}
@@ -180,7 +180,7 @@ func TestWatchdog(t *testing.T) {
 	if d.set != nil {
 		t.Errorf("settings %v after they were deleted", *d.set)
 	}
-	got, err := pfcwd.ReadStorms(storms)
+	got, err := externs.ReadStorms(storms)
 	if err != nil || !slices.Equal(got, d.Storms()) {
 		t.Errorf("storms %v, %v", got, err)
 	}
@@ -188,20 +188,20 @@ func TestWatchdog(t *testing.T) {
 
 // The weights of queues are such an extern, too, and so are the ports that differ in what they obey.
 func TestWeights(t *testing.T) {
-	w, o := &kept[pfcwd.Weights]{}, &kept[pfcwd.Obeyed]{}
+	w, o := &kept[externs.Weights]{}, &kept[externs.Obeyed]{}
 	f := newFixture(t)
 	f.opts.Weights, f.opts.Obeyed, f.opts.Queues = w, o, 8
-	one, two := pfcwd.Weights{3, 1}.Entity().GetExternEntry(), pfcwd.Weights{7: 9}.Entity().GetExternEntry()
-	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(pfcwd.Weights{8: 1}.Entity().GetExternEntry()))
+	one, two := externs.Weights{3, 1}.Entity().GetExternEntry(), externs.Weights{7: 9}.Entity().GetExternEntry()
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(externs.Weights{8: 1}.Entity().GetExternEntry()))
 	f.must(t, p4rtmsg.Insert(one))
 	f.wantRead(t, &p4v1.ExternEntry{}, one)
 	f.must(t, p4rtmsg.Modify(two))
-	f.wantRead(t, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.WeightsID}, two)
+	f.wantRead(t, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: externs.WeightsID}, two)
 	f.must(t, p4rtmsg.Delete(two))
-	ports := pfcwd.Obeyed{2: 1 << 3}.Entity().GetExternEntry()
-	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.ObeyedID}))
+	ports := externs.Obeyed{2: 1 << 3}.Entity().GetExternEntry()
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: externs.ObeyedID}))
 	f.must(t, p4rtmsg.Insert(ports))
-	f.wantRead(t, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.ObeyedID}, ports)
+	f.wantRead(t, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: externs.ObeyedID}, ports)
 	if w.set != nil {
 		t.Errorf("weights %v after they were deleted", *w.set)
 	}
@@ -210,32 +210,32 @@ func TestWeights(t *testing.T) {
 // A switch that obeys no PFC keeps the watchdog's settings that nobody has asked for, and refuses others.
 func TestUnwatched(t *testing.T) {
 	f := newFixture(t)
-	set := pfcwd.Settings{Detection: units.Second, Share: 0.5, Restoration: units.Second, Action: pfcwd.Alert}
+	set := externs.Settings{Detection: units.Second, Share: 0.5, Restoration: units.Second, Action: externs.Alert}
 	asked := set.Entity().GetExternEntry()
 	set.Default = true
-	entry, request := set.Entity().GetExternEntry(), &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.SettingsID}
+	entry, request := set.Entity().GetExternEntry(), &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: externs.SettingsID}
 	f.fails(t, codes.Unimplemented, p4rtmsg.Insert(asked))
 	f.wantRead(t, request)
 	f.must(t, p4rtmsg.Insert(entry))
 	f.wantRead(t, request, entry)
 	f.fails(t, codes.Unimplemented, p4rtmsg.Modify(asked))
-	f.readFails(t, codes.Unimplemented, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.StormsID})
+	f.readFails(t, codes.Unimplemented, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: externs.StormsID})
 	f.must(t, p4rtmsg.Delete(entry))
 	f.wantRead(t, request)
 }
 
 // The lossless classes are an extern that is in no P4Info. They exist without a watchdog, too.
 func TestLosslessClasses(t *testing.T) {
-	c := &kept[pfcwd.Lossless]{}
+	c := &kept[externs.Lossless]{}
 	f := newFixture(t)
 	f.opts.Lossless, f.opts.Queues = c, 8
-	one, two := pfcwd.Lossless{3: 1 << 3}.Entity().GetExternEntry(), pfcwd.Lossless{4: 1 << 5}.Entity().GetExternEntry()
-	request := &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.LosslessID}
+	one, two := externs.Lossless{3: 1 << 3}.Entity().GetExternEntry(), externs.Lossless{4: 1 << 5}.Entity().GetExternEntry()
+	request := &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: externs.LosslessID}
 	f.wantRead(t, request)
 	f.fails(t, codes.NotFound, p4rtmsg.Modify(one), p4rtmsg.Delete(one))
-	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(request), p4rtmsg.Insert(pfcwd.Lossless{3: 1 << 8}.Entity().GetExternEntry()))
-	f.fails(t, codes.Unimplemented, p4rtmsg.Insert(pfcwd.Settings{Detection: units.Second}.Entity().GetExternEntry()))
-	f.readFails(t, codes.Unimplemented, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.StormsID})
+	f.fails(t, codes.InvalidArgument, p4rtmsg.Insert(request), p4rtmsg.Insert(externs.Lossless{3: 1 << 8}.Entity().GetExternEntry()))
+	f.fails(t, codes.Unimplemented, p4rtmsg.Insert(externs.Settings{Detection: units.Second}.Entity().GetExternEntry()))
+	f.readFails(t, codes.Unimplemented, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: externs.StormsID})
 	f.must(t, p4rtmsg.Insert(one))
 	f.fails(t, codes.AlreadyExists, p4rtmsg.Insert(one))
 	f.wantRead(t, request, one)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/digest"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
@@ -34,11 +34,11 @@ type Options struct {
 	Watchdog Watchdog
 	// Lossless is the setting of the queues that received PFC stops; nil if no controller may set
 	// it.
-	Lossless Setting[pfcwd.Lossless]
+	Lossless Setting[externs.Lossless]
 	// Weights is the setting of the queues' weights; nil if no controller may set it.
-	Weights Setting[pfcwd.Weights]
+	Weights Setting[externs.Weights]
 	// Obeyed is the setting of ports that differ in the classes whose PAUSEs they obey; nil if no controller may set it.
-	Obeyed Setting[pfcwd.Obeyed]
+	Obeyed Setting[externs.Obeyed]
 	// Now is the switch's clock; nil means a clock that stands at 0.
 	Now func() units.Time
 }
@@ -58,8 +58,8 @@ type State struct {
 	groups    map[uint32]*p4v1.MulticastGroupEntry
 	sessions  map[uint32]*p4v1.CloneSessionEntry
 	learning  map[uint32]*p4v1.DigestEntry
-	down      map[uint32]bool      // ports that are down
-	unwatched kept[pfcwd.Settings] // those that nobody has asked for, without a watchdog
+	down      map[uint32]bool        // ports that are down
+	unwatched kept[externs.Settings] // those that nobody has asked for, without a watchdog
 
 	// Scratch memory of Apply.
 	key     schema.Key

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
@@ -243,8 +243,8 @@ func (e *exporter) watchdog() {
 	}
 	fit("detection_time", &w.DetectionTime, maxDetect)
 	fit("restoration_time", &w.RestorationTime, maxRestore)
-	if w.Share != pfcwd.DefaultShare {
-		e.unlike(e.key("pfc_watchdog.share"), fmt.Sprint(w.Share), fmt.Sprintf("%v, as PFC_WD has none", pfcwd.DefaultShare), "the chip's")
+	if w.Share != externs.DefaultShare {
+		e.unlike(e.key("pfc_watchdog.share"), fmt.Sprint(w.Share), fmt.Sprintf("%v, as PFC_WD has none", externs.DefaultShare), "the chip's")
 	}
 	for class, queue := range e.p.queue {
 		if has(e.p.mmu.Lossless, class) && int(queue) != class {

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
@@ -362,7 +362,7 @@ func (r *importer) pauseGroups(port string) {
 // watch reads the PFC watchdog, which all ports have or none.
 func (r *importer) watch() {
 	var detect, restore []at[time.Duration]
-	var action []at[pfcwd.Action]
+	var action []at[externs.Action]
 	for _, port := range r.ports {
 		if r.db[tablePFCWD][port] == nil {
 			continue
@@ -372,10 +372,10 @@ func (r *importer) watch() {
 		}
 		detect, restore = append(detect, wait("detection_time", maxDetect)), append(restore, wait("restoration_time", maxRestore))
 		value, _ := r.get(tablePFCWD, port, "action")
-		if a := pfcwd.Action(value); a != pfcwd.Drop && a != pfcwd.Forward && a != pfcwd.Alert {
+		if a := externs.Action(value); a != externs.Drop && a != externs.Forward && a != externs.Alert {
 			r.fault(path(tablePFCWD, port, "action"), "is %q, want drop, forward or alert", value)
 		} else {
-			action = append(action, at[pfcwd.Action]{path(tablePFCWD, port, "action"), a})
+			action = append(action, at[externs.Action]{path(tablePFCWD, port, "action"), a})
 		}
 	}
 	if len(detect) == 0 {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
@@ -68,8 +69,7 @@ const (
 	dscps, trafficClasses                = 64, 16
 )
 
-// metre is the delay of a metre of cable.
-const metre = 5 * units.Nanosecond
+const metre = buffer.Metre
 
 type port struct {
 	number             uint32

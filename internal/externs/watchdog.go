@@ -1,7 +1,4 @@
-// Package pfcwd is the watchdog for received PFC as SONiC's pfcwd has it: what an operator sets,
-// what a switch sees, and how P4Runtime carries both (ExternEntry, P4Runtime 1.4 §9.10). The
-// watchdog is a part of the target and not of its program, so no P4Info declares it.
-package pfcwd
+package externs
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package pfcwd
+package externs
 
 import (
 	"fmt"
