@@ -14,6 +14,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
@@ -155,6 +156,32 @@ func (h *handler) Role(r session.Role, why error) {
 	}
 }
 
+// held returns the error of a client that is a backup because another controller is primary, nil for any other change.
+func (r roleChange) held() error {
+	if other := (*session.HeldError)(nil); !errors.As(r.why, &other) {
+		return nil
+	}
+	return fmt.Errorf("%w: --election-id with a higher number takes the switch over", r.why)
+}
+
+// lost returns, in place of a PERMISSION_DENIED, that another controller took the switch over while the command
+// ran. The switch says so on the stream, within the time waited here.
+func (h *handler) lost(err error) error {
+	if status.Code(err) != codes.PermissionDenied {
+		return err
+	}
+	for timeout := time.After(time.Second); ; {
+		select {
+		case r := <-h.roles:
+			if held := r.held(); held != nil {
+				return held
+			}
+		case <-timeout:
+			return err
+		}
+	}
+}
+
 func (h *handler) Message(m *p4v1.StreamMessageResponse) {
 	if h.message != nil {
 		h.message(m)
@@ -185,13 +212,13 @@ func (t *target) asPrimary(ctx context.Context, fn func(ctx context.Context, s *
 				}
 				ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 				defer cancel()
-				return t.named(fn(ctx, s, c, h.refused))
+				return t.named(h.lost(fn(ctx, s, c, h.refused)))
 			case r.role == session.Disconnected:
 				return t.named(cmp.Or(r.why, session.ErrDisconnected))
 			}
 			last = r.why
-			if held := (*session.HeldError)(nil); errors.As(r.why, &held) {
-				return t.named(fmt.Errorf("%w: --election-id with a higher number takes the switch over", r.why))
+			if err := r.held(); err != nil {
+				return t.named(err)
 			}
 		case <-deadline:
 			return t.named(fmt.Errorf("the switch did not make this client its primary controller within %v: %w", t.Timeout, cmp.Or(last, context.DeadlineExceeded)))
