@@ -22,12 +22,11 @@
 //                                                                                                         ▼
 //                                                              UpdateChecksums ──► SwitchDeparser ──► frame
 //
-// What a feature does for IPv6 stands behind it, in v1model/ipv6.p4.
-// A feature is a control in shared/ that knows only headers_t and metadata_t; what it needs
-// of the target (registers, clones, random numbers), and what Tofino's own hardware does
-// instead, stands in v1model/. A new one adds its file, its ids and sizes, one include and
-// one line in an apply below.
-// A drop is a reason in the metadata; later features are skipped and Enqueue counts it.
+// A feature's IPv6 part follows it in the apply blocks; its controls are in v1model/ipv6.p4.
+// A feature is a control in shared/ that uses only headers_t and metadata_t. Its use of the
+// target (registers, clones, random numbers), and anything that Tofino does in hardware, is in
+// v1model/. A new feature adds its file, its ids and sizes, one include and one line below.
+// A drop sets a reason in the metadata. Later features are then skipped, and Enqueue counts it.
 // The switch needs 8 priority queues (--priority-queues 8) and CPU port 510.
 
 #define HEADGATE_VERSION "1.6.0"
@@ -170,8 +169,8 @@ control egress(inout headers_t hdr, inout metadata_t meta,
     PortStatistics() statistics;
 
     apply {
-        // A clone was never admitted: it is a poll's report, which is complete, or a PFC
-        // frame to be made.
+        // A clone has no admission to undo. It is a poll's report, which is complete, or becomes
+        // a PFC frame.
         bool copy = standard.instance_type == INSTANCE_INGRESS_CLONE ||
                     standard.instance_type == INSTANCE_EGRESS_CLONE;
         if (!copy) {
@@ -188,7 +187,7 @@ control egress(inout headers_t hdr, inout metadata_t meta,
             } else if (meta.bridged.refresh == 1 || meta.bridged.forget == 1) {
                 refresh.apply(meta, standard);
             } else {
-                // The controller sees a packet as it arrived.
+                // Packets to the controller are neither marked nor stamped.
                 if (meta.departure.port != CPU_PORT) {
                     ecn.apply(hdr, meta);
                     ecn_ipv6.apply(hdr, meta);

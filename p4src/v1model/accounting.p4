@@ -2,9 +2,9 @@
 //
 // Bytes of every queue: added in ingress when the packet is admitted, released in egress.
 //
-// A packet that the traffic manager drops behind our back (BMv2's own tail drop) never
-// reaches egress and leaks its bytes. The queue was full then, so packets are still to
-// leave it, and the last of them, which leaves nothing behind, sets the account to zero.
+// A packet that BMv2's traffic manager drops by itself (tail drop) never reaches egress, so
+// its bytes stay in the account. Such a queue is full. The packet that later leaves it empty
+// sets the account to zero.
 
 #ifndef HEADGATE_V1MODEL_ACCOUNTING_P4
 #define HEADGATE_V1MODEL_ACCOUNTING_P4
@@ -40,8 +40,8 @@ control Admit(inout metadata_t meta) {
 }
 
 control Release(inout metadata_t meta) {
-    // A concurrent admission may be lost when an empty queue is set to zero; subtracting
-    // saturates, so the account is then low until the queue is next empty, never high.
+    // Setting an empty queue to zero may lose an admission that ingress makes at the same time.
+    // The account is then too low, never too high, until the queue is empty again.
     @hidden
     action release() {
         bit<32> used;

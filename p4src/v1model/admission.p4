@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limit of the queue that a packet is bound for. Who holds the queue's bytes against
-// it depends on the target: v1model/accounting.p4 does it in the pipeline, on Tofino it
-// is the traffic manager.
+// Looks up the limit of the packet's queue. v1model/accounting.p4 compares the queue's bytes
+// with it. On Tofino the traffic manager does both.
 
 #ifndef HEADGATE_V1MODEL_ADMISSION_P4
 #define HEADGATE_V1MODEL_ADMISSION_P4
@@ -25,7 +24,7 @@ control Admission(inout metadata_t meta) {
     }
 
     apply {
-        // A poll must come back even when the port is full of packets, and a PAUSE go out.
+        // No limit for polls and PAUSEs, because both must leave while the port's queues are full.
         if (meta.bridged.poll == 1 || meta.bridged.refresh == 1 || meta.bridged.forget == 1) {
             meta.queue_limit = UNLIMITED;
         } else {

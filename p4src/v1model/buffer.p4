@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An ingress-managed MMU in the pipeline: every packet is placed in a pool when it arrives
-// (DSH, Algorithm 1) and taken off again when it leaves its egress queue; what that pauses
-// or resumes is told to the peer of the ingress port. It decides as headroom.MMU with
-// LocalResume does.
+// An ingress-managed MMU in the pipeline. Place puts every arriving packet into a pool (DSH,
+// Algorithm 1). Vacate takes it out when it leaves its egress queue. Both may pause or resume
+// the peer of the ingress port. The Go package headroom decides alike (MMU with LocalResume).
 //
-// Place and Vacate are one action each, so that a decision sees, and leaves behind, pools
-// that add up: registers are locked for an action. What egress needs of the policy crosses
-// with the packet, so a packet is taken off under the policy that placed it.
+// Place and Vacate are one action each, because BMv2 locks registers for an action: a decision
+// sees, and leaves, pools that add up. The packet's metadata carries the policy to egress, so
+// a packet leaves under the policy that placed it.
 
 #ifndef HEADGATE_V1MODEL_BUFFER_P4
 #define HEADGATE_V1MODEL_BUFFER_P4
@@ -19,23 +18,23 @@
     (HAS(BUFFER_DYNAMIC) ? (((bit<48>)(free)) << meta.buffer.alpha_up) >> meta.buffer.alpha_down \
                          : (bit<48>)meta.buffer.threshold)
 
-// What is free of the shared pool. After a change of the policy, private queues, headroom or
-// insurance may hold more than the new policy reserves for them: that is no room either.
+// The free bytes of the shared pool. After a change of the policy, private queues, headroom or
+// insurance may hold more than the new policy reserves; the excess counts as used.
 #define SHARED_FREE(used, private, headroom, insured) \
     (meta.buffer.shared |-| (used) |-| ((private) |-| meta.target.private_pool) \
      |-| ((headroom) |-| meta.target.headroom_pool) |-| ((insured) |-| meta.target.insurance_pool))
 
-// What is free of the whole buffer. It binds only while the shared pool or the reserve of one
-// queue holds more than the policy gives it, which an earlier policy may have left there.
+// The free bytes of the whole buffer. This bound matters only after a change of the policy,
+// while the shared pool or a queue's reserve holds more than the new policy allows.
 #define BUFFER_ROOM(used, private, headroom, insured) \
     ((meta.buffer.shared + meta.target.private_pool + meta.target.headroom_pool + meta.target.insurance_pool) \
      |-| ((used) + (private) + (headroom) + (insured)))
 
-// What the peer of a port has been told to stop.
+// The classes that the peer of a port has been told to pause, one bit each.
 #define TOLD(paused) ((paused)[8:8] == 1 ? 8w0xff : (paused)[7:0])
 
-// What Algorithms 3 and 4 look at. The registers for them are ingress's alone, so reading
-// them here and writing them in Remember is safe.
+// Reads the inputs of Algorithms 3 and 4. Only ingress uses their registers, so reading them
+// here and writing them in Remember is safe.
 control Observe(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
     action observe() {
@@ -86,7 +85,7 @@ control Remember(in metadata_t meta, in standard_metadata_t standard) {
         estimate_deviation.write(index, meta.estimate.deviation);
     }
 
-    // Algorithm 4: another class than before starts the window again.
+    // Algorithm 4: a packet of another class restarts the window.
     @hidden
     action start_window() {
         window_start.write((bit<32>)meta.arrival.port,
@@ -101,7 +100,7 @@ control Remember(in metadata_t meta, in standard_metadata_t standard) {
     }
 }
 
-// Chooses the packet's pool, or none, and what is to be paused.
+// Chooses the packet's pool, or none, and the classes to pause.
 control Place(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
     action place() {
@@ -146,7 +145,8 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
         bit<48> port_limit = queue_limit * (bit<48>)meta.buffer.port_queues;
         bit<48> level = (bit<48>)(by_port ? port_shared : shared) + (bit<48>)n;
         bit<32> reserved = (HAS(BUFFER_INSURED) ? insured : headroom) + n;
-        // In the metadata, since p4c would copy what computes a local variable to every use.
+        // The pool is metadata, because p4c would repeat the expression of a local variable at
+        // each use.
         meta.buffer.pool = (lossless && reserved <= meta.buffer.headroom)
             ? (HAS(BUFFER_INSURED) ? POOL_INSURANCE : POOL_HEADROOM) : POOL_NONE;
         meta.buffer.pool = (n <= meta.target.free && (whole || level < (by_port ? port_limit : queue_limit)))
@@ -181,7 +181,7 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
         buffer_pools.write(meta.buffer.pool, total);
         buffer_pools.write(meta.buffer.pool + POOL_PEAKS, (total > peak) ? total : peak);
 
-        // Fig. 3, §IV-E. What holds nothing is not paused: nothing of it could resume it.
+        // Fig. 3, §IV-E. An empty queue is never paused, because only a departure resumes it.
         bit<8> told = TOLD(paused);
         queue_limit = BUFFER_THRESHOLD(meta.target.free);
         port_limit = whole ? (bit<48>)meta.buffer.shared : queue_limit * (bit<48>)meta.buffer.port_queues;
@@ -197,13 +197,13 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
 
         bit<8> now_told = TOLD(paused);
         bit<8> stopped = now_told & ~told;
-        // A packet that the PAUSE should have stopped says that the peer does not know of it: it
-        // was reset, or the frame is lost.
+        // A packet that arrives although its class is paused shows that the peer does not know
+        // of the PAUSE: the frame was lost, or the peer restarted.
         bit<48> age = standard.ingress_global_timestamp |-| paused_at;
         bool unknown = lossless && told & meta.buffer.class_mask != 0 && age >= (bit<48>)meta.target.response;
         bool refresh = stopped == 0 && told != 0 && meta.buffer.refresh != 0 &&
             (unknown || age >= (bit<48>)meta.buffer.refresh);
-        // A PAUSE of further classes does not put off the refresh of the others.
+        // A PAUSE of further classes does not delay the refresh of the classes paused earlier.
         bool covers = stopped != 0 && (told == 0 || paused[8:8] == 1);
         buffer_paused_at.write(port, (covers || refresh) ? standard.ingress_global_timestamp : paused_at);
         meta.signal.classes = (paused[8:8] == 1) ? 8w0xff : (refresh ? told : stopped);
@@ -215,7 +215,7 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
     }
 }
 
-// A packet that found no memory does not count for its egress queue either.
+// Takes a packet for which no pool has room out of its egress queue's account, and drops it.
 control Refuse(inout metadata_t meta) {
     @hidden
     action refuse() {
@@ -242,8 +242,8 @@ control CountLossless(in metadata_t meta) {
     }
 }
 
-// Takes a packet off that leaves its egress queue, in the opposite order of placing, and
-// sees what may be resumed: the queue and the port that it was in (headroom's LocalResume).
+// Takes a departing packet out of its pool, insurance or headroom first, and finds whether the
+// ingress queue and port that it came by may resume (headroom's LocalResume).
 control Vacate(inout metadata_t meta, in standard_metadata_t standard) {
     @id(ID_COUNTER_INGRESS_DEPARTURES)
     @name(".egress.ingress_departures")

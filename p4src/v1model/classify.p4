@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DSCP to traffic class (the PFC priority) and to the queue of the egress port, for both versions of
-// IP, and by the ingress port where one differs. shared/classify.p4 is the same for IPv4 alone and without ports.
+// Maps the DSCP of IPv4 and IPv6 to the traffic class (the PFC priority) and the egress queue. An
+// ingress port may have its own map. Tofino has shared/classify.p4: IPv4 only, one map for all ports.
 
 #ifndef HEADGATE_V1MODEL_CLASSIFY_P4
 #define HEADGATE_V1MODEL_CLASSIFY_P4

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers that switch and controller must agree on and that only v1model has. The generator
-// copies them as it does those of shared/constants.p4.
+// Numbers that switch and controller share and only v1model uses. The generator copies them
+// to the Go package p4src/ids.
 
 #ifndef HEADGATE_V1MODEL_CONSTANTS_P4
 #define HEADGATE_V1MODEL_CONSTANTS_P4
@@ -9,13 +9,13 @@
 typedef bit<128> ipv6_addr_t;
 
 // Further values of drop_reason_t. Never renumber.
-const drop_reason_t DROP_PUNT_LIMIT = 14;    // more for the controller than its port may send
-const drop_reason_t DROP_SOURCE = 15;        // a source that the edge port does not have
+const drop_reason_t DROP_PUNT_LIMIT = 14;    // the port's rate of frames to the controller is exceeded
+const drop_reason_t DROP_SOURCE = 15;        // the edge port does not permit the source address
 const drop_reason_t DROP_IPV6_HEADER = 16;   // version or payload length
 const drop_reason_t DROP_HOP_LIMIT = 17;     // of IPv6
-const drop_reason_t DROP_LINK_SCOPE = 18;    // IPv6 for the link alone, which the gateway did not answer
+const drop_reason_t DROP_LINK_SCOPE = 18;    // link-local IPv6 that the gateway did not answer
 
-// Every DSCP of 64 ports that map it in their own way.
+// All 64 DSCPs for each of 64 ports with their own map.
 const bit<32> PORT_DSCP_ENTRIES = 4096;
 
 // EtherTypes (IEEE 802 numbers) and IP protocols (IANA) that shared/constants.p4 lacks.
@@ -24,7 +24,7 @@ const bit<16> ETHER_TYPE_IPV6 = 0x86dd;
 const bit<8>  IP_PROTOCOL_ICMP = 1;
 const bit<8>  IP_PROTOCOL_ICMPV6 = 58;
 
-// The first ten bits of an address that is good on one link alone (RFC 4291 §2.5.6).
+// The first ten bits of a link-local address (RFC 4291 §2.5.6).
 const bit<10> LINK_LOCAL = 0x3fa;
 
 // ARP (RFC 826): Ethernet, and its operations.
@@ -40,8 +40,8 @@ const bit<8> ICMPV6_ECHO_REPLY = 129;
 const bit<8> ICMPV6_NEIGHBOR_SOLICITATION = 135;
 const bit<8> ICMPV6_NEIGHBOR_ADVERTISEMENT = 136;
 
-// Neighbour discovery (RFC 4861): lengths of a message, the hop limit that says that it did not pass a
-// router, flags of an advertisement, and options.
+// Neighbour discovery (RFC 4861): message lengths, the hop limit of messages that passed no router,
+// flags of an advertisement, and options.
 const bit<16> ND_BYTES = 24;
 const bit<16> ND_BYTES_WITH_OPTION = 32;
 const bit<8> ND_HOP_LIMIT = 255;
@@ -51,10 +51,10 @@ const bit<8> ND_OVERRIDE = 0x20;
 const bit<8> ND_SOURCE_MAC = 1;
 const bit<8> ND_TARGET_MAC = 2;
 
-// TTL and hop limit of what the switch answers.
+// TTL and hop limit of the gateway's answers.
 const bit<8> GATEWAY_TTL = 64;
 
-// Addresses that a switch answers for, of each version of IP: a few own ones, and prefixes as a proxy.
+// Addresses that the gateway answers for, per IP version: its own, and prefixes as a proxy.
 const bit<32> GATEWAY_ENTRIES = 1024;
 
 // Two entries of IPv4 and four of IPv6 for each port, and as many again for ports with several addresses.
@@ -63,8 +63,8 @@ const bit<32> SOURCE_CHECK_ENTRIES = PORT_CELLS * 8;
 // A queue pair for each pair of addresses that PACC's flow table holds.
 const bit<32> QUEUE_PAIR_ENTRIES = FLOW_ENTRIES;
 
-// What is the same in every transport header of ours (packet/bth.go), and the least length of
-// UDP with a shim: both headers and the ICRC.
+// The constant bits of the transport header behind a shim (packet/bth.go), and the least UDP length
+// with a shim: shim, transport header and ICRC.
 const bit<16> DEFAULT_PARTITION_KEY = 0xffff;
 const bit<16> SHIM_DATAGRAM_BYTES = 28;
 

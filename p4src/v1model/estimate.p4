@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of DSH's Algorithm 3: a division by logarithms, and the headroom that a gradient
-// calls for. Their entries come from packages tables/log2 and tables/phi, by way of
-// tables/buffer. Logarithms have 16 fractional bits. A miss changes nothing where no other
-// default is given.
+// The tables of DSH's Algorithm 3: logarithms for its division, and the headroom for a gradient.
+// The Go packages tables/log2 and tables/phi compute the entries, and tables/buffer installs
+// them. Logarithms have 16 fractional bits. A miss changes nothing, unless the table names
+// another default.
 
 #ifndef HEADGATE_V1MODEL_ESTIMATE_P4
 #define HEADGATE_V1MODEL_ESTIMATE_P4

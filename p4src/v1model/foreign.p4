@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets to the shim's UDP port that are not ours: it is a port of the dynamic range, which
-// any socket may be given. Ours have a shim with a transport header behind it, of which 48
-// bits are always the same. Anything else is forwarded as it came.
+// Recognises packets to the shim's UDP port that carry no shim. The port is in the dynamic range,
+// so any application may have it. A shim is followed by a transport header with 48 constant
+// bits; other packets are forwarded unchanged.
 
 #ifndef HEADGATE_V1MODEL_FOREIGN_P4
 #define HEADGATE_V1MODEL_FOREIGN_P4
 
-// Before Validate, which then looks at IPv4 and UDP alone.
+// Runs before Validate, which then checks only IPv4 and UDP of such packets.
 control Foreign(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MAXQD &&
@@ -17,13 +17,13 @@ control Foreign(in headers_t hdr, inout metadata_t meta) {
               hdr.bth.version == 0 && hdr.bth.partition_key == DEFAULT_PARTITION_KEY &&
               hdr.bth.reserved_1 == 0 && hdr.bth.reserved_2 == 0)) {
             meta.target.foreign = 1;
-            // It may be too short for a shim: the parser has found UDP, so no more is missing.
+            // The packet may be too short for a shim. It is not truncated, as its UDP is complete.
             meta.arrival.truncated = 0;
         }
     }
 }
 
-// Behind Validate: takes back what it has against the shim.
+// Runs after Validate and clears the drop that Validate set because of the shim.
 control Pardon(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.target.foreign == 1) {

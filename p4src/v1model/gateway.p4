@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A leaf is the gateway of its hosts: it answers ARP (RFC 826) and neighbour solicitations (RFC 4861)
-// for the gateway's address and, as a proxy, for others, and echo requests to the gateway's. Answers
-// leave by the port that asked.
+// Makes a leaf the gateway of its hosts. It answers ARP (RFC 826) and neighbour solicitations
+// (RFC 4861) for the gateway's address, and for other prefixes as a proxy. It answers echo requests
+// to the gateway's address. Answers leave by the port on which the request came.
 
 #ifndef HEADGATE_V1MODEL_GATEWAY_P4
 #define HEADGATE_V1MODEL_GATEWAY_P4
@@ -46,7 +46,7 @@ control Gateway(inout headers_t hdr, inout metadata_t meta) {
         size = GATEWAY_ENTRIES;
     }
 
-    // Neighbours must not wait behind data.
+    // Answers have the highest queue, so that they do not wait behind data.
     @hidden
     action answer(mac_t mac) {
         hdr.ethernet.dst_addr = hdr.ethernet.src_addr;
@@ -66,7 +66,7 @@ control Gateway(inout headers_t hdr, inout metadata_t meta) {
         meta.bridged.queue = HIGHEST_QUEUE;
     }
 
-    // A router says so; a proxy's advertisement does not override another's (RFC 4861 §7.2.8).
+    // The gateway's advertisement has the router flag. A proxy's does not override (RFC 4861 §7.2.8).
     @hidden
     action advertise() {
         hdr.ipv6.dst_addr = hdr.ipv6.src_addr;
@@ -82,8 +82,8 @@ control Gateway(inout headers_t hdr, inout metadata_t meta) {
         meta.bridged.queue = HIGHEST_QUEUE;
     }
 
-    // What the type loses the checksum gains (RFC 1624), and the other way round; addresses that
-    // change places leave it as it is.
+    // The checksum changes by the difference of the types (RFC 1624). Swapping the addresses does
+    // not change it.
     @hidden
     action answer_echo_ipv4() {
         bit<32> sum = (bit<32>)hdr.icmp.checksum + 0x0800;
@@ -107,8 +107,8 @@ control Gateway(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        // Nobody answers who only says its own address, or asks whether another has it (RFC 5227,
-        // RFC 4862 §5.4).
+        // Announcements and probes for duplicate addresses are not answered (RFC 5227, RFC 4862
+        // §5.4).
         bool arp = hdr.arp.isValid() && hdr.arp.hardware == ARP_ETHERNET && hdr.arp.protocol == ETHER_TYPE_IPV4 &&
             hdr.arp.hardware_len == 6 && hdr.arp.protocol_len == 4 && hdr.arp.operation == ARP_REQUEST &&
             hdr.arp.sender_addr != 0 && hdr.arp.sender_addr != hdr.arp.target_addr;

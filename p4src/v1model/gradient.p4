@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DSH's Algorithm 3: the headroom that a queue's growth calls for, by table lookups, shifts
-// and additions. It is headroom.Estimator in Go, bit by bit; the tables are in estimate.p4.
-// A miss of exp2 is a gradient beyond every limit.
+// DSH's Algorithm 3: the headroom for a queue's growth, by table lookups, shifts and additions.
+// The Go type headroom.Estimator computes the same bits; estimate.p4 has the tables. A miss in
+// exp2 means a gradient above every threshold.
 
 #ifndef HEADGATE_V1MODEL_GRADIENT_P4
 #define HEADGATE_V1MODEL_GRADIENT_P4
@@ -16,8 +16,8 @@ control Gradient(inout metadata_t meta) {
     Exp2() exp2;
     HeadroomFor() headroom_for;
 
-    // log2 g = log2 Δq − log2 Δt, and the unit of g. Below 2⁰ only the octave that rounds
-    // up to 1 counts.
+    // log2 g = log2 Δq − log2 Δt, scaled to the unit of g. Results in [−1, 0) round up to 2⁰;
+    // smaller ones count as no growth.
     @hidden
     action subtract() {
         bit<32> bytes = meta.estimate.log_bytes + meta.estimate.exponent;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What shared/headers.p4 lacks: IPv6, what a gateway answers, and TCP. Tofino's artefacts are made of the
-// shared headers alone, so that the struct of all headers is v1model's own here.
+// Headers that only v1model parses: IPv6, ARP, ICMP, neighbour discovery and TCP. They make v1model's
+// own struct of all headers, because Tofino's program has only the headers of shared/headers.p4.
 
 #ifndef HEADGATE_V1MODEL_HEADERS_P4
 #define HEADGATE_V1MODEL_HEADERS_P4
@@ -50,7 +50,7 @@ header nd_t {
     ipv6_addr_t target;
 }
 
-// The link-layer address of Ethernet as an option (RFC 4861 §4.6.1).
+// The option with an Ethernet address (RFC 4861 §4.6.1).
 header nd_option_t {
     bit<8> type;
     bit<8> length; // in 8 bytes
@@ -63,7 +63,7 @@ header tcp_t {
     bit<16> dst_port;
     bit<32> sequence;
     bit<32> acknowledgement;
-    bit<4>  data_offset; // of the data behind the header, in 4 bytes
+    bit<4>  data_offset; // length of the header with options, in units of 4 bytes
     bit<12> flags;
     bit<16> window;
     bit<16> checksum;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// P4Runtime ids of what only v1model has, by the rules of shared/ids.p4, which has those that
-// are older. Feature 0a is the gateway.
+// P4Runtime ids of objects that only v1model has; shared/ids.p4 has the rules. Feature 0a is the
+// gateway.
 
 #ifndef HEADGATE_V1MODEL_IDS_P4
 #define HEADGATE_V1MODEL_IDS_P4

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the shared controls do for IPv4 packets, for IPv6 ones.
+// The work of the shared controls, for IPv6 packets.
 
 #ifndef HEADGATE_V1MODEL_IPV6_P4
 #define HEADGATE_V1MODEL_IPV6_P4
 
-// Behind Validate, which looks at frames and at IPv4. What Foreign does not take for ours needs no shim.
+// Runs after Validate, which checks the frame and IPv4. Packets that Foreign marks need no shim.
 control ValidateIpv6(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.drop_reason == DROP_NONE && hdr.ipv6.isValid()) {
@@ -21,7 +21,7 @@ control ValidateIpv6(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Source addresses at edge ports, as SourceCheck has it for IPv4.
+// Checks source addresses at edge ports, as SourceCheck does for IPv4.
 control SourceCheckIpv6(in headers_t hdr, inout metadata_t meta) {
     @id(ID_ACTION_PERMIT_SOURCE_IPV6)
     @name(".ingress.source_check.permit_source_ipv6")
@@ -52,7 +52,7 @@ control SourceCheckIpv6(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Behind Ecn, which has found the probability and drawn: what is left of it is not 0.
+// Runs after Ecn, which looks up the probability and draws: draw is not 0 if the packet is marked.
 control EcnIpv6(inout headers_t hdr, inout metadata_t meta) {
     apply {
         if (hdr.ipv6.isValid() && (hdr.ipv6.ecn == ECT_0 || hdr.ipv6.ecn == ECT_1) &&
@@ -63,7 +63,7 @@ control EcnIpv6(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Behind Pacc, which finds whether the queue is watched.
+// Runs after Pacc, which finds whether the queue is watched.
 control PaccIpv6(in headers_t hdr, inout metadata_t meta) {
     @id(ID_DIRECT_COUNTER_FLOW_IPV6)
     @name(".ingress.pacc.flow_ipv6_counter")
@@ -97,7 +97,7 @@ control PaccIpv6(in headers_t hdr, inout metadata_t meta) {
         size = FLOW_ENTRIES;
     }
 
-    // The flow's packets that found more than the threshold queued.
+    // Counts the flow's packets that met a queue above the threshold.
     @id(ID_DIRECT_COUNTER_CONGESTED_IPV6)
     @name(".ingress.pacc.congested_ipv6_counter")
     DIRECT_COUNTER(congested_ipv6_counter);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells the controller of a flow that PACC's table lacks. v1model sends digests from
-// ingress only.
+// Sends a digest of a flow that is not in PACC's table. v1model sends digests from ingress
+// only.
 
 #ifndef HEADGATE_V1MODEL_LEARN_P4
 #define HEADGATE_V1MODEL_LEARN_P4
 
-// A flow of IPv6 that PACC's table lacks.
+// The digest of an IPv6 flow.
 struct flow_ipv6_digest_t {
     ipv6_addr_t src_addr;
     ipv6_addr_t dst_addr;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stamp of MaxQd, for the maxQD option of TCP (int/maxqd/option.go). The echo is left alone.
+// Stamps the queueing delay into the maxQD option of TCP (int/maxqd/option.go). It leaves the
+// option's echo field unchanged.
 
 #ifndef HEADGATE_V1MODEL_MAXQD_TCP_P4
 #define HEADGATE_V1MODEL_MAXQD_TCP_P4
 
-// Behind MaxQd, which finds the queueing delay.
+// Runs after MaxQd, which computes the queueing delay.
 control MaxQdTcp(inout headers_t hdr, in metadata_t meta) {
     // RFC 1624 equation 3. The host that sends it has completed the checksum.
     @hidden
@@ -24,8 +25,8 @@ control MaxQdTcp(inout headers_t hdr, in metadata_t meta) {
             bit<16> length = (bit<16>)hdr.tcp.data_offset << 2;
             bool within = hdr.ipv6.isValid() ? length <= hdr.ipv6.payload_len
                                              : length + 20 <= hdr.ipv4.total_len;
-            // The kinds and lengths of what stands in front. Without it, the bytes of the option could
-            // be those of another one.
+            // The options in front must have the expected kinds and lengths; otherwise the bytes here
+            // could belong to another option.
             bit<4> offset = hdr.tcp.data_offset;
             bit<32> first = hdr.tcp_first.head;
             bit<32> second = hdr.tcp_second.head;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order in which an arriving packet's memory is decided on.
+// The order of the controls that decide on an arriving packet's memory.
 
 #ifndef HEADGATE_V1MODEL_MEMORY_P4
 #define HEADGATE_V1MODEL_MEMORY_P4

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States that v1model's parser has beside those of shared/parser.p4.
+// Parser states of v1model only; shared/parser.p4 has the others.
 
-// What does not fit ARP of Ethernet and IPv4 stays unanswered (Gateway).
+// Only ARP for Ethernet and IPv4 is parsed; Gateway does not answer other ARP.
 state parse_arp {
     packet.extract(hdr.arp);
     transition accept;
 }
 
-// Behind an extension header there are no ports: the packet goes by its addresses and flow label
-// alone, as fragments must, and is nobody's RoCEv2 (annex A17.3.1 has UDP behind IPv6).
+// Ports behind an extension header are not parsed. Such packets and fragments are hashed by
+// addresses and flow label only. They are never RoCEv2, which has UDP directly behind IPv6
+// (annex A17.3.1).
 state parse_ipv6 {
     packet.extract(hdr.ipv6);
     transition select(hdr.ipv6.version, hdr.ipv6.next_header) {
@@ -25,7 +26,7 @@ state parse_icmp {
     transition accept;
 }
 
-// A solicitation of a neighbour has one option or none (RFC 4861 §4.3).
+// A neighbour solicitation has at most one option (RFC 4861 §4.3).
 state parse_icmpv6 {
     packet.extract(hdr.icmp);
     transition select(hdr.icmp.type, hdr.ipv6.payload_len) {

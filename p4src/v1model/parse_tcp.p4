@@ -12,10 +12,10 @@
 //   15             32: timestamps and 2 SACK blocks
 //
 // Timestamps with 3 blocks, and 4 blocks alone, leave no room for the option: Linux then omits it.
-// The states only cut the header into pieces, since the deparser puts the same pieces together again.
-// MaxQdTcp looks at what the pieces hold.
+// The states only split the header into pieces, and the deparser emits the same pieces. MaxQdTcp
+// examines their values.
 
-// Ports are all that forwarding needs. A header that is cut off behind them passes.
+// Forwarding needs only the ports, so a header that ends behind them passes.
 state parse_tcp {
     bit<32> ports = packet.lookahead<bit<32>>();
     meta.l4_src_port = ports[31:16];

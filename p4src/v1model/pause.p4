@@ -7,7 +7,7 @@
 #ifndef HEADGATE_V1MODEL_PAUSE_P4
 #define HEADGATE_V1MODEL_PAUSE_P4
 
-// A PAUSE goes out of the port that the packet came in by, as a clone.
+// Sends a PAUSE, as a clone, out of the packet's ingress port.
 control SendPause(inout metadata_t meta) {
     @hidden
     action send() {
@@ -22,7 +22,7 @@ control SendPause(inout metadata_t meta) {
     }
 }
 
-// Empties the account of one queue and adds it to the sums.
+// Empties the account of one queue and adds its bytes to the sums.
 #define FORGET_QUEUE(index) \
     buffer_private.read(cell, index); \
     buffer_private.write(index, 0); \
@@ -35,8 +35,8 @@ control SendPause(inout metadata_t meta) {
     headroom = headroom + cell; \
     buffer_counted.write(index, 0)
 
-// A packet-out that says again what its port has paused and what not, or ends it all. It leaves
-// by the port itself, so no PAUSE or RESUME that is made meanwhile overtakes it.
+// Handles a packet-out that repeats the pause state of its port to the peer, or clears it. The packet
+// leaves by that port itself, so that no later PAUSE or RESUME overtakes it.
 control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
     @hidden
     action look() {
@@ -50,8 +50,8 @@ control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
             (paused != 0) ? standard.egress_global_timestamp : paused_at);
     }
 
-    // Of the port, nothing is in the switch: packets that a traffic manager dropped behind
-    // our back leave their bytes here. All classes may go on.
+    // The controller sends this when no packet of the port is in the switch. Bytes that remain are
+    // of packets that the traffic manager dropped by itself. All classes resume.
     @hidden
     action forget() {
         bit<32> port = (bit<32>)meta.departure.port;
@@ -101,7 +101,7 @@ control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
     }
 }
 
-// Makes the PFC frame and cuts off what the packet carried.
+// Makes the PFC frame and truncates the packet's payload.
 control SendPfc(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     @id(ID_COUNTER_PFC_PAUSES)
     @name(".egress.pfc_pauses")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a packet an IEEE 802.1Qbb PFC frame: MAC control to the reserved multicast address,
-// a vector of classes and their times, 60 bytes without FCS. What the packet was is gone;
-// the target cuts off what is behind the headers.
+// Turns a packet into a PFC frame (IEEE 802.1Q clause 36): MAC control to the reserved multicast
+// address, a vector of classes and their times, 60 bytes without FCS. The packet's headers are
+// removed, and the target truncates its payload.
 
 #ifndef HEADGATE_V1MODEL_PFC_P4
 #define HEADGATE_V1MODEL_PFC_P4
@@ -59,7 +59,7 @@ control Pfc(inout headers_t hdr, inout metadata_t meta) {
     @hidden
     action fill() {
         hdr.pfc.reserved = 0;
-        // The controller's refresh is for a peer that may have forgotten: it names all classes.
+        // The controller's refresh names all classes, because the peer may have restarted.
         hdr.pfc.class_enable = (meta.bridged.refresh == 1) ? 8w0xff : meta.signal.classes;
         hdr.pfc.time_0 = PFC_TIME(0);
         hdr.pfc.time_1 = PFC_TIME(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The policy of the packet buffer: what an ingress-managed MMU is told. buffer.p4 keeps the
-// accounts and decides by it. Package headroom is the same in Go, package tables/buffer
-// makes the entries.
+// The policy of the packet buffer: the parameters of an ingress-managed MMU. buffer.p4 decides
+// by them. The Go package headroom implements the same policy, and tables/buffer makes the
+// entries.
 
 #ifndef HEADGATE_V1MODEL_POLICY_P4
 #define HEADGATE_V1MODEL_POLICY_P4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way in and out of the pipeline: v1model's metadata to ours and back.
+// Copies v1model's metadata to the pipeline's own on arrival, and back on departure.
 
 #ifndef HEADGATE_V1MODEL_PORTS_P4
 #define HEADGATE_V1MODEL_PORTS_P4
@@ -26,7 +26,7 @@ control Arrival(in headers_t hdr, inout metadata_t meta, in standard_metadata_t 
     }
 }
 
-// Hands the packet to its queue, or counts why not. The counter's index is the reason.
+// Sends the packet to its queue, or counts its drop. The counter's index is the drop reason.
 control Enqueue(in metadata_t meta, inout standard_metadata_t standard) {
     @id(ID_COUNTER_DROPS)
     @name(".ingress.drops")
@@ -43,7 +43,7 @@ control Enqueue(in metadata_t meta, inout standard_metadata_t standard) {
     }
 }
 
-// simple_switch's queue depths are in packets; ours in bytes comes from the accounting.
+// Queue depths in bytes come from accounting.p4, because simple_switch counts packets.
 control Departure(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
     action depart() {
@@ -58,7 +58,7 @@ control Departure(inout metadata_t meta, in standard_metadata_t standard) {
     }
 }
 
-// Packets that left with a mark of ours, by port.
+// Counts, by port, packets that this switch marked CE.
 control CountMarks(in metadata_t meta) {
     @id(ID_COUNTER_ECN_MARKS)
     @name(".egress.ecn_marks")

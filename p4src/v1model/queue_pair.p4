@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue pairs of sources, for PACC's congestion notifications: a NIC slows down the queue
-// pair that a notification names. Data names its destination's; the acknowledgement that
-// comes back names its source's. A queue pair that the table lacks is reported, once PACC
-// has made learn_queue_pair the default action.
+// Learns the queue pairs of sources, which PACC's congestion notifications must name. A data
+// packet names the queue pair of its destination, an acknowledgement that of the data's source.
+// The default action reports an unknown queue pair; PACC installs that default.
 
 #ifndef HEADGATE_V1MODEL_QUEUE_PAIR_P4
 #define HEADGATE_V1MODEL_QUEUE_PAIR_P4
 
-// Addresses are those of the data.
+// The addresses are those of the data packets, not of the acknowledgement.
 struct queue_pair_digest_t {
     ipv4_addr_t src_addr;
     ipv4_addr_t dst_addr;

@@ -11,12 +11,12 @@
 @id(ID_REGISTER_QUEUE_BYTES)
 register<bit<32>>(QUEUE_CELLS) queue_bytes;
 
-// Packets refused because their queue was at its limit; index egress port.
+// Packets dropped because their queue was at its limit; index egress port.
 @id(ID_REGISTER_ADMISSION_DROPS)
 register<bit<32>>(PORT_CELLS) admission_drops;
 
-// What left through each port since the start, and how long the last one had waited, in
-// maxQD units.
+// Packets and bytes that left each port since the start, and the queueing delay of the last one
+// in maxQD units.
 @id(ID_REGISTER_DEPARTED_BYTES)
 register<bit<48>>(PORT_CELLS) departed_bytes;
 @id(ID_REGISTER_DEPARTED_PACKETS)
@@ -28,9 +28,9 @@ register<bit<16>>(PORT_CELLS) last_delay;
 @id(ID_REGISTER_PUNT_DUE)
 register<bit<48>>(PORT_CELLS) punt_due;
 
-// The buffer's pools: bytes of each ingress queue; index port << 3 | traffic class. What is
-// shared includes what is insured; counted is the part of it that counts for the port,
-// which is all of a lossless class's. tau is by how much the queue pauses early.
+// The buffer's pools: bytes of each ingress queue; index port << 3 | traffic class. shared
+// includes insured bytes. counted is the part of shared that counts for the port: all bytes
+// of lossless classes. tau is the number of bytes by which the queue pauses early.
 @id(ID_REGISTER_BUFFER_PRIVATE)
 register<bit<32>>(QUEUE_CELLS) buffer_private;
 @id(ID_REGISTER_BUFFER_SHARED)
@@ -42,8 +42,8 @@ register<bit<32>>(QUEUE_CELLS) buffer_headroom;
 @id(ID_REGISTER_BUFFER_TAU)
 register<bit<32>>(QUEUE_CELLS) buffer_tau;
 
-// The same of each ingress port. paused has a bit per class and, in bit 8, one for the port
-// as a whole; paused_at is when the peer was last told of all that is paused.
+// The same per ingress port. paused has a bit per class, and bit 8 for the whole port.
+// paused_at is the time at which the peer was last told all paused classes.
 @id(ID_REGISTER_BUFFER_PORT_SHARED)
 register<bit<32>>(PORT_CELLS) buffer_port_shared;
 @id(ID_REGISTER_BUFFER_INSURED)
@@ -53,7 +53,7 @@ register<bit<9>>(PORT_CELLS) buffer_paused;
 @id(ID_REGISTER_BUFFER_PAUSED_AT)
 register<bit<48>>(PORT_CELLS) buffer_paused_at;
 
-// SPFC's meter of each ingress port: bytes that departed in the period (IRC), when it ends, in
+// SPFC's meter per ingress port: the bytes that departed in the period (IRC), the period's end in
 // ticks, and the port's state (SH).
 @id(ID_REGISTER_SPFC_COUNT)
 register<bit<32>>(PORT_CELLS) spfc_count;
@@ -66,8 +66,8 @@ register<bit<1>>(PORT_CELLS) spfc_victim;
 @id(ID_REGISTER_BUFFER_POOLS)
 register<bit<32>>(POOL_PEAKS * 2) buffer_pools;
 
-// Algorithm 3: the queue's length and the time at its last packet (bit 48: there was one),
-// g_avg and v_avg. Algorithm 4, by port: bit 51 for begun, the class, and since when.
+// Algorithm 3, by queue: its length, the time of its last packet (bit 48: there was one), g_avg
+// and v_avg. Algorithm 4, by port: bit 51 if a window has begun, its class, and its start.
 @id(ID_REGISTER_ESTIMATE_LENGTH)
 register<bit<32>>(QUEUE_CELLS) estimate_length;
 @id(ID_REGISTER_ESTIMATE_TIME)

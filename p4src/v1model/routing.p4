@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longest-prefix match to a group of next hops, for both versions of IP; a hash of the flow chooses
-// among them, so that a flow keeps its way. tna/routing.p4 is the same for IPv4 alone.
+// Longest-prefix match of IPv4 and IPv6 to a group of next hops. A hash of the flow chooses the
+// next hop, so that a flow keeps its path. Tofino has tna/routing.p4, for IPv4.
 
 #ifndef HEADGATE_V1MODEL_ROUTING_P4
 #define HEADGATE_V1MODEL_ROUTING_P4
@@ -14,9 +14,10 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
     @max_group_size(MAX_GROUP_MEMBERS)
     action_selector(HashAlgorithm.crc32, ECMP_MEMBERS, ECMP_HASH_BITS) ecmp;
 
-    // A CRC is linear: a seed hashed with the flow would turn the hashes of all flows alike, and
-    // switches in a row would choose alike. What an addition carries depends on the flow (Go
-    // package internal/ecmp). Tables that share a selector must give it the same fields.
+    // The seed is added and subtracted, not hashed. A CRC is linear: a hashed seed would change
+    // the hashes of all flows by the same bits, and switches in a row would choose alike. The
+    // carries of an addition depend on the flow (Go package internal/ecmp). Tables that share a
+    // selector must give it the same fields.
     @hidden
     action add_seed(in bit<32> seed) {
         meta.target.hash_sum = meta.target.flow_hash + seed;
@@ -60,7 +61,7 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
         add_seed(seed);
     }
 
-    // RFC 6438: addresses and flow label say what belongs together.
+    // RFC 6438: the addresses and the flow label identify the flow.
     @id(ID_ACTION_HASH_FLOW_LABEL)
     action hash_flow_label(@id(1) bit<32> seed) {
         CRC_32(meta.target.flow_hash, hdr.ipv6.src_addr, hdr.ipv6.dst_addr, hdr.ipv6.flow_label);
@@ -109,12 +110,12 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
         size = ROUTE_ENTRIES;
     }
 
-    // The tables share the selector, and each has its own copy of its action. BMv2 finds the way on
-    // from a hit, but not from a copy that is the other table's.
+    // The tables share the selector, and each has its own copy of the action. Conditions test hit,
+    // because BMv2 finds no next node for the copy that belongs to the other table.
     apply {
         meta.target.roce = (bit<1>)(hdr.bth.isValid() && meta.target.foreign == 0);
         if (hdr.ipv6.isValid()) {
-            // RFC 4291 §2.5.6: no router forwards to or from an address of a link.
+            // RFC 4291 §2.5.6: routers do not forward packets from or to link-local addresses.
             if (hdr.ipv6.dst_addr[127:120] == 0xff || hdr.ipv6.dst_addr[127:118] == LINK_LOCAL ||
                 hdr.ipv6.src_addr[127:118] == LINK_LOCAL) {
                 meta.drop_reason = DROP_LINK_SCOPE;

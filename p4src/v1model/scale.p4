@@ -13,7 +13,7 @@ control ScaleDelay(inout metadata_t meta) {
 
     apply {
         shift();
-        // What looks like a shim there may be anything.
+        // Bytes that look like a shim may be anything in a packet that Foreign marked.
         if (meta.target.foreign == 1) {
             meta.stamping = 0;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Source addresses at edge ports (RFC 2827): a port that has any entry takes IPv4 from the
-// sources that are permitted there and drops the rest. A port without entries is not checked.
+// Checks source addresses at edge ports (RFC 2827). A port with entries forwards IPv4 only from
+// the sources that they permit. A port without entries is not checked.
 
 #ifndef HEADGATE_V1MODEL_SOURCE_CHECK_P4
 #define HEADGATE_V1MODEL_SOURCE_CHECK_P4

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SPFC's meter and port state (§V-B, Fig. 10): an Ingress Rate Counter of the bytes of lossless
-// classes that came in by a port and leave the switch, a Timeout Clock that ends its periods,
-// and a State Holder, which is held at reset while the port has anything paused. A port of
-// which C·TC/K departs within a period is a victim's. It is headroom.Meter in Go.
+// SPFC's meter and port state (§V-B, Fig. 10). The Ingress Rate Counter counts departing bytes of
+// lossless classes by the port at which they arrived. The Timeout Clock ends its periods. The State
+// Holder stays reset while the port has a paused class. A port is a victim's if C·TC/K of its
+// bytes depart within a period. The Go type headroom.Meter does the same.
 //
-// No timer ticks in the pipeline: a period ends when the next packet finds it over. What the
-// State Holder says while something is paused is not looked at (Place), and is set anew by the
-// departure that resumes all.
+// The pipeline has no timer, so a period ends when the next packet finds it over. Place ignores the
+// State Holder while a class is paused, and the departure that resumes all classes sets it anew.
 
 #ifndef HEADGATE_V1MODEL_SPFC_P4
 #define HEADGATE_V1MODEL_SPFC_P4
@@ -30,7 +29,7 @@
     spfc_period_end.write(port, end); \
     spfc_victim.write(port, victim)
 
-// Says of an arriving packet's port whether it is a victim's.
+// Finds whether an arriving packet's port is a victim's.
 control PortState(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
     action look() {
@@ -47,7 +46,7 @@ control PortState(inout metadata_t meta, in standard_metadata_t standard) {
     }
 }
 
-// Counts a departure for the port that the packet came in by, after Vacate.
+// Counts a departure for the packet's ingress port. Runs after Vacate.
 control PortMeter(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
     action depart() {

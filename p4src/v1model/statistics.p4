@@ -24,8 +24,8 @@ control PortStatistics(in metadata_t meta) {
     }
 }
 
-// Turns a poll into its report. The report leaves as a clone to the CPU port; the poll
-// itself ends here.
+// Turns a poll into its report. The report leaves as a clone to the CPU port, and the poll
+// itself is dropped.
 control Poll(inout headers_t hdr, in metadata_t meta, inout standard_metadata_t standard) {
     @hidden
     action report() {
@@ -55,8 +55,8 @@ control Poll(inout headers_t hdr, in metadata_t meta, inout standard_metadata_t 
         buffer_paused.read(paused, port);
         hdr.buffer_report.setValid();
         hdr.buffer_report.reserved = 0;
-        // A port of which nothing departs for a period is no victim's, and no packet says so.
-        // Without SPFC the period is 0.
+        // A port without departures for a period is no victim's. The poll finds that, because no
+        // packet does. Without SPFC the period is 0.
         bit<1>  victim;
         bit<48> end;
         spfc_victim.read(victim, port);
