@@ -34,7 +34,7 @@ type Participant interface {
 // here, with the participants and for the caller, is one *yamlnode.Error. The caller closes the inputs.
 func (c *Controller) check(ctx context.Context, cfg *config.Config) (*inputs, desired, error) {
 	in := c.inputs(cfg)
-	desired := c.desired(in, nil)
+	desired := c.desired(in, in.graph.Routes(c.links.state()), nil)
 	f := faults{cfg: cfg}
 	for i, s := range cfg.Switches {
 		f.add(fmt.Sprintf("switches[%d]", i), fmt.Sprintf("is %q: ", s.Name), desired[s.Name].Err)
@@ -326,7 +326,9 @@ func (c *Controller) recompute() {
 // routing.
 func (c *Controller) distribute(a *applied) {
 	last := a.desired
-	a.desired = c.desired(a.inputs, last)
+	routes := a.graph.Routes(c.links.state())
+	a.desired = c.desired(a.inputs, routes, last)
+	a.routes.Store(routes)
 	changed := false
 	for name, d := range a.desired {
 		if d != last[name] {

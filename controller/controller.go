@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -23,6 +24,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/outcome"
+	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/confine"
@@ -104,7 +106,8 @@ type Controller struct {
 type applied struct {
 	*inputs
 	devices map[string]*unit
-	desired desired // the last state that the devices got; routing guards it
+	desired desired                         // the last state that the devices got; routing guards it
+	routes  atomic.Pointer[topology.Routes] // of desired
 }
 
 // unit is a device with the function that ends it.
@@ -160,7 +163,7 @@ func New(o Options) (*Controller, error) {
 		events: o.Events, samples: o.Samples, reads: device.NewReadSemaphore(config.Comparisons),
 	}
 	c.links = newLinkMonitor(c.event, o.Links)
-	c.conduct, c.alarms = conduct.New(c.event, c.Counted), map[view.HostAlarm]uint64{}
+	c.conduct, c.alarms = conduct.New(c.event, c.Counted, c.Path), map[view.HostAlarm]uint64{}
 	for _, construct := range features() {
 		c.features = append(c.features, construct(callbacks{c}))
 	}

@@ -153,13 +153,11 @@ type routeKey struct {
 	ports  string // of the next hops
 }
 
-// desired computes what all switches should hold as links are now. last is what it returned before for
-// the same configuration, or nil: a switch whose routes did not change keeps its own, and the others
-// the entries of routes that did not change. What one leaf does for another, most of a fabric's
-// switches do: they share the entries.
-func (c *Controller) desired(in *inputs, last desired) desired {
+// desired computes the desired state of all switches for some routes. last is the result for the routes before
+// and the same configuration, or nil: a switch whose routes did not change keeps its own, and the others
+// the entries of routes that did not change. Switches share the entries of equal routes.
+func (c *Controller) desired(in *inputs, all *topology.Routes, last desired) desired {
 	next := make(desired, len(in.switches))
-	all := in.graph.Routes(c.links.state())
 	cache := map[routeKey][]*reconcile.Item{}
 	for name, one := range in.switches {
 		was, routes := last[name], all.Of(name)

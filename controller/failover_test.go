@@ -61,7 +61,8 @@ links:
 	if err != nil {
 		t.Fatal(err)
 	}
-	desired := c.desired(c.inputs(cfg), nil)
+	in := c.inputs(cfg)
+	desired := c.desired(in, in.graph.Routes(c.links.state()), nil)
 	loop := clock.NewLoop()
 	var ports [2][4]*softswitch.Port
 	hosts := [2]*counted{{last: map[uint32]units.Time{}}, {last: map[uint32]units.Time{}}}

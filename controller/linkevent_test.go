@@ -41,7 +41,7 @@ func TestLinkEvents(t *testing.T) {
 	}
 	cfg := large(t, 3, 4)
 	in := c.inputs(cfg)
-	last := c.desired(in, nil)
+	last := c.desired(in, in.graph.Routes(c.links.state()), nil)
 	for _, e := range []struct {
 		link string
 		up   bool
@@ -57,7 +57,7 @@ func TestLinkEvents(t *testing.T) {
 		if changed, err := c.links.set([]string{e.link}, e.up, nil); err != nil || len(changed) != 1 {
 			t.Fatalf("%s: %v, %v", e.link, changed, err)
 		}
-		next, fresh := c.desired(in, last), c.desired(in, nil)
+		next, fresh := c.desired(in, in.graph.Routes(c.links.state()), last), c.desired(in, in.graph.Routes(c.links.state()), nil)
 		var touched []string
 		for _, s := range cfg.Switches {
 			w, f := next[s.Name], fresh[s.Name]
@@ -90,7 +90,7 @@ func BenchmarkLinkEvent(b *testing.B) {
 				b.Fatal(err)
 			}
 			in := c.inputs(large(b, leaves, 500))
-			last := c.desired(in, nil)
+			last := c.desired(in, in.graph.Routes(c.links.state()), nil)
 			up, updates := true, 0
 			b.ReportAllocs()
 			for b.Loop() {
@@ -98,7 +98,7 @@ func BenchmarkLinkEvent(b *testing.B) {
 				if _, err := c.links.set([]string{in.config.Links[0].Name}, up, nil); err != nil {
 					b.Fatal(err)
 				}
-				next := c.desired(in, last)
+				next := c.desired(in, in.graph.Routes(c.links.state()), last)
 				for name, w := range next {
 					if w != last[name] {
 						updates += reconcile.Diff(last[name].State, w.State, nil).Len()

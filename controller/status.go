@@ -3,15 +3,21 @@ package controller
 import (
 	"maps"
 	"net"
+	"net/netip"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/conduct"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/controller/feature/routing"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/ecmp"
+	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/preview/observed"
 )
 
@@ -190,14 +196,41 @@ func (c *Controller) Counted() []observed.Source {
 // Conduct returns the judge of hosts' reports.
 func (c *Controller) Conduct() *conduct.Judge { return c.conduct }
 
-// judged returns the ports of a fabric that lead to hosts.
+// Path returns the ports of switches by which a flow of the running configuration goes, the first switch's first, or
+// nil if that is not known (see topology.Routes.Path). A flow to the UDP port of RoCEv2 or of maxQD's shim is
+// UDP; others are TCP.
+func (c *Controller) Path(src, dst netip.AddrPort) (list []view.Endpoint) {
+	cur := c.snapshot()
+	if cur == nil {
+		return nil
+	}
+	routes := cur.routes.Load()
+	if routes == nil {
+		return nil
+	}
+	f := ecmp.Flow{Src: src.Addr(), Dst: dst.Addr(), Protocol: unix.IPPROTO_TCP, SrcPort: src.Port(), DstPort: dst.Port()}
+	if dst.Port() == ids.UDPPortRoCE || dst.Port() == soze.Of(cur.config).UDPPort {
+		f.Protocol = unix.IPPROTO_UDP
+	}
+	for _, p := range routes.Path(f, func(sw string) topology.Hashing {
+		s := cur.config.Switch(sw)
+		return topology.Hashing{Seed: routing.SeedOf(s), By: routing.Of(s).Fields()}
+	}) {
+		list = append(list, view.Endpoint(p))
+	}
+	return list
+}
+
+// judged returns the ports of a fabric for the judge of hosts' reports.
 func judged(cfg *config.Config, g *topology.Graph) (ports []conduct.Port) {
 	queue := int(qos.Of(cfg).ClassOf(soze.Of(cfg).DSCP).Queue)
 	for _, s := range cfg.Switches {
 		for _, p := range g.Ports(s.Name) {
+			port := conduct.Port{Endpoint: view.Endpoint{Node: s.Name, Port: p.Number}, Peer: p.Peer, Rate: p.Rate, Queue: queue}
 			if host := cfg.Host(p.Peer); host != nil {
-				ports = append(ports, conduct.Port{Switch: s.Name, Number: p.Number, Host: host.Name, Address: host.IPv4, Rate: p.Rate, Queue: queue})
+				port.Address = host.IPv4
 			}
+			ports = append(ports, port)
 		}
 	}
 	return ports

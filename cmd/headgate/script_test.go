@@ -113,6 +113,8 @@ prioplus: {base_rtt: %v, fluctuation: %v, noise: %v, priorities: 3}
 	return s, nil
 }
 
+func (*server) Path(_, _ netip.AddrPort) []view.Endpoint { return nil }
+
 func (s *server) Fabric() view.Fabric {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // backend is a fabric of two hosts.
 type backend struct{}
 
+func (backend) Path(_, _ netip.AddrPort) []view.Endpoint { return nil }
+
 func (backend) Fabric() view.Fabric {
 	return view.Fabric{Name: "lab", Hosts: []view.Host{{Name: "h1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, {Name: "h2", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}}
 }

@@ -1,6 +1,6 @@
 // Package conduct finds hosts that take more of a link than their weights give them while others starve, and telemetry
-// that cannot be true. It compares what hosts report of their flows with what polls say of the ports that lead to
-// hosts, and with what switches count by source where they do. It names hosts, and changes nothing.
+// that cannot be true. It compares the flows that hosts report with polls of the ports that the flows cross, and
+// with counters by source where switches have them. It names hosts, and changes nothing.
 package conduct
 
 import (
@@ -40,12 +40,11 @@ const (
 	Telemetry = "host.telemetry"
 )
 
-// Port leads to a host.
+// Port is a port of a switch that leads to a host or another switch.
 type Port struct {
-	Switch  string
-	Number  uint32
-	Host    string
-	Address netip.Addr
+	view.Endpoint
+	Peer    string     // the host or switch
+	Address netip.Addr // of a host; invalid for a switch
 	Rate    units.Rate
 	Queue   int // of Söze's data
 }
@@ -67,11 +66,7 @@ type at struct {
 	Flow
 	host string
 	when time.Time
-}
-
-type place struct {
-	sw   string
-	port uint32
+	path []view.Endpoint // the ports that it crosses; only that to its destination where the way is not known
 }
 
 // port is a Port with its observations.
@@ -80,6 +75,8 @@ type port struct {
 	began   view.Sample // of the window; its Time is zero before the first
 	least   uint32      // bytes of the queue, in all samples of the window
 	samples int
+	full    bool                  // in the last window
+	level   float64               // then, bits per second for a weight of 1
 	flows   map[key]at            // at the beginning of the window
 	counted map[netip.Addr]uint64 // bytes to the host that the switches had counted then, nil where nobody asked
 	asked   time.Time
@@ -91,7 +88,7 @@ type alarm struct{ kind, host, to string }
 type standing struct {
 	on     bool
 	streak int // judgments in a row that contradict on
-	at     place
+	at     view.Endpoint
 	since  time.Time
 }
 
@@ -99,22 +96,24 @@ type standing struct {
 type Judge struct {
 	event   func(view.Event)
 	counted func() []observed.Source
+	path    func(src, dst netip.AddrPort) []view.Endpoint
 
 	mu      sync.Mutex
 	udpPort uint16 // of packets that carry maxQD
-	names   map[netip.Addr]string
-	ports   map[place]*port
-	to      map[netip.Addr]map[string]map[key]at // flows by the address that they go to and the host that reported them
-	from    map[string][]netip.Addr              // the addresses under which to has flows of a host
+	hosts   map[netip.Addr]Port
+	ports   map[view.Endpoint]*port
+	through map[view.Endpoint]map[string]map[key]at // flows by a port that they cross and the host that reported them
+	from    map[string][]view.Endpoint              // the ports under which through has flows of a host
 	alarms  map[alarm]*standing
 }
 
-// New returns a judge that knows no ports. It publishes by event, which must not call it, and asks counted what switches
-// count by source; nil counts nothing.
-func New(event func(view.Event), counted func() []observed.Source) *Judge {
+// New returns a judge that knows no ports. It publishes by event, which must not call it. counted returns the
+// switches' counters by source; nil means that there are none. path returns the ports of switches that a flow
+// crosses, or nil if its way is not known.
+func New(event func(view.Event), counted func() []observed.Source, path func(src, dst netip.AddrPort) []view.Endpoint) *Judge {
 	return &Judge{
-		event: event, counted: counted, ports: map[place]*port{}, to: map[netip.Addr]map[string]map[key]at{},
-		from: map[string][]netip.Addr{}, alarms: map[alarm]*standing{},
+		event: event, counted: counted, path: path, ports: map[view.Endpoint]*port{}, through: map[view.Endpoint]map[string]map[key]at{},
+		from: map[string][]view.Endpoint{}, alarms: map[alarm]*standing{},
 	}
 }
 
@@ -122,16 +121,17 @@ func New(event func(view.Event), counted func() []observed.Source) *Judge {
 func (j *Judge) Configure(ports []Port, udpPort uint16) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.udpPort, j.names = udpPort, map[netip.Addr]string{}
+	j.udpPort, j.hosts = udpPort, map[netip.Addr]Port{}
 	before := j.ports
-	j.ports = map[place]*port{}
+	j.ports = map[view.Endpoint]*port{}
 	for _, p := range ports {
-		j.names[p.Address] = p.Host
-		w := place{p.Switch, p.Number}
-		if old := before[w]; old != nil && old.Port == p {
-			j.ports[w] = old
+		if p.Address.IsValid() {
+			j.hosts[p.Address] = p
+		}
+		if old := before[p.Endpoint]; old != nil && old.Port == p {
+			j.ports[p.Endpoint] = old
 		} else {
-			j.ports[w] = &port{Port: p}
+			j.ports[p.Endpoint] = &port{Port: p}
 		}
 	}
 	for a, s := range j.alarms {
@@ -145,25 +145,31 @@ func (j *Judge) Configure(ports []Port, udpPort uint16) {
 func (j *Judge) Reported(host string, when time.Time, flows []Flow) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, dst := range j.from[host] {
-		if delete(j.to[dst], host); len(j.to[dst]) == 0 {
-			delete(j.to, dst)
+	for _, p := range j.from[host] {
+		if delete(j.through[p], host); len(j.through[p]) == 0 {
+			delete(j.through, p)
 		}
 	}
 	delete(j.from, host)
 	for _, f := range flows {
-		dst := f.Dst.Addr()
-		if j.names[dst] == "" {
+		to, ours := j.hosts[f.Dst.Addr()]
+		if !ours {
 			continue
 		}
-		if j.to[dst] == nil {
-			j.to[dst] = map[string]map[key]at{}
+		path := j.path(f.Src, f.Dst)
+		if path == nil {
+			path = []view.Endpoint{to.Endpoint}
 		}
-		if j.to[dst][host] == nil {
-			j.to[dst][host] = map[key]at{}
-			j.from[host] = append(j.from[host], dst)
+		for _, p := range path {
+			if j.through[p] == nil {
+				j.through[p] = map[string]map[key]at{}
+			}
+			if j.through[p][host] == nil {
+				j.through[p][host] = map[key]at{}
+				j.from[host] = append(j.from[host], p)
+			}
+			j.through[p][host][key{f.Src, f.Dst}] = at{f, host, when, path}
 		}
-		j.to[dst][host][key{f.Src, f.Dst}] = at{f, host, when}
 	}
 }
 
@@ -171,7 +177,7 @@ func (j *Judge) Reported(host string, when time.Time, flows []Flow) {
 func (j *Judge) Sampled(s view.Sample) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := j.ports[place{s.Switch, s.Port}]
+	p := j.ports[view.Endpoint{Node: s.Switch, Port: s.Port}]
 	if p == nil {
 		return
 	}
@@ -189,7 +195,7 @@ func (j *Judge) Sampled(s view.Sample) {
 
 func (j *Judge) begin(p *port, s view.Sample) {
 	p.began, p.least, p.samples, p.flows = s, s.QueueBytes[p.Queue], 1, map[key]at{}
-	for _, flows := range j.to[p.Address] {
+	for _, flows := range j.through[p.Endpoint] {
 		maps.Copy(p.flows, flows)
 	}
 }
@@ -201,7 +207,7 @@ func (j *Judge) set(now time.Time, p *port, a alarm, found bool, text string) {
 	case s == nil && !found:
 		return
 	case s == nil:
-		s = &standing{at: place{p.Switch, p.Number}}
+		s = &standing{at: p.Endpoint}
 		j.alarms[a] = s
 	case found == s.on:
 		if s.streak = 0; !s.on {
@@ -217,7 +223,7 @@ func (j *Judge) set(now time.Time, p *port, a alarm, found bool, text string) {
 		return
 	}
 	s.on, s.since = true, now
-	j.event(view.Event{Time: now, Severity: view.Warning, Subject: a.host, Kind: a.kind, Port: p.Number, Since: now, Message: text})
+	j.event(view.Event{Time: now, Severity: view.Warning, Subject: a.host, Kind: a.kind, Port: p.Endpoint.Port, Since: now, Message: text})
 }
 
 // end ends an alarm. The caller holds mu.
@@ -225,7 +231,7 @@ func (j *Judge) end(now time.Time, a alarm, s *standing) {
 	delete(j.alarms, a)
 	if s.on {
 		j.event(view.Event{
-			Time: now, Severity: view.Info, Subject: a.host, Kind: a.kind + "_over", Port: s.at.port, Since: s.since,
+			Time: now, Severity: view.Info, Subject: a.host, Kind: a.kind + "_over", Port: s.at.Port, Since: s.since,
 			Message: fmt.Sprintf("%s to %s: over after %v", a.host, a.to, now.Sub(s.since).Round(time.Millisecond)),
 		})
 	}
@@ -241,12 +247,14 @@ type party struct {
 func (j *Judge) judge(p *port, s view.Sample) {
 	span := s.Time.Sub(p.began.Time).Seconds()
 	departed := 8 * float64(s.DepartureBytes-p.began.DepartureBytes) / span
-	full := departed >= fullShare*float64(p.Rate)
+	p.full = departed >= fullShare*float64(p.Rate)
 	parties, total := j.parties(p)
 	found := map[alarm]string{}
-	if full {
-		overweight(p, parties, found)
-		j.unreported(p, s.Time, parties, total, found)
+	if p.full {
+		j.overweight(p, parties, found)
+		if p.Address.IsValid() {
+			j.unreported(p, s.Time, parties, total, found)
+		}
 	}
 	for i := range parties {
 		j.believe(p, &parties[i], found)
@@ -255,16 +263,16 @@ func (j *Judge) judge(p *port, s view.Sample) {
 		j.set(s.Time, p, a, true, text)
 	}
 	for a, st := range j.alarms {
-		if _, still := found[a]; !still && st.at == (place{p.Switch, p.Number}) {
+		if _, still := found[a]; !still && st.at == p.Endpoint {
 			j.set(s.Time, p, a, false, "")
 		}
 	}
 }
 
-// parties returns the flows to the port's host that were there for the whole window, with the sum of their rates.
+// parties returns the flows through the port that were there for the whole window, with the sum of their rates.
 func (j *Judge) parties(p *port) (list []party, total float64) {
 	weights := 0.0
-	for _, flows := range j.to[p.Address] {
+	for _, flows := range j.through[p.Endpoint] {
 		for k, f := range flows {
 			was, old := p.flows[k]
 			if took := f.when.Sub(was.when).Seconds(); old && took > 0 && f.Acked >= was.Acked && f.Weight > 0 {
@@ -274,8 +282,10 @@ func (j *Judge) parties(p *port) (list []party, total float64) {
 			}
 		}
 	}
+	p.level = 0
 	for i := range list {
-		list[i].share = total * list[i].Weight / weights
+		p.level = total / weights
+		list[i].share = p.level * list[i].Weight
 	}
 	slices.SortFunc(list, func(a, b party) int {
 		return cmp.Or(a.Src.Compare(b.Src), a.Dst.Compare(b.Dst))
@@ -283,21 +293,36 @@ func (j *Judge) parties(p *port) (list []party, total float64) {
 	return list, total
 }
 
-// overweight finds flows that have more than their share of a full port, while one of another host starves.
-func overweight(p *port, parties []party, found map[alarm]string) {
+// overweight finds flows that have more than their share of a full port, while one of another host starves there.
+func (j *Judge) overweight(p *port, parties []party, found map[alarm]string) {
 	for _, f := range parties {
 		if f.rate <= overShare*f.share {
 			continue
 		}
 		for _, o := range parties {
-			if o.host != f.host && o.rate < starvedShare*o.share {
-				found[alarm{OverShare, f.host, p.Host}] = fmt.Sprintf(
+			if o.host != f.host && o.rate < starvedShare*o.share && !j.elsewhere(&o, p) {
+				found[alarm{OverShare, f.host, p.Peer}] = fmt.Sprintf(
 					"flow %s of %s takes %v of the link of %v to %s, %.1f times its share by weight, while %s of %s gets %v of the %v that are its share",
-					f.name(), f.host, units.Rate(f.rate), p.Rate, p.Host, f.rate/f.share, o.name(), o.host, units.Rate(o.rate), units.Rate(o.share))
+					f.name(), f.host, units.Rate(f.rate), p.Rate, p.Peer, f.rate/f.share, o.name(), o.host, units.Rate(o.rate), units.Rate(o.share))
 				break
 			}
 		}
 	}
+}
+
+// elsewhere reports whether another full port explains a flow's low rate: because the flow has its share there, or
+// because the port is earlier on the path, where the same starvation is found.
+func (j *Judge) elsewhere(f *party, p *port) bool {
+	earlier := true
+	for _, at := range f.path {
+		other := j.ports[at]
+		if other == p {
+			earlier = false
+		} else if other != nil && other.full && (earlier || f.rate >= starvedShare*other.level*f.Weight) {
+			return true
+		}
+	}
+	return false
 }
 
 // unreported finds a host that sends to the port's host without a report, takes more than half of the link, and leaves the
@@ -317,32 +342,32 @@ func (j *Judge) unreported(p *port, now time.Time, parties []party, total float6
 	}
 	span := now.Sub(p.asked).Seconds()
 	for src, n := range bytes {
-		host := j.names[src]
+		host := j.hosts[src].Peer
 		rate := 8 * float64(n-min(n, p.counted[src])) / span
-		if p.counted == nil || host == "" || j.to[p.Address][host] != nil || rate <= float64(p.Rate)/2 {
+		if p.counted == nil || host == "" || j.through[p.Endpoint][host] != nil || rate <= float64(p.Rate)/2 {
 			continue
 		}
-		found[alarm{OverShare, host, p.Host}] = fmt.Sprintf("%s sends %v to %s, whose link has %v, in flows that no agent reports, while %s get %v in all",
-			host, units.Rate(rate), p.Host, p.Rate, units.Count(len(parties), "reported flow"), units.Rate(total))
+		found[alarm{OverShare, host, p.Peer}] = fmt.Sprintf("%s sends %v to %s, whose link has %v, in flows that no agent reports, while %s get %v in all",
+			host, units.Rate(rate), p.Peer, p.Rate, units.Count(len(parties), "reported flow"), units.Rate(total))
 	}
 	p.counted, p.asked = bytes, now
 }
 
-// believe finds impossible maxQD values: less than the delay of the path's last queue alone during the
-// whole window, or more than the round trip of the packets.
+// believe finds impossible maxQD values: less than the delay of one queue on the path during the whole
+// window, or more than the round trip of the packets.
 func (j *Judge) believe(p *port, f *party, found map[alarm]string) {
 	if f.Dst.Port() != j.udpPort || f.rate == 0 {
 		return
 	}
 	queue := units.Bytes(p.least)
 	delay := p.Rate.TxTime(queue).Duration()
-	a := alarm{Telemetry, f.host, p.Host}
+	a := alarm{Telemetry, f.host, j.hosts[f.Dst.Addr()].Peer}
 	switch {
 	case p.samples >= leastSamples && queue >= leastQueue && f.MaxQD < delay/disbelief:
 		found[a] = fmt.Sprintf("flow %s of %s reports a maxQD of %v, but the queue to %s never held less than %v, which take %v: %s echoes, or %s reports, what cannot be",
-			f.name(), f.host, f.MaxQD, p.Host, queue, delay, p.Host, f.host)
+			f.name(), f.host, f.MaxQD, p.Peer, queue, delay, a.to, f.host)
 	case f.RTT > 0 && f.MaxQD > 2*f.RTT:
 		found[a] = fmt.Sprintf("flow %s of %s reports a maxQD of %v, more than its whole round trip of %v: %s echoes, or %s reports, what cannot be",
-			f.name(), f.host, f.MaxQD, f.RTT, p.Host, f.host)
+			f.name(), f.host, f.MaxQD, f.RTT, a.to, f.host)
 	}
 }

@@ -21,6 +21,7 @@ type rig struct {
 	departed uint64
 	acked    map[string]uint64
 	pairs    map[string]uint64 // bytes to h3 that switches count, by source; nil where they count none
+	path     []view.Endpoint   // of all flows; nil for unknown
 }
 
 var addresses = map[string]netip.Addr{
@@ -35,10 +36,10 @@ func newRig() *rig {
 			list = append(list, observed.Source{Host: src, Pairs: []observed.Pair{{Src: addresses[src], Dst: addresses["h3"], Bytes: n}}})
 		}
 		return list
-	})
+	}, func(netip.AddrPort, netip.AddrPort) []view.Endpoint { return r.path })
 	var ports []Port
 	for i, h := range []string{"h1", "h2", "h3"} {
-		ports = append(ports, Port{Switch: "leaf", Number: uint32(i + 1), Host: h, Address: addresses[h], Rate: 20 * units.Mbps})
+		ports = append(ports, Port{Endpoint: view.Endpoint{Node: "leaf", Port: uint32(i + 1)}, Peer: h, Address: addresses[h], Rate: 20 * units.Mbps})
 	}
 	r.Configure(ports, udpPort)
 	return r
@@ -72,7 +73,11 @@ func (r *rig) pass(d time.Duration, queue uint32, flows map[string]flow, unrepor
 			}
 		}
 		for i := range 4 {
-			r.Sampled(view.Sample{Time: r.now.Add(time.Duration(i) * time.Millisecond), Switch: "leaf", Port: 3, QueueBytes: [8]uint32{queue}, DepartureBytes: r.departed})
+			s := view.Sample{Time: r.now.Add(time.Duration(i) * time.Millisecond), Switch: "leaf", Port: 3, QueueBytes: [8]uint32{queue}, DepartureBytes: r.departed}
+			r.Sampled(s)
+			if s.Switch, s.Port = "spine", 1; r.path != nil {
+				r.Sampled(s)
+			}
 		}
 	}
 }
@@ -148,6 +153,58 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestBetweenSwitches: where the full port is one between switches, hosts are named as at a port to a host. A flow that
+// has its share at another full port does not starve.
+func TestBetweenSwitches(t *testing.T) {
+	cheat := map[string]flow{"h1": {18.7, 1, 0, 0}, "h2": {0.1, 1, 0, 0}}
+	for _, c := range []struct {
+		name         string
+		spine, leaf  units.Rate
+		queue        uint32
+		flows        map[string]flow
+		want         string
+		wantsMention string
+	}{
+		{"between switches", 20 * units.Mbps, 100 * units.Mbps, 0, cheat, "host.over_share h1", "to leaf"},
+		{"at both, named once", 20 * units.Mbps, 20 * units.Mbps, 0, cheat, "host.over_share h1", "to leaf"},
+		{"at neither", 100 * units.Mbps, 100 * units.Mbps, 0, cheat, "", ""},
+		{"an echo of nothing", 20 * units.Mbps, 1000 * units.Mbps, 100_000, map[string]flow{"h1": {9, 1, 0, 0}, "h2": {9, 1, 40 * time.Millisecond, 0}}, "host.telemetry h1", "to leaf"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig()
+			leaf := view.Endpoint{Node: "leaf", Port: 3}
+			r.path = []view.Endpoint{{Node: "spine", Port: 1}, leaf}
+			r.Configure([]Port{
+				{Endpoint: r.path[0], Peer: "leaf", Rate: c.spine},
+				{Endpoint: leaf, Peer: "h3", Address: addresses["h3"], Rate: c.leaf},
+			}, udpPort)
+			r.pass(5*time.Second, c.queue, c.flows, nil)
+			text := ""
+			if len(r.events) > 0 {
+				text = r.events[0].Message
+			}
+			if got := r.told(); got != c.want || !strings.Contains(text, c.wantsMention) {
+				t.Errorf("told %q, %q; want %q, %q", got, text, c.want, c.wantsMention)
+			}
+		})
+	}
+}
+
+// TestHeldElsewhere: a low rate is explained by a full port where the flow has its share, and by an earlier one.
+func TestHeldElsewhere(t *testing.T) {
+	r := newRig()
+	first, second := view.Endpoint{Node: "leaf", Port: 3}, view.Endpoint{Node: "spine", Port: 1}
+	r.ports[first], r.ports[second] = &port{full: true, level: 9e6}, &port{full: true, level: 1e5}
+	f := party{at: at{Flow: Flow{Weight: 1}, path: []view.Endpoint{first, second}}, rate: 1e5}
+	if !r.elsewhere(&f, r.ports[first]) || !r.elsewhere(&f, r.ports[second]) {
+		t.Error("a flow with its share of the second port, or less than it at the first, starves at the other")
+	}
+	r.ports[second].full = false
+	if r.elsewhere(&f, r.ports[first]) {
+		t.Error("a port with room explains a low rate")
+	}
+}
+
 // TestConfigureEndsAlarms: an alarm ends with its port, and what goes to hosts that are not in the fabric is not kept.
 func TestConfigureEndsAlarms(t *testing.T) {
 	r := newRig()
@@ -161,7 +218,7 @@ func TestConfigureEndsAlarms(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 	r.pass(5*time.Second, 0, cheat, nil)
-	if got := r.told(); got != "" || len(r.to)+len(r.from)+len(r.ports) != 0 {
-		t.Errorf("without ports: %q, %d, %d", got, len(r.to), len(r.from))
+	if got := r.told(); got != "" || len(r.through)+len(r.from)+len(r.ports) != 0 {
+		t.Errorf("without ports: %q, %d, %d", got, len(r.through), len(r.from))
 	}
 }

@@ -29,6 +29,7 @@ type Graph struct {
 	switches []node // in the file's order; index 0 is destination 1, …
 	index    map[string]int
 	hosts    []Host
+	hostOf   map[netip.Addr]*Host // by each of its addresses
 	racks    []rack
 	rackOf   map[string]int // index into racks by rackKey
 	links    []config.Link
@@ -86,7 +87,7 @@ type nic struct {
 
 // New builds the graph of a configuration that was found free of faults.
 func New(c *config.Config) *Graph {
-	g := &Graph{index: map[string]int{}, links: c.Links, rackOf: map[string]int{}}
+	g := &Graph{index: map[string]int{}, links: c.Links, rackOf: map[string]int{}, hostOf: map[netip.Addr]*Host{}}
 	for i, s := range c.Switches {
 		g.index[s.Name] = i
 		g.switches = append(g.switches, node{name: s.Name})
@@ -198,6 +199,7 @@ func (g *Graph) addRacks() {
 		h := &g.hosts[i]
 		h.rack = g.rackOf[rackKey(h.leaves(h.nics))]
 		for _, ip := range h.Addresses() {
+			g.hostOf[ip] = h
 			all = append(all, address{ip, g.racks[h.rack].Destination})
 		}
 	}

@@ -61,7 +61,8 @@ func (r Route) Same(o Route) bool {
 // Routes are those of all switches in one state of links and switches. They are immutable.
 type Routes struct {
 	graph *Graph
-	rows  [][]Route // by switch: a route for each of Graph.racks, then for each of the switch's local hosts
+	rows  [][]Route          // by switch: a route for each of Graph.racks, then for each of the switch's local hosts
+	moved map[netip.Addr]int // racks of addresses that only a part of their leaves reach
 }
 
 // The levels: a switch takes the links of the first level by which there is a way.
@@ -89,9 +90,14 @@ func (r *Routes) Of(sw string) []Route { return r.rows[r.graph.index[sw]] }
 
 // Routes returns the routes in a state. Every shortest path is used.
 func (g *Graph) Routes(s State) *Routes {
-	r := &Routes{graph: g, rows: make([][]Route, len(g.switches))}
+	r := &Routes{graph: g, rows: make([][]Route, len(g.switches)), moved: map[netip.Addr]int{}}
 	links := g.conditions(s)
 	lost, moved := g.attached(links)
+	for k, prefixes := range moved {
+		for _, p := range prefixes {
+			r.moved[p.Addr()] = k
+		}
+	}
 	for i := range g.switches {
 		r.rows[i] = make([]Route, len(g.racks), len(g.racks)+len(g.switches[i].local))
 		for _, l := range g.switches[i].local {

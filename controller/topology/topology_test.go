@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/ecmp"
 	"github.com/headgate/headgate/units"
 )
 
@@ -212,7 +213,37 @@ func TestRoutesLeadThere(t *testing.T) {
 			}
 		}
 		everyoneReached(t, g, s, r)
+		for _, from := range g.Hosts() {
+			for _, to := range g.Hosts() {
+				samePath(t, g, r, from, to)
+			}
+		}
 	})
+}
+
+// samePath compares Path with the longest prefixes that switches match.
+func samePath(t *rapid.T, g *Graph, r *Routes, from, to Host) {
+	seed := func(sw string) Hashing { return Hashing{Seed: ecmp.Seed(0, uint64(g.index[sw]))} }
+	f := ecmp.Flow{Src: from.IPv4, Dst: to.IPv4, Protocol: 17, SrcPort: uint16(rapid.IntRange(1, 1<<16-1).Draw(t, "port")), DstPort: 50151}
+	var want []config.Endpoint
+	for sw, there := from.Switch, len(from.nics) == 1; there; {
+		hops := lookup(r, sw, f.Dst).NextHops
+		if len(hops) == 0 {
+			want = nil
+			break
+		}
+		i := 0
+		if len(hops) > 1 {
+			i = f.Choose(seed(sw).Seed, len(hops))
+		}
+		at := slices.IndexFunc(g.Ports(sw), func(p Port) bool { return p.Number == hops[i].Port })
+		p := g.Ports(sw)[at]
+		want = append(want, config.Endpoint{Node: sw, Port: p.Number})
+		sw, there = p.Peer, p.PeerPort != 0
+	}
+	if got := r.Path(f, seed); !slices.Equal(got, want) {
+		t.Fatalf("from %s to %s: %v, want %v", from.Name, to.Name, got, want)
+	}
 }
 
 func follow(t *rapid.T, g *Graph, s State, r *Routes, sw string, to netip.Addr, left int) {

@@ -59,6 +59,8 @@ func (b *backend) Counted() []observed.Source {
 	}
 }
 
+func (*backend) Path(_, _ netip.AddrPort) []view.Endpoint { return nil }
+
 func (b *backend) Fabric() view.Fabric {
 	b.mu.Lock()
 	defer b.mu.Unlock()

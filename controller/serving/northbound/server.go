@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -51,6 +52,8 @@ const stopWait = 2 * time.Second
 type Backend interface {
 	// Fabric returns the running configuration.
 	Fabric() view.Fabric
+	// Path returns the ports of switches that a flow crosses, or nil if its way is not known.
+	Path(src, dst netip.AddrPort) []view.Endpoint
 	// HostParameters returns the parameters that all hosts share, always in one order.
 	HostParameters() []view.HostParameter
 	// Counted returns the flow counters of each host's first-hop switch.

@@ -42,6 +42,8 @@ type Source interface {
 	// SwitchSummaries returns the names and ports of all switches if name is "", and, with status, the
 	// features' status.
 	SwitchSummaries(name string, status bool) []view.Switch
+	// Path returns the ports of switches that a flow crosses, or nil if its way is not known.
+	Path(src, dst netip.AddrPort) []view.Endpoint
 }
 
 // Recorder samples a fabric. It is safe for concurrent use.
@@ -285,7 +287,7 @@ func (p *port) sample(at int, r *reading, elapsed time.Duration) {
 
 // sampleFlows keeps a sample of each flow. The caller holds mu.
 func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
-	hosts := newEdge(f)
+	links := newLinks(f)
 	r.leftOut = 0
 	var ended []weights.Key // flows that the sample before does not have
 	for k, old := range r.running {
@@ -320,7 +322,7 @@ func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
 		old := r.running[k]
 		rate := float64(now.RateBPS)
 		switch {
-		case hosts.names[k.Src().Addr()] != now.Host:
+		case links.names[k.Src().Addr()] != now.Host:
 			continue // the host may not speak for it
 		case old == nil && len(r.running) >= maxFlows && !evict():
 			r.leftOut++
@@ -333,13 +335,13 @@ func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
 			rate = 8 * float64(now.Acked-old.Acked) / now.Reported.Sub(old.Reported).Seconds()
 		}
 		old.Flow, old.seen = now, r.count
-		old.from, old.to = now.Host, hosts.names[k.Dst().Addr()]
+		old.from, old.to = now.Host, links.names[k.Dst().Addr()]
 		old.values[flowRate][at] = float32(rate)
-		if path := hosts.path(old.from, old.to); path != nil && now.Weight > 0 && !math.IsInf(now.Weight, 1) {
+		if path := links.path(old.from, old.to, r.source.Path(k.Src(), k.Dst())); path != nil && now.Weight > 0 && !math.IsInf(now.Weight, 1) {
 			solve, sharing = append(solve, maxmin.Flow{Weight: now.Weight, Path: path}), append(sharing, old)
 		}
 	}
-	shares, err := maxmin.Solve(hosts.capacity, solve)
+	shares, err := maxmin.Solve(links.capacity, solve)
 	if r.leftOut > 0 || err != nil {
 		return
 	}
@@ -348,39 +350,51 @@ func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
 	}
 }
 
-// edge is hosts' links, each way one: link 2i leaves host i, and link 2i+1 leads to it.
-type edge struct {
-	names    map[netip.Addr]string
-	index    map[string]int
-	capacity []float64
+// links numbers the directions of links. Direction 2i leaves host i by all its NICs, 2i+1 leads to it, and those that
+// follow leave a port of a switch for another switch.
+type links struct {
+	names    map[netip.Addr]string // hosts
+	hosts    map[string]int
+	trunks   map[view.Endpoint]int
+	capacity []float64 // bits per second
 }
 
-func newEdge(f view.Fabric) edge {
-	e := edge{names: map[netip.Addr]string{}, index: map[string]int{}}
+func newLinks(f view.Fabric) links {
+	l := links{names: map[netip.Addr]string{}, hosts: map[string]int{}, trunks: map[view.Endpoint]int{}}
 	for i, h := range f.Hosts {
 		for _, a := range h.Addresses {
-			e.names[a] = h.Name
+			l.names[a] = h.Name
 		}
-		e.index[h.Name] = i
+		l.hosts[h.Name] = i
 	}
-	e.capacity = make([]float64, 2*len(f.Hosts))
-	for _, l := range f.Links {
-		for _, end := range []string{l.A.Node, l.B.Node} {
-			if i, ok := e.index[end]; ok {
-				e.capacity[2*i], e.capacity[2*i+1] = float64(l.RateBPS), float64(l.RateBPS)
+	l.capacity = make([]float64, 2*len(f.Hosts))
+	for _, link := range f.Links {
+		rate, trunk := float64(link.RateBPS), true
+		for _, end := range []string{link.A.Node, link.B.Node} {
+			if i, ok := l.hosts[end]; ok {
+				l.capacity[2*i], l.capacity[2*i+1], trunk = l.capacity[2*i]+rate, l.capacity[2*i+1]+rate, false
 			}
 		}
+		if trunk {
+			l.trunks[link.A], l.trunks[link.B] = len(l.capacity), len(l.capacity)+1
+			l.capacity = append(l.capacity, rate, rate)
+		}
 	}
-	return e
+	return l
 }
 
-// path returns the links of a flow, nil where no host is known.
-func (e edge) path(from, to string) (links []int) {
-	if i, ok := e.index[from]; ok {
-		links = append(links, 2*i)
+// path returns the directions that a flow through some ports takes, nil if neither end is a host's.
+func (l links) path(from, to string, ports []view.Endpoint) (path []int) {
+	if i, ok := l.hosts[from]; ok {
+		path = append(path, 2*i)
 	}
-	if i, ok := e.index[to]; ok {
-		links = append(links, 2*i+1)
+	if i, ok := l.hosts[to]; ok {
+		path = append(path, 2*i+1)
 	}
-	return links
+	for _, p := range ports {
+		if i, ok := l.trunks[p]; ok {
+			path = append(path, i)
+		}
+	}
+	return path
 }

@@ -21,6 +21,7 @@ type fake struct {
 	ports  int
 	status *pb.FeatureStatus
 	flows  []Flow
+	trunk  bool // every flow crosses a link of 30 Mb/s between switches, too
 }
 
 func (f *fake) Fabric() view.Fabric {
@@ -30,7 +31,17 @@ func (f *fake) Fabric() view.Fabric {
 		v.Hosts = append(v.Hosts, view.Host{Name: h, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}})
 		v.Links = append(v.Links, view.Link{A: view.Endpoint{Node: "s1", Port: i + 1}, B: view.Endpoint{Node: h}, RateBPS: 100e6})
 	}
+	if f.trunk {
+		v.Links = append(v.Links, view.Link{A: view.Endpoint{Node: "s1", Port: 3}, B: view.Endpoint{Node: "s2", Port: 1}, RateBPS: 30e6})
+	}
 	return v
+}
+
+func (f *fake) Path(_, dst netip.AddrPort) []view.Endpoint {
+	if !f.trunk {
+		return nil
+	}
+	return []view.Endpoint{{Node: "s1", Port: 3}, {Node: "s2", Port: 2}}
 }
 
 func (f *fake) SwitchSummaries(string, bool) []view.Switch {
@@ -124,7 +135,7 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// TestFlow: rates are those of acknowledged bytes, shares weighted max-min over hosts' links.
+// TestFlow: rates are those of acknowledged bytes, shares weighted max-min over the links that flows cross.
 func TestFlow(t *testing.T) {
 	f, r := start(2)
 	f.flows = []Flow{flowOf(1, 1, 3), flowOf(1, 2, 1), {Host: "h1", Key: flowOf(2, 9, 1).Key, Weight: 1}} // the last is not h1's
@@ -150,6 +161,12 @@ func TestFlow(t *testing.T) {
 	}
 	if _, ok := r.Get(Query{Node: "h9"}); ok {
 		t.Error("h9 is not known, and was answered")
+	}
+	f.trunk, f.flows = true, []Flow{flowOf(1, 1, 3), flowOf(1, 2, 1)}
+	f.pass(r, 1)
+	out = get(t, r, Query{After: f.now.Add(-Step)})
+	if got := fmt.Sprint(out.GetFlows()[0].GetShareBps(), out.GetFlows()[1].GetShareBps()); got != "[2.25e+07] [7.5e+06]" {
+		t.Errorf("shares of a link between switches: %s", got)
 	}
 	f.flows = nil
 	f.pass(r, int(Span/Step)+1)
