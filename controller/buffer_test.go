@@ -37,7 +37,7 @@ func TestLiveBufferPolicy(t *testing.T) {
 		}
 		if to != "off" {
 			r.pausesAfter(time.Now(), to)
-			eventually(t, "a poll sees the pause", func() bool { return r.classes()[0].GetPausedNs() > 0 })
+			eventually(t, "a poll sees the pause", func() bool { return r.classes()[0].GetPausedTime().AsDuration() > 0 })
 			continue
 		}
 		r.send(0, false)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/cli/command"
@@ -64,7 +65,7 @@ func applyFlags(cmd *cobra.Command, r *pb.ApplyConfigRequest) {
 		if confirm < 0 || f.Changed("confirm") && confirm == 0 {
 			return fmt.Errorf("--confirm: %v is not allowed: want a time such as 5m", confirm)
 		}
-		r.ConfirmNs = uint64(confirm)
+		r.Confirm = durationpb.New(confirm)
 		return nil
 	}
 }
@@ -87,7 +88,7 @@ func apply(ctx context.Context, e *env, request *pb.ApplyConfigRequest) error {
 			row(w, s.GetName(), s.GetInserted(), s.GetModified(), s.GetDeleted(), result)
 		}
 		_, _ = fmt.Fprintf(w, "%s is generation %d.\n", command.Clean(file), r.GetGeneration())
-		if d := time.Duration(request.GetConfirmNs()); d > 0 {
+		if d := request.GetConfirm().AsDuration(); d > 0 {
 			_, _ = fmt.Fprintf(w, "It goes in %v unless it is confirmed: headgate confirm\n", d)
 		}
 	})

@@ -71,7 +71,7 @@ func getLinks(ctx context.Context, e *env) error {
 		}
 		row(w, append(head, "REASON")...)
 		for _, l := range r.GetLinks() {
-			cells := []any{endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), nanoseconds(l.GetDelayNs()), word(l.GetState())}
+			cells := []any{endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), duration(l.GetDelay()), word(l.GetState())}
 			if e.Wide {
 				cells = append(cells, addresses[l.GetA().GetNode()], addresses[l.GetB().GetNode()])
 			}
@@ -139,7 +139,7 @@ func flowHead(w io.Writer) {
 func flowRows(w io.Writer, h *pb.HostReport) {
 	for _, f := range h.GetFlows() {
 		row(w, h.GetHost(), flowText(f.GetFlow()), f.GetApplication(), f.GetWeight(), units.Rate(f.GetRateBps()),
-			nanoseconds(f.GetMaxQdNs()), nanoseconds(f.GetRttNs()), units.Bytes(f.GetAckedBytes()), f.GetRetransmits())
+			duration(f.GetMaxQd()), duration(f.GetRtt()), units.Bytes(f.GetAckedBytes()), f.GetRetransmits())
 	}
 }
 

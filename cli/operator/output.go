@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -61,7 +62,7 @@ func flowText(k *pb.FlowKey) string {
 	return net.JoinHostPort(k.GetSrcIpv4(), port(k.GetSrcPort())) + "," + net.JoinHostPort(k.GetDstIpv4(), port(k.GetDstPort()))
 }
 
-func nanoseconds(n uint64) units.Time { return units.Time(n) * units.Nanosecond }
+func duration(d *durationpb.Duration) units.Time { return units.FromDuration(d.AsDuration()) }
 
 func endpoint(e *pb.Endpoint) string {
 	if e.GetPort() == 0 {

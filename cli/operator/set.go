@@ -152,10 +152,10 @@ func getPriorities(ctx context.Context, e *env) error {
 		if p.GetFlows() > 0 {
 			flows = fmt.Sprintf(" of %v flows", p.GetFlows())
 		}
-		_, _ = fmt.Fprintf(w, "base %v, fluctuation %v%s, noise %v\n\n", nanoseconds(p.GetBaseNs()), nanoseconds(p.GetFluctuationNs()), flows, nanoseconds(p.GetNoiseNs()))
+		_, _ = fmt.Fprintf(w, "base %v, fluctuation %v%s, noise %v\n\n", duration(p.GetBase()), duration(p.GetFluctuation()), flows, duration(p.GetNoise()))
 		row(w, "PRIORITY", "TARGET", "LIMIT", "APPLICATION")
 		for _, c := range r.GetChannels() {
-			row(w, c.GetPriority(), nanoseconds(c.GetTargetNs()), nanoseconds(c.GetLimitNs()), cmp.Or(c.GetApplication(), "any"))
+			row(w, c.GetPriority(), duration(c.GetTarget()), duration(c.GetLimit()), cmp.Or(c.GetApplication(), "any"))
 		}
 	})
 }
@@ -183,7 +183,7 @@ func setPriority(ctx context.Context, e *env, application, number string) error 
 	return show(ctx, e, e.priority().AllocatePriority, request, func(w io.Writer, r *pb.AllocatePriorityResponse) {
 		c := r.GetChannel()
 		_, _ = fmt.Fprintf(w, "application %s: priority %d, target %v, limit %v over a base of %v\n",
-			command.Clean(c.GetApplication()), c.GetPriority(), nanoseconds(c.GetTargetNs()), nanoseconds(c.GetLimitNs()), nanoseconds(c.GetBaseNs()))
+			command.Clean(c.GetApplication()), c.GetPriority(), duration(c.GetTarget()), duration(c.GetLimit()), duration(c.GetBase()))
 	})
 }
 

@@ -50,7 +50,7 @@ func watchTelemetry(ctx context.Context, e *env, switches []string) error {
 		for _, b := range v.GetQueueBytes() {
 			queued += uint64(b)
 		}
-		return []any{v.GetSwitch(), v.GetPort(), v.GetPeer(), s.rate, units.Bytes(queued), nanoseconds(v.GetQueueingDelayNs()), v.GetDrops()}
+		return []any{v.GetSwitch(), v.GetPort(), v.GetPeer(), s.rate, units.Bytes(queued), duration(v.GetQueueingDelay()), v.GetDrops()}
 	}
 	return follow(ctx, e, stream, follower[*pb.TelemetrySample]{
 		record: func(v *pb.TelemetrySample) {
@@ -156,7 +156,7 @@ func watchFlows(ctx context.Context, e *env) error {
 			var out []string
 			for _, f := range r.GetFlows() {
 				out = append(out, fmt.Sprintf("%s %s %s  weight %v  rate %v  maxqd %v  rtt %v", clock(r.GetTime()), r.GetHost(), flowText(f.GetFlow()),
-					f.GetWeight(), units.Rate(f.GetRateBps()), nanoseconds(f.GetMaxQdNs()), nanoseconds(f.GetRttNs())))
+					f.GetWeight(), units.Rate(f.GetRateBps()), duration(f.GetMaxQd()), duration(f.GetRtt())))
 			}
 			return out
 		},

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/priority"
@@ -264,7 +265,7 @@ func attach(ts *testscript.TestScript, _ bool, args []string) {
 	for i, app := range args {
 		report.Flows = append(report.Flows, &pb.FlowReport{
 			Flow:   &pb.FlowKey{SrcIpv4: "10.0.0.1", SrcPort: uint32(1001 + i), DstIpv4: "10.0.0.2", DstPort: 50151},
-			Weight: 2, Application: app, RateBps: 20_000_000, AckedBytes: 1_500_000, MaxQdNs: 3000, RttNs: 120_000, Retransmits: 4,
+			Weight: 2, Application: app, RateBps: 20_000_000, AckedBytes: 1_500_000, MaxQd: durationpb.New(3000), Rtt: durationpb.New(120_000), Retransmits: 4,
 		})
 	}
 	ts.Check(stream.Send(report))

@@ -216,7 +216,7 @@ func TestChannelsOfConfigurations(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := until("300 flows", func(m *pb.ListPrioritiesResponse) bool { return m.Plan.GetFlows() == 300 })
-	if a, b := first.Channels[2], next.Channels[2]; next.Plan.NoiseNs != 2000 || b.Application != "web" || b.TargetNs < a.TargetNs+3*3000 {
+	if a, b := first.Channels[2], next.Channels[2]; next.Plan.Noise.AsDuration() != 2000 || b.Application != "web" || b.Target.AsDuration() < a.Target.AsDuration()+3*3000 {
 		t.Errorf("priority 3 was %v, with twice the flows and more noise it is %v", a, b)
 	}
 	for name, section := range map[string]string{"two priorities": "{base_rtt: 12us, priorities: 2}", "a faulty one": "{base_rtt: 0s}"} {

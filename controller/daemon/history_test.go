@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
@@ -41,7 +42,7 @@ func TestUnconfirmed(t *testing.T) {
 	if err := apply(&pb.ApplyConfigRequest{Config: try, ExpectGeneration: &two}); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "generation 1 is in force, not 2") {
 		t.Errorf("another generation is expected: %v", err)
 	}
-	if err := apply(&pb.ApplyConfigRequest{Config: try, ExpectGeneration: &one, File: "try.yaml", Why: "a try", ConfirmNs: uint64(time.Hour)}); err != nil {
+	if err := apply(&pb.ApplyConfigRequest{Config: try, ExpectGeneration: &one, File: "try.yaml", Why: "a try", Confirm: durationpb.New(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -63,7 +64,7 @@ func TestUnconfirmed(t *testing.T) {
 	if got := shown(); got != before {
 		t.Errorf("after a restart:\n%s", got)
 	}
-	if err := apply(&pb.ApplyConfigRequest{Config: try, ExpectGeneration: &two, Why: "again", ConfirmNs: uint64(100 * time.Millisecond)}); err != nil {
+	if err := apply(&pb.ApplyConfigRequest{Config: try, ExpectGeneration: &two, Why: "again", Confirm: durationpb.New(100 * time.Millisecond)}); err != nil {
 		t.Fatal(err)
 	}
 	for {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
@@ -33,7 +34,7 @@ func TestRequestsOutliveAController(t *testing.T) {
 		call func(context.Context, pb.FabricServiceClient) (proto.Message, error)
 	}{
 		{"apply", func(ctx context.Context, c pb.FabricServiceClient) (proto.Message, error) {
-			r, err := c.ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: text, File: "lonely.yaml", ConfirmNs: uint64(time.Hour)})
+			r, err := c.ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: text, File: "lonely.yaml", Confirm: durationpb.New(time.Hour)})
 			if r != nil {
 				r.Switches = nil // which say what is so now
 			}

@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -264,7 +265,7 @@ func tables() (list []*Table) {
 			for f := range fields(table.Message()) {
 				if s := shown(f); s.GetKey() {
 					t.Keys, t.keys = append(t.Keys, string(f.Name())), append(t.keys, f)
-				} else {
+				} else if s.GetHead() != "" {
 					t.Columns = append(t.Columns, Column{s, f})
 				}
 			}
@@ -338,19 +339,18 @@ func value(m protoreflect.Message, f protoreflect.FieldDescriptor) any {
 	if f.HasPresence() && !m.Has(f) {
 		return nil
 	}
-	v, name := m.Get(f), string(f.Name())
+	v := m.Get(f)
 	switch f.Kind() {
 	case protoreflect.MessageKind:
+		if d, ok := v.Message().Interface().(*durationpb.Duration); ok {
+			return d.AsDuration()
+		}
 		return v.Message().Interface().(*timestamppb.Timestamp).AsTime()
 	case protoreflect.Uint32Kind, protoreflect.Uint64Kind:
-		switch n := v.Uint(); {
-		case strings.HasSuffix(name, "_bytes"):
-			return units.Bytes(n)
-		case strings.HasSuffix(name, "_ns"):
-			return time.Duration(n)
-		default:
-			return n
+		if strings.HasSuffix(string(f.Name()), "_bytes") {
+			return units.Bytes(v.Uint())
 		}
+		return v.Uint()
 	}
 	return v.Interface()
 }
@@ -401,5 +401,5 @@ func Stamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// Nanoseconds returns a duration as the API has it, 0 for a negative one.
-func Nanoseconds(d time.Duration) uint64 { return uint64(max(d, 0)) }
+// Duration returns a duration as the API has it, 0 for a negative one.
+func Duration(d time.Duration) *durationpb.Duration { return durationpb.New(max(d, 0)) }

@@ -40,9 +40,9 @@ func ReadCounters(at time.Time, switches []*pb.SwitchStatus, ended map[Sizes]Com
 	for _, s := range switches {
 		buffer := s.GetFeatures().GetBuffer()
 		for _, class := range buffer.GetClasses() {
-			if class.PausedNs != nil {
+			if class.PausedTime != nil {
 				port := fmt.Sprintf("%s:%d", s.GetName(), class.GetPort())
-				c.paused[port] = max(c.paused[port], time.Duration(class.GetPausedNs()))
+				c.paused[port] = max(c.paused[port], class.GetPausedTime().AsDuration())
 			}
 			c.drops += class.GetLosslessDrops()
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
@@ -23,7 +24,7 @@ func shown(name string, paused map[string]time.Duration, drops, peak uint64) *pb
 		if _, err := fmt.Sscanf(port, "%d/%d", &number, &class); err != nil {
 			panic(err)
 		}
-		b.Classes = append(b.Classes, &pb.BufferClass{Port: number, Peer: "h", Class: class, PausedNs: proto.Uint64(uint64(t))})
+		b.Classes = append(b.Classes, &pb.BufferClass{Port: number, Peer: "h", Class: class, PausedTime: durationpb.New(t)})
 	}
 	s := &pb.SwitchStatus{Name: name, Features: &pb.FeatureStatus{Buffer: b}}
 	return s

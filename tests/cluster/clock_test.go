@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
@@ -121,7 +123,7 @@ func (c *trio) confirmed(leader *node) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	fabric := pb.NewFabricServiceClient(leader.conn)
-	r, err := fabric.ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: fmt.Sprintf(c.yaml, 99), File: "fabric.yaml", ConfirmNs: uint64(10 * time.Minute)})
+	r, err := fabric.ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: fmt.Sprintf(c.yaml, 99), File: "fabric.yaml", Confirm: durationpb.New(10 * time.Minute)})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (r *recorder) takeFlows(m *pb.HostReport) {
 	for _, f := range m.GetFlows() {
 		key := pair{f.GetFlow().GetSrcIpv4(), f.GetFlow().GetDstIpv4()}
 		r.flows[key] = append(r.flows[key], report{m.GetTime().AsTime(), f.GetAckedBytes(), f.GetWeight(),
-			time.Duration(f.GetMaxQdNs()), time.Duration(f.GetRttNs())})
+			f.GetMaxQd().AsDuration(), f.GetRtt().AsDuration()})
 	}
 }
 

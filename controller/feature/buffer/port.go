@@ -301,7 +301,7 @@ func (p *PortState) status(b *pb.BufferStatus) {
 			PrivateBytes: uint64(p.Private[c]), SharedBytes: uint64(p.Shared[c]), HeadroomBytes: uint64(p.Headroom[c]),
 		}
 		if lossless {
-			class.Paused, class.PausedNs, class.LosslessDrops = &stopped, proto.Uint64(view.Nanoseconds(p.PausedTime[c])), &p.LosslessDrops[c]
+			class.Paused, class.PausedTime, class.LosslessDrops = &stopped, view.Duration(p.PausedTime[c]), &p.LosslessDrops[c]
 		}
 		b.Classes = append(b.Classes, class)
 	}
@@ -310,6 +310,6 @@ func (p *PortState) status(b *pb.BufferStatus) {
 	}
 	b.Ports = append(b.Ports, &pb.BufferPort{
 		Port: p.Number, Peer: p.Peer, Paused: strings.Join(paused, ","), Pauses: p.Pauses, Resumes: p.Resumes, Refreshes: p.Refreshes,
-		LateNs: view.Nanoseconds(p.Late), MostLateNs: view.Nanoseconds(p.MostLate), DepartedBytes: p.Departed, Victim: p.Victim, Turns: p.Turns,
+		Late: view.Duration(p.Late), MostLate: view.Duration(p.MostLate), DepartedBytes: p.Departed, Victim: p.Victim, Turns: p.Turns,
 	})
 }

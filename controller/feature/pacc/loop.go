@@ -211,8 +211,8 @@ func (f *feat) status(sw string, out *pb.FeatureStatus) {
 		return
 	}
 	out.Pacc = &pb.PACCStatus{Loop: &pb.PACCLoop{
-		Ticks: s.Ticks, Late: s.Late, Missed: s.Missed, LatenessNs: view.Nanoseconds(s.Lateness.Duration()),
-		MostLateNs: view.Nanoseconds(s.WorstLateness.Duration()), Unanswered: s.Unanswered, ReadErrors: s.ReadErrors,
+		Ticks: s.Ticks, Late: s.Late, Missed: s.Missed, Lateness: view.Duration(s.Lateness.Duration()),
+		MostLate: view.Duration(s.WorstLateness.Duration()), Unanswered: s.Unanswered, ReadErrors: s.ReadErrors,
 		Cnps: s.CNPs, CnpErrors: s.CNPErrors, Flows: uint64(s.Flows), Learned: s.Learned, Aged: s.Aged, Evicted: s.Evicted,
 		Refused: s.Refused, QueuePairs: uint64(s.QueuePairs),
 	}}

@@ -42,7 +42,7 @@ func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	}
 	w := s.settings
 	out.Pfcwatchdog = &pb.PFCWatchdogStatus{Switch: &pb.PFCWatchdogSwitch{
-		DetectionNs: view.Nanoseconds(w.Detection.Duration()), RestorationNs: view.Nanoseconds(w.Restoration.Duration()),
+		Detection: view.Duration(w.Detection.Duration()), Restoration: view.Duration(w.Restoration.Duration()),
 		Action: string(w.Action), Read: view.Stamp(s.seen),
 	}}
 	for _, n := range slices.SortedFunc(maps.Values(s.classes), func(a, b seen) int {

@@ -120,7 +120,7 @@ func (t *telemetry) status(sw string, s *pb.FeatureStatus) {
 	for _, n := range slices.Sorted(maps.Keys(samples)) {
 		p := samples[n]
 		s.Telemetry.Ports = append(s.Telemetry.Ports, &pb.TelemetryPort{
-			Port: n, Peer: p.Peer, DelayNs: view.Nanoseconds(p.QueueingDelay), TransmittedBytes: p.DepartureBytes,
+			Port: n, Peer: p.Peer, Delay: view.Duration(p.QueueingDelay), TransmittedBytes: p.DepartureBytes,
 			TransmittedPackets: p.DeparturePackets, RefusedPackets: p.Drops, Polled: view.Stamp(p.Time),
 		})
 		for q, b := range p.QueueBytes {

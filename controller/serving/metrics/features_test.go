@@ -15,11 +15,11 @@ import (
 
 // everyRow fills every table with a row.
 const everyRow = `{
-	"buffer": {"switch": {"threshold_bytes": 1, "polled": "2026-01-01T00:00:00Z"}, "pools": [{}], "ports": [{}],
-		"classes": [{"paused": true, "paused_ns": 1, "lossless_drops": 1}], "watchdog": [{}], "alarms": [{}]},
+	"buffer": {"switch": {"threshold_bytes": 1, "polled": "2026-01-01T00:00:00Z"}, "pools": [{}], "ports": [{"late": "1s", "most_late": "1s"}],
+		"classes": [{"paused": true, "paused_time": "1s", "lossless_drops": 1}], "watchdog": [{}], "alarms": [{}]},
 	"pfcwatchdog": {"switch": {"read": "2026-01-01T00:00:00Z"}, "classes": [{}], "roots": [{}]},
-	"pacc": {"loop": {}, "ports": [{}]},
-	"telemetry": {"ports": [{"polled": "2026-01-01T00:00:00Z"}], "queues": [{}]}
+	"pacc": {"loop": {"lateness": "1s", "most_late": "1s"}, "ports": [{}]},
+	"telemetry": {"ports": [{"delay": "1s", "polled": "2026-01-01T00:00:00Z"}], "queues": [{}]}
 }`
 
 // TestFeatures holds what the features show to Prometheus' conventions and to those of

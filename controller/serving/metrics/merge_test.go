@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -24,12 +23,12 @@ func many(switches int) *source {
 		for p := range 100 {
 			s.Ports = append(s.Ports, view.Port{Number: uint32(p + 1), Peer: fmt.Sprintf("host-%d-%d", i+1, p+1), State: view.PortUp})
 			telemetry.Ports = append(telemetry.Ports, &pb.TelemetryPort{
-				Port: uint32(p + 1), DelayNs: uint64(p) * 1e9, TransmittedBytes: uint64(p), Polled: timestamppb.New(time.Unix(int64(1000+p), 0)),
+				Port: uint32(p + 1), Delay: pb.OfNanoseconds(uint64(p) * 1e9), TransmittedBytes: uint64(p), Polled: timestamppb.New(time.Unix(int64(1000+p), 0)),
 			})
 			classes.Classes = append(classes.Classes, &pb.BufferClass{Port: uint32(p + 1)})
 		}
 		s.Ports[99].State = view.PortDown
-		classes.Classes[7].PausedNs = proto.Uint64(2e9) // that of the others is not known
+		classes.Classes[7].PausedTime = pb.OfNanoseconds(2e9) // that of the others is not known
 		src.switches = append(src.switches, s)
 	}
 	return src

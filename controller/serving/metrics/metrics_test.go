@@ -67,7 +67,7 @@ func collector(t *testing.T) (*Collector, *source) {
 	}
 	src := &source{switches: []view.Switch{{Name: "s1", State: view.Ready, Entries: 7, Reconciles: 2, Ports: []view.Port{{Number: 1, Peer: "h\xff", State: view.PortUp}, {Number: 2, Peer: "h2"}}, Status: &pb.FeatureStatus{
 		Telemetry: &pb.TelemetryStatus{Ports: []*pb.TelemetryPort{
-			{Port: 1, TransmittedBytes: 2000, TransmittedPackets: 7, DelayNs: 1.5e9, Polled: timestamppb.New(time.Unix(1000, 5e8))}, {Port: 2},
+			{Port: 1, TransmittedBytes: 2000, TransmittedPackets: 7, Delay: pb.OfNanoseconds(1.5e9), Polled: timestamppb.New(time.Unix(1000, 5e8))}, {Port: 2},
 		}},
 		Buffer: &pb.BufferStatus{Classes: []*pb.BufferClass{{Port: 2, Class: 3}}},
 	}}}}

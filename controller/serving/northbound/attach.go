@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -230,18 +229,18 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 		changes = append(changes, weights.Change{Key: k, Weight: f.GetWeight(), Application: f.GetApplication()})
 		reports = append(reports, f)
 		seen = append(seen, observed.Flow{
-			Src: k.Src(), Dst: k.Dst(), Acked: f.GetAckedBytes(), Weight: f.GetWeight(), Priority: f.GetVirtualPriority(), MaxQD: f.GetMaxQdNs() > 0,
+			Src: k.Src(), Dst: k.Dst(), Acked: f.GetAckedBytes(), Weight: f.GetWeight(), Priority: f.GetVirtualPriority(), MaxQD: f.GetMaxQd().AsDuration() > 0,
 		})
 		flows = append(flows, conduct.Flow{
 			Src: k.Src(), Dst: k.Dst(), Acked: f.GetAckedBytes(), Weight: f.GetWeight(),
-			MaxQD: time.Duration(min(f.GetMaxQdNs(), math.MaxInt64)), RTT: time.Duration(min(f.GetRttNs(), math.MaxInt64)),
+			MaxQD: max(f.GetMaxQd().AsDuration(), 0), RTT: max(f.GetRtt().AsDuration(), 0),
 		})
 	}
 	a.service.observed.Report(a.host, r.GetTime().AsTime(), seen)
 	a.service.judge(a.host, flows)
 	ended := map[observed.Sizes]observed.Completions{}
 	for _, c := range r.GetCompletions() {
-		ended[observed.Sizes{From: c.GetFromBytes(), Below: c.GetBelowBytes()}] = observed.Completions{Flows: c.GetFlows(), FCT: c.GetFctNs(), Slowdown: c.GetSlowdown()}
+		ended[observed.Sizes{From: c.GetFromBytes(), Below: c.GetBelowBytes()}] = observed.Completions{Flows: c.GetFlows(), FCT: pb.Nanoseconds(c.GetFct()), Slowdown: c.GetSlowdown()}
 	}
 	a.service.observed.Completed(a.host, ended)
 	answers, err := a.service.weights.Report(a.by, a.host, changes)

@@ -286,12 +286,12 @@ func (s *fabricService) checkSwitches(names []string) error {
 
 // noteOf reads the note that comes with an applied configuration.
 func noteOf(ctx context.Context, r *pb.ApplyConfigRequest) (history.Note, error) {
-	n := history.Note{By: authz.CallerOf(ctx).Name, Why: r.GetWhy(), Expect: r.ExpectGeneration, Confirm: time.Duration(r.GetConfirmNs())}
+	n := history.Note{By: authz.CallerOf(ctx).Name, Why: r.GetWhy(), Expect: r.ExpectGeneration, Confirm: r.GetConfirm().AsDuration()}
 	if len(n.Why) > history.MaxWhy || strings.ContainsFunc(n.Why, unicode.IsControl) {
 		return n, invalid("why", "%d bytes are not allowed: want one line of at most %d", len(n.Why), history.MaxWhy)
 	}
 	if n.Confirm != 0 && (n.Confirm < history.MinConfirm || n.Confirm > history.MaxConfirm) {
-		return n, invalid("confirm_ns", "%v is not allowed: want %v to %v, or 0", n.Confirm, history.MinConfirm, history.MaxConfirm)
+		return n, invalid("confirm", "%v is not allowed: want %v to %v, or 0", n.Confirm, history.MinConfirm, history.MaxConfirm)
 	}
 	return n, nil
 }

@@ -35,7 +35,7 @@ func TestDescribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.GetName() != "test" || f.GetGeneration() != 3 || len(f.GetHosts()) != 2 || f.GetLinks()[0].GetDelayNs() != 1000 ||
+	if f.GetName() != "test" || f.GetGeneration() != 3 || len(f.GetHosts()) != 2 || f.GetLinks()[0].GetDelay().AsDuration() != 1000 ||
 		f.GetLinks()[0].GetA().GetPort() != 1 || f.GetLinks()[0].GetState() != pb.PortStatus_STATE_UP || f.GetLinks()[1].GetState() != pb.PortStatus_STATE_UNKNOWN {
 		t.Errorf("fabric = %v", f)
 	}
@@ -272,7 +272,7 @@ func TestStreamTelemetry(t *testing.T) {
 	r.samples.Publish(view.Sample{Time: clock, Switch: "s1", Port: 2, Peer: "h2", QueueBytes: [8]uint32{7: 1500}, QueueingDelay: time.Millisecond, Drops: 5})
 	v, err := stream.Recv()
 	if err != nil || v.GetSwitch() != "s1" || v.GetPort() != 2 || len(v.GetQueueBytes()) != 8 || v.GetQueueBytes()[7] != 1500 ||
-		v.GetQueueingDelayNs() != 1e6 || v.GetDrops() != 5 {
+		v.GetQueueingDelay().AsDuration() != 1e6 || v.GetDrops() != 5 {
 		t.Errorf("sample = %v, %v", v, err)
 	}
 }

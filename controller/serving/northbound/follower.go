@@ -81,7 +81,7 @@ func (s *FollowerState) call(ctx context.Context, method string, request raw) (a
 	answer, err = handlers[method](service, ctx, decode, func(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		return s.Authorizer.Unary(ctx, in, info, func(ctx context.Context, in any) (any, error) {
 			admitted = true
-			return next(ctx, in)
+			return durations(ctx, in, info, next)
 		})
 	})
 	return answer, admitted, err

@@ -76,7 +76,7 @@ func (v *values) addFeatures(s *pb.FeatureStatus) {
 		v.add(gnmi.OutOctets, p.GetTransmittedBytes(), p.GetPort())
 		v.add(gnmi.OutPkts, p.GetTransmittedPackets(), p.GetPort())
 		v.add(gnmi.OutDiscards, p.GetRefusedPackets(), p.GetPort())
-		v.add(gnmi.QueueingDelay, p.GetDelayNs(), p.GetPort())
+		v.add(gnmi.QueueingDelay, pb.Nanoseconds(p.GetDelay()), p.GetPort())
 	}
 	for _, q := range s.GetTelemetry().GetQueues() {
 		v.add(gnmi.QueueLen, q.GetHeldBytes(), q.GetPort(), q.GetQueue())
@@ -101,7 +101,7 @@ func (v *values) addFeatures(s *pb.FeatureStatus) {
 	for _, c := range b.GetClasses() {
 		if c.Paused != nil {
 			v.add(gnmi.PeerPaused, c.GetPaused(), c.GetPort(), c.GetClass())
-			v.add(gnmi.PeerPausedTime, c.GetPausedNs(), c.GetPort(), c.GetClass())
+			v.add(gnmi.PeerPausedTime, pb.Nanoseconds(c.GetPausedTime()), c.GetPort(), c.GetClass())
 			v.add(gnmi.LosslessDrops, c.GetLosslessDrops(), c.GetPort(), c.GetClass())
 		}
 		v.add(gnmi.ClassPrivate, c.GetPrivateBytes(), c.GetPort(), c.GetClass())

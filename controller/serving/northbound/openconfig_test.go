@@ -17,7 +17,7 @@ import (
 func TestFeatureLeaves(t *testing.T) {
 	all := &pb.FeatureStatus{}
 	if err := protojson.Unmarshal([]byte(`{"buffer": {"switch": {"threshold_bytes": 1}, "pools": [{"pool": "shared"}], "ports": [{"port": 1}],
-			"classes": [{"port": 1, "class": 3, "paused": true, "paused_ns": 5, "lossless_drops": 6}]},
+			"classes": [{"port": 1, "class": 3, "paused": true, "paused_time": "0.000000005s", "lossless_drops": 6}]},
 			"pfcwatchdog": {"classes": [{"port": 1, "class": 3}]}, "telemetry": {"ports": [{"port": 1}], "queues": [{"port": 1, "queue": 2}]}}`), all); err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestAllocatePriority(t *testing.T) {
 	}
 	configure(t, r, plan(t, paperNoise))
 	c, err := allocate("web", 0)
-	if err != nil || c.Priority != 1 || c.Application != "web" || c.TargetNs != 16000 || c.LimitNs != 18400 || c.BaseNs != 12000 {
+	if err != nil || c.Priority != 1 || c.Application != "web" || c.Target.AsDuration() != 16000 || c.Limit.AsDuration() != 18400 || c.Base.AsDuration() != 12000 {
 		t.Errorf("the lowest: %v, %v", c, err)
 	}
 	for _, tt := range []struct {
@@ -107,7 +107,7 @@ func TestWatchPriorities(t *testing.T) {
 		}
 		return m
 	}
-	if m := next(); m.Plan.GetNoiseNs() != 800 || m.Plan.GetFluctuationNs() != 3200 || m.Plan.GetFlows() != 0 || len(m.Channels) != 3 || m.Channels[2].TargetNs != 24000 {
+	if m := next(); m.Plan.GetNoise().AsDuration() != 800 || m.Plan.GetFluctuation().AsDuration() != 3200 || m.Plan.GetFlows() != 0 || len(m.Channels) != 3 || m.Channels[2].Target.AsDuration() != 24000 {
 		t.Errorf("now: %v", m)
 	}
 	if _, err := r.priorities.Allocate(nil, "web", 2); err != nil {
@@ -117,7 +117,7 @@ func TestWatchPriorities(t *testing.T) {
 		t.Errorf("after an allocation: %v", m)
 	}
 	configure(t, r, plan(t, 2*units.Microsecond))
-	if m := next(); m.Plan.GetNoiseNs() != 2000 || m.Channels[2].TargetNs != 27600 || m.Channels[1].GetApplication() != "web" {
+	if m := next(); m.Plan.GetNoise().AsDuration() != 2000 || m.Channels[2].Target.AsDuration() != 27600 || m.Channels[1].GetApplication() != "web" {
 		t.Errorf("after more noise: %v", m)
 	}
 	r.stop()
@@ -153,7 +153,7 @@ func TestAttachGivesChannels(t *testing.T) {
 		}
 	}
 	given := next()
-	if given.Flow.SrcPort != 1 || given.Channel.GetTargetNs() != 20000 || given.Channel.GetLimitNs() != 22400 || given.Refused != "" {
+	if given.Flow.SrcPort != 1 || given.Channel.GetTarget().AsDuration() != 20000 || given.Channel.GetLimit().AsDuration() != 22400 || given.Refused != "" {
 		t.Errorf("priority 2: %v", given)
 	}
 	if c := next(); c.Flow.SrcPort != 2 || c.Channel != nil || !strings.Contains(c.Refused, `belongs to application "web"`) {
@@ -165,7 +165,7 @@ func TestAttachGivesChannels(t *testing.T) {
 	// Having it, nothing more is sent, until the plan changes; refusals are not repeated.
 	send(t, s, "h1", wants(1, 2, given.Channel), wants(2, 3, nil), wants(4, 1<<30, nil))
 	configure(t, r, plan(t, 2*units.Microsecond))
-	if c := next(); c.Flow.SrcPort != 1 || c.Channel.GetTargetNs() != 22400 {
+	if c := next(); c.Flow.SrcPort != 1 || c.Channel.GetTarget().AsDuration() != 22400 {
 		t.Errorf("after more noise: %v", c)
 	}
 	if err := r.priorities.Release(nil, "web", 3); err != nil {
@@ -173,7 +173,7 @@ func TestAttachGivesChannels(t *testing.T) {
 	}
 	for {
 		if c := next(); c.Flow.SrcPort == 2 {
-			if c.Channel.GetTargetNs() != 27600 {
+			if c.Channel.GetTarget().AsDuration() != 27600 {
 				t.Errorf("after the release: %v", c)
 			}
 			break

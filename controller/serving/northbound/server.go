@@ -150,8 +150,8 @@ func New(o Options) *Server {
 		grpc.InTapHandle(led.tap(o.Authorizer.Tap)),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxConcurrentStreams(maxCalls),
-		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), led.unary, o.Authorizer.Unary, once.unary),
-		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), led.stream, o.Authorizer.Stream),
+		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), led.unary, o.Authorizer.Unary, durations, once.unary),
+		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), led.stream, o.Authorizer.Stream, durationsOfStream),
 		keepAlive, enforced,
 	)...)
 	running, stop := context.WithCancelCause(context.Background())

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
@@ -15,7 +17,7 @@ func TestTraffic(t *testing.T) {
 	r := start(t)
 	moved := func(dst string, acked uint64) *pb.FlowReport {
 		f := reported("10.0.0.1", 1, 2, "")
-		f.Flow.DstIpv4, f.AckedBytes, f.MaxQdNs = dst, acked, 5
+		f.Flow.DstIpv4, f.AckedBytes, f.MaxQd = dst, acked, durationpb.New(5)
 		return f
 	}
 	s := attach(t, r, "h1")
@@ -62,7 +64,7 @@ func TestCompletionsScore(t *testing.T) {
 	if _, err := r.fabric().ApplyConfig(t.Context(), &pb.ApplyConfigRequest{Config: "name: lab", Predictions: []*pb.Prediction{{Measure: "fct_to_10KB"}, {Measure: "slowdown_to_10KB"}, {Measure: "fct_p99"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Send(&pb.HostReport{Host: "h1", Completions: []*pb.Completions{{BelowBytes: 10_000, Flows: 2, FctNs: 10_000, Slowdown: 4}}}); err != nil {
+	if err := s.Send(&pb.HostReport{Host: "h1", Completions: []*pb.Completions{{BelowBytes: 10_000, Flows: 2, Fct: durationpb.New(10_000), Slowdown: 4}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.CloseSend(); err != nil {

@@ -29,7 +29,7 @@ func FabricToProto(f view.Fabric) *pb.GetFabricResponse {
 	}
 	for _, l := range f.Links {
 		out.Links = append(out.Links, &pb.Link{
-			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: view.Nanoseconds(l.Delay), State: l.State, Reason: clean(l.Reason),
+			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, Delay: view.Duration(l.Delay), State: l.State, Reason: clean(l.Reason),
 		})
 	}
 	return out
@@ -142,7 +142,7 @@ func EventToProto(e view.Event) *pb.Event {
 func sampleToProto(s view.Sample) *pb.TelemetrySample {
 	return &pb.TelemetrySample{
 		Time: view.Stamp(s.Time), Switch: clean(s.Switch), Port: s.Port, Peer: clean(s.Peer), QueueBytes: s.QueueBytes[:],
-		QueueingDelayNs: view.Nanoseconds(s.QueueingDelay), DepartureBytes: s.DepartureBytes, DeparturePackets: s.DeparturePackets, Drops: s.Drops,
+		QueueingDelay: view.Duration(s.QueueingDelay), DepartureBytes: s.DepartureBytes, DeparturePackets: s.DeparturePackets, Drops: s.Drops,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/priority"
@@ -270,7 +271,7 @@ func (s *priorityService) list() (*pb.ListPrioritiesResponse, <-chan struct{}) {
 		return out, changed
 	}
 	out.Plan = &pb.ChannelPlan{
-		BaseNs: nanos(plan.Base), FluctuationNs: nanos(plan.Fluctuation), NoiseNs: nanos(plan.Noise),
+		Base: durationpb.New(plan.Base.Duration()), Fluctuation: durationpb.New(plan.Fluctuation.Duration()), Noise: durationpb.New(plan.Noise.Duration()),
 		Flows: plan.Flows, Priorities: uint32(plan.Priorities),
 	}
 	for _, p := range all {
@@ -282,11 +283,9 @@ func (s *priorityService) list() (*pb.ListPrioritiesResponse, <-chan struct{}) {
 func channelToProto(p priority.Priority, base units.Time) *pb.Channel {
 	return &pb.Channel{
 		Priority: uint32(p.Number), Application: clean(p.Application),
-		TargetNs: nanos(p.Channel.Target), LimitNs: nanos(p.Channel.Limit), BaseNs: nanos(base),
+		Target: durationpb.New(p.Channel.Target.Duration()), Limit: durationpb.New(p.Channel.Limit.Duration()), Base: durationpb.New(base.Duration()),
 	}
 }
-
-func nanos(t units.Time) uint64 { return uint64(t / units.Nanosecond) }
 
 // sendChannels sends every flow whose channel is out of date its new one. The reason why flows get no
 // channel is sent once for each reason.
@@ -311,6 +310,7 @@ func (a *attached) sendChannels() error {
 			}
 		} else {
 			answer.Channel = channelToProto(priority.Priority{Number: int(f.GetVirtualPriority()), Channel: c}, base)
+			pb.FillDurations(answer.Channel) // as the host has it
 			if proto.Equal(answer.Channel, f.GetChannel()) {
 				continue
 			}

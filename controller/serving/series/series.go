@@ -267,11 +267,11 @@ func (p *port) sample(at int, r *reading, elapsed time.Duration) {
 		}
 	}
 	for _, c := range r.classes {
-		if c.PausedNs == nil {
+		if c.PausedTime == nil {
 			continue
 		}
 		was := p.paused[c.GetClass()]
-		share := min(1, was.grew(c.GetPausedNs())/float64(elapsed))
+		share := min(1, was.grew(pb.Nanoseconds(c.GetPausedTime()))/float64(elapsed))
 		p.paused[c.GetClass()] = was
 		if !(share <= values[portPause]) {
 			values[portPause] = share

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -75,7 +75,7 @@ func (f *fake) says(transmitted, held uint64, paused time.Duration, granted uint
 			Queues: []*pb.TelemetryQueue{{Port: 1, Queue: 0, HeldBytes: held}, {Port: 1, Queue: 3, HeldBytes: 1}},
 		},
 		Buffer: &pb.BufferStatus{Switch: &pb.BufferSwitch{Polled: polled}, Classes: []*pb.BufferClass{
-			{Port: 1, Class: 3, PausedNs: proto.Uint64(uint64(paused))}, {Port: 1, Class: 4, PausedNs: proto.Uint64(0)}, {Port: 1, Class: 5},
+			{Port: 1, Class: 3, PausedTime: durationpb.New(paused)}, {Port: 1, Class: 4, PausedTime: durationpb.New(0)}, {Port: 1, Class: 5},
 		}},
 		Pacc: &pb.PACCStatus{Ports: []*pb.PACCPort{{Port: 1, Granted: granted}}},
 	}
@@ -181,7 +181,7 @@ func TestBusiest(t *testing.T) {
 	for i := range uint64(2) {
 		f.says(0, 0, 0, 0)
 		f.status.Telemetry.Ports = append(f.status.Telemetry.Ports, &pb.TelemetryPort{Port: 2, TransmittedBytes: i * 1e7, Polled: f.status.Telemetry.Ports[0].Polled})
-		f.status.Buffer.Classes = append(f.status.Buffer.Classes, &pb.BufferClass{Port: 4, PausedNs: proto.Uint64(i * uint64(Step))})
+		f.status.Buffer.Classes = append(f.status.Buffer.Classes, &pb.BufferClass{Port: 4, PausedTime: pb.OfNanoseconds(i * uint64(Step))})
 		f.pass(r, 1)
 	}
 	out := get(t, r, Query{Busiest: 2})

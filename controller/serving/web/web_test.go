@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -136,7 +137,7 @@ func small() API {
 	for i := range uint32(2) {
 		report.Flows = append(report.Flows, &pb.FlowReport{
 			Flow:   &pb.FlowKey{SrcIpv4: "10.0.0.1", DstIpv4: "10.0.0.2", SrcPort: 1000 + i, DstPort: 50151},
-			Weight: float64(1 + 2*i), Law: "soze", Application: "web", RateBps: 250e6 * uint64(1+2*i), RttNs: 120000,
+			Weight: float64(1 + 2*i), Law: "soze", Application: "web", RateBps: 250e6 * uint64(1+2*i), Rtt: durationpb.New(120000),
 		})
 	}
 	f.reports = []*pb.HostReport{report}

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"math"
 	"net/netip"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
@@ -30,8 +30,6 @@ func (l *channelLaw) SetChannel(t, lim units.Time) error {
 	l.given = channel.Channel{Target: t, Limit: lim}
 	return nil
 }
-
-func ns(t units.Time) uint64 { return uint64(t / units.Nanosecond) }
 
 // A flow that waits for a channel reports its priority until it has one, moves to the next
 // that comes, and is held when it is refused one.
@@ -60,8 +58,8 @@ func TestChannels(t *testing.T) {
 		return ctx.Err()
 	}
 	const ms = units.Millisecond
-	first := &headgatev1.Channel{Priority: 2, TargetNs: ns(40 * ms), LimitNs: ns(45 * ms), BaseNs: ns(24 * ms)}
-	second := &headgatev1.Channel{Priority: 2, TargetNs: ns(50 * ms), LimitNs: ns(55 * ms), BaseNs: ns(24 * ms)}
+	first := &headgatev1.Channel{Priority: 2, Target: durationpb.New((40 * ms).Duration()), Limit: durationpb.New((45 * ms).Duration()), Base: durationpb.New((24 * ms).Duration())}
+	second := &headgatev1.Channel{Priority: 2, Target: durationpb.New((50 * ms).Duration()), Limit: durationpb.New((55 * ms).Duration()), Base: durationpb.New((24 * ms).Duration())}
 	type state struct {
 		given   channel.Channel
 		waiting bool
@@ -79,13 +77,13 @@ func TestChannels(t *testing.T) {
 				t.Errorf("priority %d reported", f.VirtualPriority)
 			}
 			answer := &headgatev1.FlowChannel{Flow: f.Flow}
-			has := f.GetChannel().GetTargetNs()
+			has := f.GetChannel().GetTarget().AsDuration()
 			switch {
 			case step == 0 && has == 0:
 				answer.Channel = first
-			case step == 1 && has == first.TargetNs:
+			case step == 1 && has == first.Target.AsDuration():
 				answer.Channel = second
-			case step == 2 && has == second.TargetNs:
+			case step == 2 && has == second.Target.AsDuration():
 				answer.Refused = "another has it"
 			default:
 				continue
@@ -134,15 +132,15 @@ func TestChannels(t *testing.T) {
 
 func TestChannelFromWire(t *testing.T) {
 	good := func() *headgatev1.Channel {
-		return &headgatev1.Channel{TargetNs: 2000, LimitNs: 3000, BaseNs: 1000}
+		return &headgatev1.Channel{Target: durationpb.New(2000), Limit: durationpb.New(3000), Base: durationpb.New(1000)}
 	}
 	if c, err := channelFromWire(good(), 0); err != nil || c != (channel.Channel{Target: 2 * units.Microsecond, Limit: 3 * units.Microsecond}) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for want, change := range map[string]func(*headgatev1.Channel){
-		"channel.target_ns 0: want more than 0": func(c *headgatev1.Channel) { c.TargetNs = 0 },
-		"channel.limit_ns 18446744073709551615": func(c *headgatev1.Channel) { c.LimitNs = math.MaxUint64 },
-		"channel.base_ns 0":                     func(c *headgatev1.Channel) { c.BaseNs = 0 },
+		"channel.target 0s: want more than 0": func(c *headgatev1.Channel) { c.Target = nil },
+		"channel.limit 16m40.000000001s":      func(c *headgatev1.Channel) { c.Limit = durationpb.New(1000*time.Second + 1) },
+		"channel.base -1ns":                   func(c *headgatev1.Channel) { c.Base = durationpb.New(-1) },
 	} {
 		c := good()
 		change(c)

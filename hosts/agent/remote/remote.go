@@ -129,6 +129,7 @@ func (a *attachment) attach(ctx context.Context) (worked bool, err error) {
 				ended <- err
 				return
 			}
+			headgatev1.FillDurations(c) // a controller of an earlier version
 			select {
 			case commands <- c:
 			case <-ctx.Done():
@@ -142,6 +143,7 @@ func (a *attachment) attach(ctx context.Context) (worked bool, err error) {
 	for {
 		report, err := a.report(ctx)
 		if err == nil {
+			headgatev1.FillDurations(report) // for a controller of an earlier version
 			err = stream.Send(report)
 		}
 		if err != nil {

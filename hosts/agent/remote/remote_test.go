@@ -263,12 +263,12 @@ func TestWire(t *testing.T) {
 	if len(r.Flows) != 1 {
 		t.Fatalf("report %v", r)
 	}
-	if f := r.Flows[0]; f.RateBps != 16_000_000 || f.AckedBytes != 3000 || f.MaxQdNs != 5000 || f.RttNs != 1_000_000 || f.Retransmits != 4 {
+	if f := r.Flows[0]; f.RateBps != 16_000_000 || f.AckedBytes != 3000 || f.MaxQd.AsDuration() != 5000 || f.Rtt.AsDuration() != 1_000_000 || f.Retransmits != 4 {
 		t.Errorf("report %v", f)
 	}
 	ended := ""
 	for _, c := range r.Completions {
-		ended += fmt.Sprintf("%d-%d: %d %d %g; ", c.FromBytes, c.BelowBytes, c.Flows, c.FctNs, c.Slowdown)
+		ended += fmt.Sprintf("%d-%d: %d %d %g; ", c.FromBytes, c.BelowBytes, c.Flows, headgatev1.Nanoseconds(c.Fct), c.Slowdown)
 	}
 	if want := "10000-100000: 3 70 4.5; 1000000-0: 1 0 0; "; ended != want {
 		t.Errorf("completions %q, want %q", ended, want)

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
@@ -36,8 +39,8 @@ func toWire(host string, flows []agent.FlowReport, ended [len(agent.SizeBounds) 
 			Weight:      f.Weight,
 			AckedBytes:  uint64(f.Acked),
 			RateBps:     uint64(units.RateOf(f.Acked-before[f.Key], interval)),
-			MaxQdNs:     uint64(f.MaxQD / units.Nanosecond),
-			RttNs:       uint64(f.SRTT / units.Nanosecond),
+			MaxQd:       durationpb.New(f.MaxQD.Duration()),
+			Rtt:         durationpb.New(f.SRTT.Duration()),
 			Retransmits: f.Retransmits,
 			Application: f.App,
 			Law:         f.Law,
@@ -50,7 +53,7 @@ func toWire(host string, flows []agent.FlowReport, ended [len(agent.SizeBounds) 
 		if c.Flows == 0 {
 			continue
 		}
-		one := &headgatev1.Completions{Flows: c.Flows, FctNs: c.FCT, Slowdown: c.Slowdown}
+		one := &headgatev1.Completions{Flows: c.Flows, Fct: headgatev1.OfNanoseconds(c.FCT), Slowdown: c.Slowdown}
 		if i > 0 {
 			one.FromBytes = uint64(agent.SizeBounds[i-1])
 		}
@@ -101,20 +104,19 @@ const maxDelay = 1000 * units.Second
 func channelFromWire(c *headgatev1.Channel, own units.Time) (channel.Channel, error) {
 	for _, f := range []struct {
 		name string
-		ns   uint64
-	}{{"target_ns", c.GetTargetNs()}, {"limit_ns", c.GetLimitNs()}, {"base_ns", c.GetBaseNs()}} {
-		if f.ns == 0 || f.ns > uint64(maxDelay/units.Nanosecond) {
-			return channel.Channel{}, fmt.Errorf("channel.%s %d: want more than 0 and at most %v", f.name, f.ns, maxDelay)
+		time time.Duration
+	}{{"target", c.GetTarget().AsDuration()}, {"limit", c.GetLimit().AsDuration()}, {"base", c.GetBase().AsDuration()}} {
+		if f.time <= 0 || f.time > maxDelay.Duration() {
+			return channel.Channel{}, fmt.Errorf("channel.%s %v: want more than 0 and at most %v", f.name, f.time, maxDelay)
 		}
 	}
-	base := units.Time(c.GetBaseNs()) * units.Nanosecond
 	shift := units.Time(0)
 	if own > 0 {
-		shift = own - base
+		shift = own - units.FromDuration(c.GetBase().AsDuration())
 	}
 	return channel.Channel{
-		Target: units.Time(c.GetTargetNs())*units.Nanosecond + shift,
-		Limit:  units.Time(c.GetLimitNs())*units.Nanosecond + shift,
+		Target: units.FromDuration(c.GetTarget().AsDuration()) + shift,
+		Limit:  units.FromDuration(c.GetLimit().AsDuration()) + shift,
 	}, nil
 }
 

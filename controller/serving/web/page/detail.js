@@ -58,7 +58,7 @@ function factsOf(m, c) {
       if (!c.flow) return [['Over', 'No host reports the flow now. What is kept of it is below.']];
       const f = c.flow, r = f.report;
       return [['From', [{text: f.from, href: to(f.from)}]], ['To', [{text: f.to, href: to(f.to)}]], ['Law', f.law || 'not said'], ['Weight', plain(f.weight)], ['Application', r.application || 'default'],
-        ['Rate', rate(f.rate)], ['Round trip', duration(Number(r.rtt_ns))], ['Largest queueing delay', duration(Number(r.max_qd_ns))], ['Sent again', r.retransmits], ['Acknowledged', bytes(Number(r.acked_bytes))]];
+        ['Rate', rate(f.rate)], ['Round trip', duration(1e9 * (parseFloat(r.rtt) || 0))], ['Largest queueing delay', duration(1e9 * (parseFloat(r.max_qd) || 0))], ['Sent again', r.retransmits], ['Acknowledged', bytes(Number(r.acked_bytes))]];
     }
   }
   return [];

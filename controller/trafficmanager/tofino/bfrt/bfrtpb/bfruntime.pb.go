@@ -8,17 +8,16 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        v3.21.12
-// source: controller/tofino/bfrt/bfrtpb/bfruntime.proto
+// source: controller/trafficmanager/tofino/bfrt/bfrtpb/bfruntime.proto
 
 package bfrtpb
 
 import (
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
-
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -61,11 +60,11 @@ func (x WriteRequest_Atomicity) String() string {
 }
 
 func (WriteRequest_Atomicity) Descriptor() protoreflect.EnumDescriptor {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes[0].Descriptor()
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes[0].Descriptor()
 }
 
 func (WriteRequest_Atomicity) Type() protoreflect.EnumType {
-	return &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes[0]
+	return &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes[0]
 }
 
 func (x WriteRequest_Atomicity) Number() protoreflect.EnumNumber {
@@ -74,7 +73,7 @@ func (x WriteRequest_Atomicity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WriteRequest_Atomicity.Descriptor instead.
 func (WriteRequest_Atomicity) EnumDescriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{0, 0}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{0, 0}
 }
 
 type Update_Type int32
@@ -122,11 +121,11 @@ func (x Update_Type) String() string {
 }
 
 func (Update_Type) Descriptor() protoreflect.EnumDescriptor {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes[1].Descriptor()
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes[1].Descriptor()
 }
 
 func (Update_Type) Type() protoreflect.EnumType {
-	return &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes[1]
+	return &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes[1]
 }
 
 func (x Update_Type) Number() protoreflect.EnumNumber {
@@ -135,7 +134,7 @@ func (x Update_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Update_Type.Descriptor instead.
 func (Update_Type) EnumDescriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{5, 0}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{5, 0}
 }
 
 type WriteRequest struct {
@@ -151,7 +150,7 @@ type WriteRequest struct {
 
 func (x *WriteRequest) Reset() {
 	*x = WriteRequest{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[0]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -163,7 +162,7 @@ func (x *WriteRequest) String() string {
 func (*WriteRequest) ProtoMessage() {}
 
 func (x *WriteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[0]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -176,7 +175,7 @@ func (x *WriteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteRequest.ProtoReflect.Descriptor instead.
 func (*WriteRequest) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{0}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *WriteRequest) GetTarget() *TargetDevice {
@@ -225,7 +224,7 @@ type WriteResponse struct {
 
 func (x *WriteResponse) Reset() {
 	*x = WriteResponse{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[1]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -237,7 +236,7 @@ func (x *WriteResponse) String() string {
 func (*WriteResponse) ProtoMessage() {}
 
 func (x *WriteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[1]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -250,7 +249,7 @@ func (x *WriteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteResponse.ProtoReflect.Descriptor instead.
 func (*WriteResponse) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{1}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *WriteResponse) GetStatus() []*Error {
@@ -272,7 +271,7 @@ type ReadRequest struct {
 
 func (x *ReadRequest) Reset() {
 	*x = ReadRequest{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[2]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -284,7 +283,7 @@ func (x *ReadRequest) String() string {
 func (*ReadRequest) ProtoMessage() {}
 
 func (x *ReadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[2]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -297,7 +296,7 @@ func (x *ReadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
 func (*ReadRequest) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{2}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ReadRequest) GetTarget() *TargetDevice {
@@ -338,7 +337,7 @@ type ReadResponse struct {
 
 func (x *ReadResponse) Reset() {
 	*x = ReadResponse{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[3]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -350,7 +349,7 @@ func (x *ReadResponse) String() string {
 func (*ReadResponse) ProtoMessage() {}
 
 func (x *ReadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[3]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -363,7 +362,7 @@ func (x *ReadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadResponse.ProtoReflect.Descriptor instead.
 func (*ReadResponse) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{3}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ReadResponse) GetEntities() []*Entity {
@@ -392,7 +391,7 @@ type TargetDevice struct {
 
 func (x *TargetDevice) Reset() {
 	*x = TargetDevice{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[4]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -404,7 +403,7 @@ func (x *TargetDevice) String() string {
 func (*TargetDevice) ProtoMessage() {}
 
 func (x *TargetDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[4]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -417,7 +416,7 @@ func (x *TargetDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetDevice.ProtoReflect.Descriptor instead.
 func (*TargetDevice) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{4}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TargetDevice) GetDeviceId() uint32 {
@@ -458,7 +457,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[5]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -470,7 +469,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[5]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -483,7 +482,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{5}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Update) GetType() Update_Type {
@@ -512,7 +511,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[6]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +523,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[6]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +536,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{6}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Entity) GetEntity() isEntity_Entity {
@@ -584,7 +583,7 @@ type TableEntry struct {
 
 func (x *TableEntry) Reset() {
 	*x = TableEntry{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[7]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +595,7 @@ func (x *TableEntry) String() string {
 func (*TableEntry) ProtoMessage() {}
 
 func (x *TableEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[7]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +608,7 @@ func (x *TableEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableEntry.ProtoReflect.Descriptor instead.
 func (*TableEntry) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{7}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TableEntry) GetTableId() uint32 {
@@ -701,7 +700,7 @@ type TableFlags struct {
 
 func (x *TableFlags) Reset() {
 	*x = TableFlags{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[8]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +712,7 @@ func (x *TableFlags) String() string {
 func (*TableFlags) ProtoMessage() {}
 
 func (x *TableFlags) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[8]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +725,7 @@ func (x *TableFlags) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableFlags.ProtoReflect.Descriptor instead.
 func (*TableFlags) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{8}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TableFlags) GetFromHw() bool {
@@ -773,7 +772,7 @@ type TableKey struct {
 
 func (x *TableKey) Reset() {
 	*x = TableKey{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[9]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +784,7 @@ func (x *TableKey) String() string {
 func (*TableKey) ProtoMessage() {}
 
 func (x *TableKey) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[9]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +797,7 @@ func (x *TableKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableKey.ProtoReflect.Descriptor instead.
 func (*TableKey) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{9}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TableKey) GetFields() []*KeyField {
@@ -821,7 +820,7 @@ type KeyField struct {
 
 func (x *KeyField) Reset() {
 	*x = KeyField{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[10]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +832,7 @@ func (x *KeyField) String() string {
 func (*KeyField) ProtoMessage() {}
 
 func (x *KeyField) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[10]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +845,7 @@ func (x *KeyField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyField.ProtoReflect.Descriptor instead.
 func (*KeyField) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{10}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *KeyField) GetFieldId() uint32 {
@@ -892,7 +891,7 @@ type TableData struct {
 
 func (x *TableData) Reset() {
 	*x = TableData{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[11]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +903,7 @@ func (x *TableData) String() string {
 func (*TableData) ProtoMessage() {}
 
 func (x *TableData) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[11]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +916,7 @@ func (x *TableData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableData.ProtoReflect.Descriptor instead.
 func (*TableData) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{11}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TableData) GetActionId() uint32 {
@@ -951,7 +950,7 @@ type DataField struct {
 
 func (x *DataField) Reset() {
 	*x = DataField{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[12]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +962,7 @@ func (x *DataField) String() string {
 func (*DataField) ProtoMessage() {}
 
 func (x *DataField) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[12]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +975,7 @@ func (x *DataField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DataField.ProtoReflect.Descriptor instead.
 func (*DataField) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{12}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DataField) GetFieldId() uint32 {
@@ -1085,7 +1084,7 @@ type StreamMessageRequest struct {
 
 func (x *StreamMessageRequest) Reset() {
 	*x = StreamMessageRequest{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[13]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1096,7 @@ func (x *StreamMessageRequest) String() string {
 func (*StreamMessageRequest) ProtoMessage() {}
 
 func (x *StreamMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[13]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1109,7 @@ func (x *StreamMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamMessageRequest.ProtoReflect.Descriptor instead.
 func (*StreamMessageRequest) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{13}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StreamMessageRequest) GetClientId() uint32 {
@@ -1157,7 +1156,7 @@ type Subscribe struct {
 
 func (x *Subscribe) Reset() {
 	*x = Subscribe{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[14]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1168,7 @@ func (x *Subscribe) String() string {
 func (*Subscribe) ProtoMessage() {}
 
 func (x *Subscribe) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[14]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1181,7 @@ func (x *Subscribe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscribe.ProtoReflect.Descriptor instead.
 func (*Subscribe) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{14}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Subscribe) GetDeviceId() uint32 {
@@ -1217,7 +1216,7 @@ type RPCStatus struct {
 
 func (x *RPCStatus) Reset() {
 	*x = RPCStatus{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[15]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1229,7 +1228,7 @@ func (x *RPCStatus) String() string {
 func (*RPCStatus) ProtoMessage() {}
 
 func (x *RPCStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[15]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1242,7 +1241,7 @@ func (x *RPCStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RPCStatus.ProtoReflect.Descriptor instead.
 func (*RPCStatus) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{15}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RPCStatus) GetCode() int32 {
@@ -1271,7 +1270,7 @@ type StreamMessageResponse struct {
 
 func (x *StreamMessageResponse) Reset() {
 	*x = StreamMessageResponse{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[16]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1282,7 @@ func (x *StreamMessageResponse) String() string {
 func (*StreamMessageResponse) ProtoMessage() {}
 
 func (x *StreamMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[16]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1295,7 @@ func (x *StreamMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamMessageResponse.ProtoReflect.Descriptor instead.
 func (*StreamMessageResponse) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{16}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StreamMessageResponse) GetUpdate() isStreamMessageResponse_Update {
@@ -1338,7 +1337,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[17]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +1349,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[17]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +1362,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{17}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Error) GetCanonicalCode() int32 {
@@ -1404,7 +1403,7 @@ type KeyField_Exact struct {
 
 func (x *KeyField_Exact) Reset() {
 	*x = KeyField_Exact{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[18]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1415,7 @@ func (x *KeyField_Exact) String() string {
 func (*KeyField_Exact) ProtoMessage() {}
 
 func (x *KeyField_Exact) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[18]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1428,7 @@ func (x *KeyField_Exact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyField_Exact.ProtoReflect.Descriptor instead.
 func (*KeyField_Exact) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{10, 0}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{10, 0}
 }
 
 func (x *KeyField_Exact) GetValue() []byte {
@@ -1448,7 +1447,7 @@ type DataField_IntArray struct {
 
 func (x *DataField_IntArray) Reset() {
 	*x = DataField_IntArray{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[19]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1459,7 @@ func (x *DataField_IntArray) String() string {
 func (*DataField_IntArray) ProtoMessage() {}
 
 func (x *DataField_IntArray) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[19]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1472,7 @@ func (x *DataField_IntArray) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DataField_IntArray.ProtoReflect.Descriptor instead.
 func (*DataField_IntArray) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{12, 0}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{12, 0}
 }
 
 func (x *DataField_IntArray) GetVal() []uint32 {
@@ -1494,7 +1493,7 @@ type Subscribe_Notifications struct {
 
 func (x *Subscribe_Notifications) Reset() {
 	*x = Subscribe_Notifications{}
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[20]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1506,7 +1505,7 @@ func (x *Subscribe_Notifications) String() string {
 func (*Subscribe_Notifications) ProtoMessage() {}
 
 func (x *Subscribe_Notifications) ProtoReflect() protoreflect.Message {
-	mi := &file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[20]
+	mi := &file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1519,7 +1518,7 @@ func (x *Subscribe_Notifications) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscribe_Notifications.ProtoReflect.Descriptor instead.
 func (*Subscribe_Notifications) Descriptor() ([]byte, []int) {
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{14, 0}
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP(), []int{14, 0}
 }
 
 func (x *Subscribe_Notifications) GetEnableLearnNotifications() bool {
@@ -1543,11 +1542,11 @@ func (x *Subscribe_Notifications) GetEnablePortStatusChangeNotifications() bool 
 	return false
 }
 
-var File_controller_tofino_bfrt_bfrtpb_bfruntime_proto protoreflect.FileDescriptor
+var File_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto protoreflect.FileDescriptor
 
-const file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc = "" +
+const file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc = "" +
 	"\n" +
-	"-controller/tofino/bfrt/bfrtpb/bfruntime.proto\x12\n" +
+	"<controller/trafficmanager/tofino/bfrt/bfrtpb/bfruntime.proto\x12\n" +
 	"bfrt_proto\"\xb7\x02\n" +
 	"\fWriteRequest\x120\n" +
 	"\x06target\x18\x01 \x01(\v2\x18.bfrt_proto.TargetDeviceR\x06target\x12\x1b\n" +
@@ -1663,20 +1662,20 @@ const file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc = "" +
 	"\rStreamChannel\x12 .bfrt_proto.StreamMessageRequest\x1a!.bfrt_proto.StreamMessageResponse(\x010\x01BCZAgithub.com/headgate/headgate/controller/tofino/bfrt/bfrtpb;bfrtpbb\x06proto3"
 
 var (
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescOnce sync.Once
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescData []byte
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescOnce sync.Once
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescData []byte
 )
 
-func file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP() []byte {
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescOnce.Do(func() {
-		file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc), len(file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc)))
+func file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescGZIP() []byte {
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescOnce.Do(func() {
+		file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc), len(file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc)))
 	})
-	return file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescData
+	return file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDescData
 }
 
-var file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
-var file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_goTypes = []any{
+var file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_goTypes = []any{
 	(WriteRequest_Atomicity)(0),     // 0: bfrt_proto.WriteRequest.Atomicity
 	(Update_Type)(0),                // 1: bfrt_proto.Update.Type
 	(*WriteRequest)(nil),            // 2: bfrt_proto.WriteRequest
@@ -1701,7 +1700,7 @@ var file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_goTypes = []any{
 	(*DataField_IntArray)(nil),      // 21: bfrt_proto.DataField.IntArray
 	(*Subscribe_Notifications)(nil), // 22: bfrt_proto.Subscribe.Notifications
 }
-var file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_depIdxs = []int32{
+var file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_depIdxs = []int32{
 	6,  // 0: bfrt_proto.WriteRequest.target:type_name -> bfrt_proto.TargetDevice
 	7,  // 1: bfrt_proto.WriteRequest.updates:type_name -> bfrt_proto.Update
 	0,  // 2: bfrt_proto.WriteRequest.atomicity:type_name -> bfrt_proto.WriteRequest.Atomicity
@@ -1738,50 +1737,50 @@ var file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_depIdxs = []int32{
 	0,  // [0:23] is the sub-list for field type_name
 }
 
-func init() { file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_init() }
-func file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_init() {
-	if File_controller_tofino_bfrt_bfrtpb_bfruntime_proto != nil {
+func init() { file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_init() }
+func file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_init() {
+	if File_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto != nil {
 		return
 	}
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[6].OneofWrappers = []any{
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[6].OneofWrappers = []any{
 		(*Entity_TableEntry)(nil),
 	}
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[7].OneofWrappers = []any{
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[7].OneofWrappers = []any{
 		(*TableEntry_Key)(nil),
 		(*TableEntry_HandleId)(nil),
 	}
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[10].OneofWrappers = []any{
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[10].OneofWrappers = []any{
 		(*KeyField_Exact_)(nil),
 	}
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[12].OneofWrappers = []any{
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[12].OneofWrappers = []any{
 		(*DataField_Stream)(nil),
 		(*DataField_FloatVal)(nil),
 		(*DataField_StrVal)(nil),
 		(*DataField_IntArrVal)(nil),
 		(*DataField_BoolVal)(nil),
 	}
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[13].OneofWrappers = []any{
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[13].OneofWrappers = []any{
 		(*StreamMessageRequest_Subscribe)(nil),
 	}
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[16].OneofWrappers = []any{
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes[16].OneofWrappers = []any{
 		(*StreamMessageResponse_Subscribe)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc), len(file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc), len(file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_rawDesc)),
 			NumEnums:      2,
 			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_goTypes,
-		DependencyIndexes: file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_depIdxs,
-		EnumInfos:         file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes,
-		MessageInfos:      file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes,
+		GoTypes:           file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_goTypes,
+		DependencyIndexes: file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_depIdxs,
+		EnumInfos:         file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_enumTypes,
+		MessageInfos:      file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_msgTypes,
 	}.Build()
-	File_controller_tofino_bfrt_bfrtpb_bfruntime_proto = out.File
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_goTypes = nil
-	file_controller_tofino_bfrt_bfrtpb_bfruntime_proto_depIdxs = nil
+	File_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto = out.File
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_goTypes = nil
+	file_controller_trafficmanager_tofino_bfrt_bfrtpb_bfruntime_proto_depIdxs = nil
 }

@@ -8,13 +8,12 @@
 // versions:
 // - protoc-gen-go-grpc v1.5.1
 // - protoc             v3.21.12
-// source: controller/tofino/bfrt/bfrtpb/bfruntime.proto
+// source: controller/trafficmanager/tofino/bfrt/bfrtpb/bfruntime.proto
 
 package bfrtpb
 
 import (
 	context "context"
-
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
@@ -210,5 +209,5 @@ var BfRuntime_ServiceDesc = grpc.ServiceDesc{
 			ClientStreams: true,
 		},
 	},
-	Metadata: "controller/tofino/bfrt/bfrtpb/bfruntime.proto",
+	Metadata: "controller/trafficmanager/tofino/bfrt/bfrtpb/bfruntime.proto",
 }
