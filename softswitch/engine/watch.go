@@ -6,6 +6,9 @@ import (
 	"math/big"
 	"strings"
 	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/headgate/headgate/softswitch/engine/phv"
 	"github.com/headgate/headgate/softswitch/stages"
@@ -15,13 +18,14 @@ import (
 // Tracer logs the path of packets through the program, in the words of BMv2's log. Several
 // instances may share one. Its fields must not change.
 type Tracer struct {
-	Log       *slog.Logger
-	Port      int          // port on which the packets arrive; AnyPort for all
-	Fields    []FieldValue // values that a packet must have after the parser
-	PerSecond int64        // packets logged per second of the packets' clock, at most; 0 for all
+	Log    *slog.Logger
+	Port   int           // port on which the packets arrive; AnyPort for all
+	Fields []FieldValue  // values that a packet must have after the parser
+	Limit  *rate.Limiter // of the packets logged, by the packets' clock; nil for none
+	Behind func() bool   // reports that the log has much to write, so that no packet is added to it; nil for never
 
-	second, left, skipped atomic.Int64
-	packets               atomic.Uint64
+	second, skipped atomic.Int64
+	packets         atomic.Uint64
 }
 
 // AnyPort makes a Tracer log packets of all ports.
@@ -77,21 +81,17 @@ func (w *wanted) of(p *Packet) bool {
 	return false
 }
 
-// admit reports whether the port and the rate allow to log a packet.
+// admit reports whether the port, the rate and the log allow to log a packet.
 func (t *Tracer) admit(port uint32, now units.Time) bool {
 	if t.Port != AnyPort && t.Port != int(port) {
 		return false
 	}
-	if t.PerSecond == 0 {
-		return true
-	}
 	if second := int64(now/units.Second) + 1; t.second.Swap(second) != second {
-		t.left.Store(t.PerSecond)
 		if n := t.skipped.Swap(0); n > 0 {
-			t.Log.Info("packets were not logged; --log-level debug logs all", "packets", n, "loggedPerSecond", t.PerSecond)
+			t.Log.Info("packets were not logged; --log-level debug logs as many as the log's output takes", "packets", n)
 		}
 	}
-	if t.left.Add(-1) >= 0 {
+	if (t.Limit == nil || t.Limit.AllowN(time.Unix(0, int64(now/units.Nanosecond)), 1)) && (t.Behind == nil || !t.Behind()) {
 		return true
 	}
 	t.skipped.Add(1)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/time/rate"
+
 	"github.com/headgate/headgate/softswitch/stages"
 	"github.com/headgate/headgate/units"
 )
@@ -129,18 +131,23 @@ func TestTraceFilter(t *testing.T) {
 	}
 }
 
-// TestTraceRate: at most PerSecond packets are logged in a second, and the log counts the others.
+// TestTraceRate: no more packets are logged than the limit and the log's output allow, and the log
+// counts the others.
 func TestTraceRate(t *testing.T) {
 	var log bytes.Buffer
 	tracer := tracing(&log)
-	tracer.PerSecond = 3
+	tracer.Limit = rate.NewLimiter(3, 1)
+	behind := false
+	tracer.Behind = func() bool { return behind }
 	in := New(loadFile(t, "l3"), Options{Tracer: tracer})
-	for i := range 20 {
+	for i := range 30 {
+		behind = i >= 10 && i < 20
 		var out sink
 		out.pass(in, 1, ipv4Frame(1, 60), units.Time(i)*units.Second/10)
 	}
-	if n := strings.Count(log.String(), "Processing packet"); n != 6 || !strings.Contains(log.String(), "packets=7") {
-		t.Errorf("%d packets logged, want 6, and a line with packets=7:\n%s", n, &log)
+	n, text := strings.Count(log.String(), "Processing packet"), log.String()
+	if n != 6 || !strings.Contains(text, "packets=7") || !strings.Contains(text, "packets=10") {
+		t.Errorf("%d packets logged, want three in the first and in the third second, and lines that say packets=7 and packets=10:\n%s", n, text)
 	}
 }
 

@@ -14,15 +14,16 @@ import (
 	"text/tabwriter"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/stages"
 )
 
-// tracedPerSecond bounds the packets that --log-console logs per second unless the operator asks for
-// all. A log of each packet would make a busy switch slow.
-const tracedPerSecond = 100
+// tracedPerSecond and tracedBurst bound the packets that --log-console logs unless the operator asks
+// for all. A log of each packet would make a busy switch slow.
+const tracedPerSecond, tracedBurst = 100, 10
 
 // parseTrace reads the filters of --trace, and decides which packets' paths are logged. A log in a
 // file has none unless --log-level or --trace asks for them: writing a path takes the time of many
@@ -40,7 +41,7 @@ func (o *Options) parseTrace(filters []string, level bool) error {
 	}
 	t := &engine.Tracer{Port: engine.AnyPort}
 	if len(filters) == 0 && !level {
-		t.PerSecond = tracedPerSecond
+		t.Limit = rate.NewLimiter(tracedPerSecond, tracedBurst)
 	}
 	for _, f := range filters {
 		name, text, ok := strings.Cut(f, "=")
@@ -188,27 +189,37 @@ func level(name string) (slog.Level, error) {
 }
 
 // logger returns the log that the options ask for: to the console, to a file, or warnings only to
-// standard error. The returned function closes it.
-func (o *Options) logger(stdout, stderr io.Writer) (*slog.Logger, func() error, error) {
+// standard error. Its lines are written in the background. The returned out takes the place of
+// stdout, and close writes what is left and closes the log.
+func (o *Options) logger(stdout, stderr io.Writer) (log *slog.Logger, out io.Writer, close func() error, err error) {
 	min, err := level(o.LogLevel)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	out, done := stderr, func() error { return nil }
+	to, done := stderr, func() error { return nil }
 	if o.Tracer != nil {
 		min = slog.LevelDebug
 	}
 	switch {
 	case o.LogConsole:
-		out = stdout
+		to = stdout
 	case o.LogFile != "":
 		file, err := os.Create(o.LogFile)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--log-file: %w", err)
+			return nil, nil, nil, fmt.Errorf("--log-file: %w", err)
 		}
-		out, done = file, file.Close
+		to, done = file, file.Close
 	default:
 		min = max(min, slog.LevelWarn)
 	}
-	return o.LogFormat.Log(out, min), done, nil
+	b := newBackground(to)
+	log = o.LogFormat.Log(b, min)
+	b.start(log)
+	if o.LogConsole {
+		stdout = b
+	}
+	if o.Tracer != nil {
+		o.Tracer.Log, o.Tracer.Behind = log, b.behind
+	}
+	return log, stdout, func() error { b.close(); return done() }, nil
 }

@@ -3,6 +3,7 @@ package standalone
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -64,7 +65,7 @@ func TestObserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out output
-		log, _, err := f.options.logger(&out, io.Discard)
+		log, _, closeLog, err := f.options.logger(&out, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,6 +79,9 @@ func TestObserved(t *testing.T) {
 		t.Cleanup(func() {
 			cancel()
 			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if err := closeLog(); err != nil {
 				t.Error(err)
 			}
 			if n := strings.Count(out.String(), "STAGE"); n != 2 {
@@ -149,6 +153,40 @@ func TestObserved(t *testing.T) {
 	})
 }
 
+// TestLogNobodyReads: packets are forwarded while the log of their paths goes to a pipe that nobody
+// reads, as to a terminal that is held by Ctrl-S.
+func TestLogNobodyReads(t *testing.T) {
+	eachDriver(t, func(t *testing.T, driver string, pairs []veth.Pair) {
+		f, err := parse([]string{"-i", "1@" + pairs[0].Switch, "-i", "2@" + pairs[1].Switch, "--port-driver", driver, "--log-console", "-L", "debug", program(t), "--", "--grpc-server-addr", listen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		console, in := io.Pipe()
+		log, out, closeLog, err := f.options.logger(in, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sw, err := f.options.build(out, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- f.options.drive(ctx, sw, out, log) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := errors.Join(<-ended, console.Close(), closeLog()); err != nil {
+				t.Error(err)
+			}
+		})
+		h1, h2 := openStation(t, pairs[0].Host), openStation(t, pairs[1].Host)
+		for i := range 2000 {
+			h1.put(t, frame(2, byte(i)))
+			_ = h2.get(t)
+		}
+	})
+}
+
 // TestTraceFlags: --trace, --log-level and the log's destination decide which packets' paths are
 // logged.
 func TestTraceFlags(t *testing.T) {
@@ -180,7 +218,7 @@ func TestTraceFlags(t *testing.T) {
 		case err != nil:
 			got = err.Error()
 		case f.options.Tracer == nil:
-		case f.options.Tracer.PerSecond > 0:
+		case f.options.Tracer.Limit != nil:
 			got = "some"
 		default:
 			got = "all"

@@ -301,7 +301,7 @@ func compatible() []compat {
 		{name: "thrift-port", why: "there is no Thrift service: rates and limits are --port-rate and --queue-limit"},
 		{name: "nanolog", why: "there is no nanomsg log"},
 		{name: "notifications-addr", why: "notifications go by P4Runtime"},
-		{name: "log-flush", bare: true, why: "every log line is written at once"},
+		{name: "log-flush", bare: true, why: "log lines are written as soon as the output takes them"},
 		{name: "log-file-max-size", why: "log files are not rotated"},
 		{name: "log-file-max-files", why: "log files are not rotated"},
 		{name: "max-port-count", why: "the number of ports is not limited"},

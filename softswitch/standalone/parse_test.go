@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/time/rate"
 
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/engine"
@@ -29,7 +30,7 @@ func defaults(change func(*Options)) *Options {
 
 func TestParse(t *testing.T) {
 	dir := t.TempDir()
-	some := &engine.Tracer{Port: engine.AnyPort, PerSecond: tracedPerSecond}
+	some := &engine.Tracer{Port: engine.AnyPort, Limit: rate.NewLimiter(tracedPerSecond, tracedBurst)}
 	two := []port.Named{{Number: 1, Name: "s1-eth1"}, {Number: 2, Name: "s1-eth2"}}
 	for _, tt := range []struct {
 		name, args string
@@ -58,7 +59,7 @@ func TestParse(t *testing.T) {
 				o.LogFile, o.UseFiles, o.DeviceID, o.Interfaces, o.Program = "x.log", true, 7, []port.Named{{Number: 0, Name: "pcap0"}}, "out.json"
 				o.Ignored = []string{
 					"--thrift-port has no effect: there is no Thrift service: rates and limits are --port-rate and --queue-limit",
-					"--log-flush has no effect: every log line is written at once",
+					"--log-flush has no effect: log lines are written as soon as the output takes them",
 				}
 			})},
 		{"pcap before the program", "--pcap out.json", defaults(func(o *Options) { o.PcapDir, o.Program = ".", "out.json" })},
@@ -95,7 +96,7 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, &f.options, cmpopts.IgnoreUnexported(engine.Tracer{})); diff != "" {
+			if diff := cmp.Diff(tt.want, &f.options, cmpopts.IgnoreUnexported(engine.Tracer{}, rate.Limiter{})); diff != "" {
 				t.Errorf("%s\n%s", tt.args, diff)
 			}
 		})

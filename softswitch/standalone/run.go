@@ -1,7 +1,6 @@
 package standalone
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -49,7 +48,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 // Run runs a switch with the options until ctx ends.
 func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	log, closeLog, err := o.logger(stdout, stderr)
+	log, stdout, closeLog, err := o.logger(stdout, stderr)
 	if err != nil {
 		return err
 	}
@@ -111,9 +110,6 @@ func (o *Options) drive(ctx context.Context, sw *softswitch.Realtime, stdout io.
 
 // build makes the switch and starts its P4Runtime server. The switch is then ready to run.
 func (o *Options) build(stdout io.Writer, log *slog.Logger) (*softswitch.Realtime, error) {
-	if o.Tracer != nil {
-		o.Tracer.Log = cmp.Or(o.Tracer.Log, log)
-	}
 	for _, note := range o.Ignored {
 		log.Info(note)
 	}
