@@ -1,6 +1,9 @@
 package port
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Offloads. A host may leave checksums and segmentation to its interface, and a virtual interface
 // does neither. Its frames then reach the switch with a partial checksum (only the pseudo
@@ -166,12 +169,17 @@ func (t transport) split(frames [][]byte, memory, f []byte, size int) ([][]byte,
 	return frames, memory
 }
 
-// sum adds 16-bit words. An odd last byte is the upper half of a word.
+// sum adds 16-bit words (RFC 1071). An odd last byte is the upper half of a word. It adds blocks of 32
+// bytes in the other byte order, which the sum may be taken in, and swaps the result.
 func sum(b []byte) (total uint64) {
-	for ; len(b) >= 8; b = b[8:] {
-		v := binary.BigEndian.Uint64(b)
-		total += v>>32 + v&0xffffffff
+	var blocks, carry uint64
+	for ; len(b) >= 32; b = b[32:] {
+		blocks, carry = bits.Add64(blocks, binary.LittleEndian.Uint64(b), carry)
+		blocks, carry = bits.Add64(blocks, binary.LittleEndian.Uint64(b[8:]), carry)
+		blocks, carry = bits.Add64(blocks, binary.LittleEndian.Uint64(b[16:]), carry)
+		blocks, carry = bits.Add64(blocks, binary.LittleEndian.Uint64(b[24:]), carry)
 	}
+	total = uint64(bits.ReverseBytes16(fold(blocks>>32 + blocks&0xffffffff + carry)))
 	for ; len(b) >= 2; b = b[2:] {
 		total += uint64(binary.BigEndian.Uint16(b))
 	}

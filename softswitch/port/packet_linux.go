@@ -111,7 +111,7 @@ type packetPort struct {
 	index  int
 	ring   rxRing
 
-	out socket // sends; the receiving one would need a virtio_net header in front of each frame sent
+	out socket // sends; it receives nothing
 	tx  txBatch
 }
 
@@ -170,11 +170,15 @@ func (q *packetPort) open(ifi *net.Interface) error {
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: ifi.Index}); err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
-	q.tx.init()
-	if q.out, err = boundSocket(ifi, false); err == nil {
-		setBuffer(q.out.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, sendBuffer)
+	q.tx.init(ifi.MTU)
+	if q.out, err = boundSocket(ifi, false); err != nil {
+		return err
 	}
-	return err
+	setBuffer(q.out.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, sendBuffer)
+	if err := unix.SetsockoptInt(q.out.fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
+		return fmt.Errorf("sending merged frames (PACKET_VNET_HDR): %w", err)
+	}
+	return nil
 }
 
 func htons(v uint16) uint16 { return v<<8 | v>>8 }
@@ -248,11 +252,16 @@ func (q *packetPort) Close() error {
 	return errors.Join(errs, q.ring.close())
 }
 
-// txBatch gathers frames that are sent by one system call (sendmmsg(2)).
+// txBatch gathers frames that are sent by one system call (sendmmsg(2)). A virtio_net header stands
+// in front of each.
 type txBatch struct {
 	frames []mmsghdr
 	vecs   []unix.Iovec
+	parts  []int // by frame, the frames that were joined to it and itself
 	slab   []byte
+	start  int // of the last frame's bytes in the slab
+	last   joined
+	mtu    int // of the interface when it was opened; longer segments are not joined
 }
 
 // mmsghdr is struct mmsghdr of <sys/socket.h>.
@@ -262,26 +271,42 @@ type mmsghdr struct {
 	_   [(unsafe.Sizeof(uintptr(0)) - 4)]byte
 }
 
-func (t *txBatch) init() {
+func (t *txBatch) init(mtu int) {
+	t.mtu = mtu
 	t.frames = make([]mmsghdr, 0, batchFrames)
 	t.vecs = make([]unix.Iovec, batchFrames)
+	t.parts = make([]int, batchFrames)
 	t.slab = make([]byte, 0, 2*batchBytes)
 }
 
 // add copies a frame into the batch. It returns false if the batch is full. A frame that is larger
 // than an empty batch is cut.
 func (t *txBatch) add(frame []byte) bool {
-	if len(frame) == 0 {
+	n := len(t.frames)
+	switch {
+	case len(frame) == 0:
 		return true
-	}
-	if len(t.frames) == cap(t.frames) || len(t.slab)+len(frame) > cap(t.slab) && len(t.frames) > 0 {
+	case n > 0 && len(t.slab)+vnetHeader+len(frame) > cap(t.slab):
+		return false
+	case t.last.add(t.slab[t.start:], frame):
+		t.slab = append(t.slab, frame[t.last.data:]...)
+		t.vecs[n-1].SetLen(vnetHeader + len(t.slab) - t.start)
+		t.parts[n-1]++
+		return true
+	case n == cap(t.frames):
 		return false
 	}
-	start := len(t.slab)
-	t.slab = append(t.slab, frame[:min(len(frame), cap(t.slab))]...)
-	v := &t.vecs[len(t.frames)]
-	v.Base = &t.slab[start]
-	v.SetLen(len(t.slab) - start)
+	t.finish()
+	t.slab = append(t.slab, make([]byte, vnetHeader)...)
+	t.start = len(t.slab)
+	t.slab = append(t.slab, frame[:min(len(frame), cap(t.slab)-t.start)]...)
+	if longSegments.Load() && len(frame) <= linkHeader+t.mtu {
+		t.last = first(frame)
+	}
+	t.parts[n] = 1
+	v := &t.vecs[n]
+	v.Base = &t.slab[t.start-vnetHeader]
+	v.SetLen(vnetHeader + len(t.slab) - t.start)
 	m := mmsghdr{}
 	m.hdr.Iov = v
 	m.hdr.SetIovlen(1)
@@ -289,8 +314,15 @@ func (t *txBatch) add(frame []byte) bool {
 	return true
 }
 
+// finish completes the last frame.
+func (t *txBatch) finish() {
+	t.last.finish(t.slab[max(0, t.start-vnetHeader):], t.slab[t.start:])
+	t.last = joined{}
+}
+
 // flush sends the batch and returns how many frames the kernel refused.
 func (t *txBatch) flush(fd int) (refused int) {
+	t.finish()
 	left := t.frames
 	for len(left) > 0 {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&left[0])), uintptr(len(left)), unix.MSG_DONTWAIT, 0, 0)
@@ -299,12 +331,12 @@ func (t *txBatch) flush(fd int) (refused int) {
 		case errno != 0:
 			// The kernel refused the first remaining frame: too long, buffers full, or interface
 			// down.
-			refused++
+			refused += t.parts[len(t.frames)-len(left)]
 			left = left[1:]
 		default:
 			left = left[n:]
 		}
 	}
-	t.frames, t.slab = t.frames[:0], t.slab[:0]
+	t.frames, t.slab, t.start = t.frames[:0], t.slab[:0], 0
 	return refused
 }

@@ -70,10 +70,11 @@ func (c *counters) Counters() Counters {
 }
 
 // batchFrames and batchBytes bound a batch of an interface. It is large enough to spread the cost
-// of passing a batch on, and small enough to stay in a core's cache.
+// of passing a batch on and to hold the parts of a long TCP segment, and small enough to stay in a
+// core's cache.
 const (
 	batchFrames = 96
-	batchBytes  = 64 << 10
+	batchBytes  = 128 << 10
 )
 
 // batches is the number of batches of a source: one being filled, one being processed, and two

@@ -24,8 +24,9 @@ type rxRing struct {
 
 	fd      int
 	long    []byte   // buffer for a frame that exceeds a slot; nil until there is one
-	waiting [][]byte // frames cut from a long frame that are not in a batch yet
-	parts   []byte   // buffer for the cut frames
+	cut     [][]byte // the frames of the last long frame
+	parts   []byte   // their bytes
+	waiting [][]byte // those of cut that are not in a batch yet
 }
 
 const (
@@ -204,17 +205,21 @@ func (r *rxRing) divide(h *unix.Tpacket2Hdr, status uint32, frame []byte, c *cou
 		if status&unix.TP_STATUS_CSUMNOTREADY != 0 {
 			finishChecksum(frame, c)
 		}
-		r.waiting = append(r.waiting[:0], frame)
+		r.waiting = [][]byte{frame}
 		return true
 	}
 	t, ok := transportOf(frame)
 	if !ok {
 		return false
 	}
-	if r.waiting, r.parts = t.split(r.waiting[:0], r.parts[:0], frame, size); len(r.waiting) == 0 {
+	r.cut, r.parts = t.split(r.cut[:0], r.parts[:0], frame, size)
+	if r.waiting = r.cut; len(r.cut) == 0 {
 		return false
 	}
 	c.rxSplit.Add(1)
+	if t.protocol == protocolTCP && !longSegments.Load() {
+		longSegments.Store(true)
+	}
 	return true
 }
 
