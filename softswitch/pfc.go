@@ -1,6 +1,7 @@
 package softswitch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -30,18 +31,14 @@ type PFC struct {
 	// 802.1Q, annex I): the switch's own PAUSE frames must leave even by a port that is paused in
 	// all classes. A controller may replace the map.
 	Classes []int
-	// Deliver also passes MAC control frames to the pipeline.
-	Deliver bool
-	// UnlimitedRate is the rate that defines bit times on a port without a rate;
-	// DefaultUnlimitedRate when zero.
-	UnlimitedRate units.Rate
 	// Watch configures the watchdog for pauses that do not end, until a controller replaces it;
 	// off by default.
 	Watch externs.Settings
 }
 
-// DefaultUnlimitedRate is the speed that Linux reports for virtual interfaces (veth, tun).
-const DefaultUnlimitedRate = 10 * units.Gbps
+// unlimitedRate defines bit times on a port without a rate. It is the speed that Linux reports for
+// virtual interfaces (veth, tun).
+const unlimitedRate = 10 * units.Gbps
 
 // PFCStats counts the MAC control frames that a port consumed. A frame that names several classes
 // counts in each.
@@ -83,12 +80,6 @@ func newFlowControl(p PFC, queues int, cpu uint32) (*flowControl, error) {
 	if len(p.Classes) != queues {
 		return nil, fmt.Errorf("PFC classes of %d queues: want one for each of the %d queues", len(p.Classes), queues)
 	}
-	if p.UnlimitedRate < 0 {
-		return nil, fmt.Errorf("PFC rate of unlimited ports %d bps: want more than 0, or 0 for %v", int64(p.UnlimitedRate), DefaultUnlimitedRate)
-	}
-	if p.UnlimitedRate == 0 {
-		p.UnlimitedRate = DefaultUnlimitedRate
-	}
 	var err error
 	if p.Watch, err = p.Watch.WithDefaults(); err != nil {
 		return nil, err
@@ -125,10 +116,7 @@ func (c *dataplane) obey(number uint32, state *portState, frame []byte, now unit
 		return
 	}
 	st.Frames++
-	rate := c.tm.Rate(number)
-	if rate == 0 {
-		rate = c.pfc.UnlimitedRate
-	}
+	rate := cmp.Or(c.tm.Rate(number), unlimitedRate)
 	for class, quanta := range p.Quanta {
 		r := &state.received[class]
 		switch until := now + rate.PauseTime(quanta); {

@@ -129,19 +129,14 @@ func TestPFCQueuesOfAClass(t *testing.T) {
 	}
 }
 
-// A port without a rate counts bit times at 10 Gb/s, or at the configured UnlimitedRate.
+// A port without a rate counts bit times at 10 Gb/s.
 func TestPFCWithoutARate(t *testing.T) {
-	for _, tt := range []struct {
-		rate units.Rate
-		want units.Time
-	}{{0, 51200 * 100 * units.Picosecond}, {8 * units.Mbps, 6400 * us}} {
-		loop, _, h1, h2 := pausable(t, PFC{Enabled: true, UnlimitedRate: tt.rate}, 0)
-		h2.send(0, pauseFrame(100, 3))
-		h1.send(us, frame(2, 3, 1, 100))
-		loop.RunUntil(10 * ms)
-		if len(h2.got) != 1 || h2.got[0].at != tt.want {
-			t.Errorf("bit times of %v: arrived %+v, want at %v", tt.rate, h2.got, tt.want)
-		}
+	loop, _, h1, h2 := pausable(t, PFC{Enabled: true}, 0)
+	h2.send(0, pauseFrame(100, 3))
+	h1.send(us, frame(2, 3, 1, 100))
+	loop.RunUntil(10 * ms)
+	if want := 51200 * 100 * units.Picosecond; len(h2.got) != 1 || h2.got[0].at != want {
+		t.Errorf("arrived %+v, want at %v", h2.got, want)
 	}
 }
 
@@ -172,12 +167,12 @@ func TestMACControlFramesThatAreNotObeyed(t *testing.T) {
 }
 
 // With PFC off, MAC control frames pass the pipeline as in BMv2; this pipeline sends them out of
-// port 1. With PFC on, they do so if Deliver is set.
-func TestPipelineSeesMACControlOnRequest(t *testing.T) {
+// port 1. With PFC on, the port consumes them.
+func TestPipelineSeesMACControlWithoutPFC(t *testing.T) {
 	for _, tt := range []struct {
 		pfc          PFC
 		seen, paused bool
-	}{{PFC{}, true, false}, {PFC{Enabled: true}, false, true}, {PFC{Enabled: true, Deliver: true}, true, true}} {
+	}{{PFC{}, true, false}, {PFC{Enabled: true}, false, true}} {
 		loop, s, h1, h2 := pausable(t, tt.pfc, pfcRate)
 		h2.send(0, pauseFrame(1000, 3))
 		h1.send(us, frame(2, 3, 1, 100))
@@ -268,7 +263,6 @@ func TestPFCErrors(t *testing.T) {
 	}{
 		{PFC{Enabled: true, Classes: []int{0}}, "PFC classes of 1 queues: want one for each of the 8 queues"},
 		{PFC{Enabled: true, Classes: []int{0, 1, 2, 3, 4, 5, 6, 8}}, "PFC class 8 of queue 7: want 0 to 7, or -1 for none"},
-		{PFC{Enabled: true, UnlimitedRate: -1}, "PFC rate of unlimited ports -1 bps"},
 	} {
 		c := config("a")
 		c.PFC = tt.pfc

@@ -79,7 +79,7 @@ func (a *rxBatch) ingressAhead(c *dataplane, now units.Time) {
 }
 
 // ingress runs ingress for a frame of the batch. Here alone PFC decides whether a frame goes to
-// the port's MAC, to the pipeline, or to both.
+// the port's MAC or to the pipeline.
 func (a *rxBatch) ingress(c *dataplane, f *port.Frame, now units.Time) arrival {
 	n := int32(len(a.results))
 	r := arrival{from: n, to: n}
@@ -88,7 +88,7 @@ func (a *rxBatch) ingress(c *dataplane, f *port.Frame, now units.Time) arrival {
 	}
 	r.control = c.pfc.consumes(f.Port, f.Data)
 	switch {
-	case r.control && !c.pfc.Deliver:
+	case r.control:
 	case a.pipeline == nil:
 		r.unseen = true
 	default:

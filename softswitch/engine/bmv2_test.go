@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"flag"
@@ -34,8 +35,7 @@ func mustLoad(t testing.TB, name string) *engine.Program {
 	return prog
 }
 
-// entries holds the entries that a program needs beside its own, as STF statements, from which
-// BMv2's commands are made. It has no value sets, because simple_switch_CLI pads their values to
+// entries holds the entries that a program needs beside its own, as STF statements. It has no value sets, because simple_switch_CLI pads their values to
 // the wrong width.
 var entries = map[string]string{
 	"flow": replicas,
@@ -53,6 +53,25 @@ add ternary_ 3 hdr.h.b:0x0100&&&0xff00 mark(v:2)
 add ternary_ 2 hdr.h.a:2&&&2 hdr.h.c:0x0a000000&&&0xff000000 mark(v:3)
 add range_ 2 hdr.h.b:10->20 hdr.h.a:1&&&0xff mark(v:1)
 add range_ 1 hdr.h.b:15->300 mark(v:2)
+`,
+}
+
+// commands holds BMv2's commands for the entries that simple_switch_CLI does not read as STF does.
+// Priorities are turned round, because BMv2's lowest number wins.
+var commands = map[string]string{
+	"control": `
+table_add I.exact_ I.mark 1 2 => 1
+table_add I.exact_ I.wide 2 2 => 0x0102030405060708090a0b0c0d0e0f10
+table_add I.lpm_ I.mark 0x0a000000/8 => 1
+table_add I.lpm_ I.mark 0x0a010000/16 => 2
+table_add I.lpm_ I.mark 0x0a010001/32 => 3
+table_add I.lpm6 I.mark 0x20010db8000000000000000000000000/32 3 => 1
+table_add I.lpm6 I.mark 0x20010db8000000010000000000000000/64 3 => 2
+table_add I.ternary_ I.mark 1&&&0xff 0&&&0 0&&&0 => 1 9
+table_add I.ternary_ I.mark 0&&&0 0x0100&&&0xff00 0&&&0 => 2 7
+table_add I.ternary_ I.mark 2&&&2 0&&&0 0x0a000000&&&0xff000000 => 3 8
+table_add I.range_ I.mark 10->20 1&&&0xff => 1 8
+table_add I.range_ I.mark 15->300 0&&&0 => 2 9
 `,
 }
 
@@ -92,7 +111,7 @@ func addGroup(t testing.TB, in *engine.Instance) {
 
 // configured returns a switch that runs a program with its entries, and BMv2's commands for the
 // same entries.
-func configured(t testing.TB, name string) (r *stf.Runner, commands []string) {
+func configured(t testing.TB, name string) (r *stf.Runner, told []string) {
 	t.Helper()
 	prog := mustLoad(t, name)
 	in := engine.New(prog, engine.Options{})
@@ -102,20 +121,16 @@ func configured(t testing.TB, name string) (r *stf.Runner, commands []string) {
 		t.Fatal(err)
 	}
 	for i := range list {
-		command, err := r.Command(&list[i])
-		if err == nil {
-			err = r.Step(&list[i])
-		}
-		if err != nil {
+		if err := r.Step(&list[i]); err != nil {
 			t.Fatal(err)
 		}
-		commands = append(commands, command)
 	}
+	told = strings.FieldsFunc(cmp.Or(commands[name], entries[name]), func(r rune) bool { return r == '\n' })
 	if name == "control" {
 		addGroup(t, in)
-		commands = append(commands, groupCommands...)
+		told = append(told, groupCommands...)
 	}
-	return r, commands
+	return r, told
 }
 
 func send(t testing.TB, r *stf.Runner, port int, frame []byte) {

@@ -106,7 +106,7 @@ func TestReadInChunks(t *testing.T) {
 }
 
 func TestWatchPortOnSwitch(t *testing.T) {
-	r, _ := running(t, func(o *Options) { o.Ports = []uint32{1, 2} })
+	r, _ := running(t)
 	act := func(port uint64) *p4v1.ActionProfileAction {
 		return &p4v1.ActionProfileAction{Action: p4test.Action("next_hop", port, 7), Weight: 1, WatchKind: &p4v1.ActionProfileAction_WatchPort{WatchPort: []byte{byte(port)}}}
 	}

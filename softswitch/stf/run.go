@@ -197,8 +197,8 @@ func (r *Runner) call(t engine.TableInfo, s *Statement) (*engine.ActionCall, err
 	return c, nil
 }
 
-// entry returns the table, the key and the action of an add statement.
-func (r *Runner) entry(s *Statement) (t engine.TableInfo, key []engine.Match, c *engine.ActionCall, err error) {
+// Entry returns the table, the key and the action of an add statement.
+func (r *Runner) Entry(s *Statement) (t engine.TableInfo, key []engine.Match, c *engine.ActionCall, err error) {
 	name, err := bySuffix("table", s.Name, r.names)
 	if err != nil {
 		return t, nil, nil, err
@@ -222,7 +222,7 @@ func (r *Runner) entry(s *Statement) (t engine.TableInfo, key []engine.Match, c 
 }
 
 func (r *Runner) add(s *Statement) error {
-	t, key, c, err := r.entry(s)
+	t, key, c, err := r.Entry(s)
 	if err != nil {
 		return err
 	}
@@ -233,8 +233,8 @@ func (r *Runner) add(s *Statement) error {
 	return err
 }
 
-// byDefault returns the table and the action of a setdefault statement.
-func (r *Runner) byDefault(s *Statement) (table string, c *engine.ActionCall, err error) {
+// Default returns the table and the action of a setdefault statement.
+func (r *Runner) Default(s *Statement) (table string, c *engine.ActionCall, err error) {
 	table, err = bySuffix("table", s.Name, r.names)
 	if err != nil {
 		return "", nil, err
@@ -244,7 +244,7 @@ func (r *Runner) byDefault(s *Statement) (table string, c *engine.ActionCall, er
 }
 
 func (r *Runner) setDefault(s *Statement) error {
-	table, c, err := r.byDefault(s)
+	table, c, err := r.Default(s)
 	if err != nil {
 		return err
 	}

@@ -283,7 +283,7 @@ func configure(r *stf.Runner, prog *engine.Program, kind string, test []stf.Stat
 		if r.Step(&wanted[i]) != nil {
 			continue
 		}
-		c, err := r.Command(&wanted[i])
+		c, err := command(r, &wanted[i])
 		if err != nil {
 			return nil, err
 		}

@@ -39,7 +39,7 @@ func newFixture(t testing.TB) *fixture {
 	}
 	f := &fixture{}
 	f.State, err = New(sch, engine.New(prog, engine.Options{}), digest.New(sch, 1), Options{
-		CPUPort: cpuPort, DropPort: dropPort, Queues: 8, Ports: []uint32{1, 2, 3},
+		CPUPort: cpuPort, DropPort: dropPort, Queues: 8,
 		Now: func() units.Time { return f.clock },
 	})
 	if err != nil {

@@ -275,9 +275,6 @@ func (s *State) watched(w watcher) (port uint32, ok bool, err error) {
 	default:
 		port = uint32(n)
 	}
-	if len(s.opts.Ports) > 0 && !slices.Contains(s.opts.Ports, port) {
-		return 0, false, invalid("watch_port is %d, which is no port of the switch", port)
-	}
 	return port, true, nil
 }
 

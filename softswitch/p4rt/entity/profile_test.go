@@ -125,7 +125,7 @@ func TestOneShots(t *testing.T) {
 		p4rtmsg.Insert(route(2, toSet(hop(1, 0)))), p4rtmsg.Insert(route(2, toSet(&p4v1.ActionProfileAction{Weight: 1}))),
 		p4rtmsg.Insert(route(2, toSet(nil))),
 		p4rtmsg.Insert(route(2, toSet(&p4v1.ActionProfileAction{Weight: 1, Action: p4test.Action("mark", 1)}))),
-		p4rtmsg.Insert(route(2, toSet(&p4v1.ActionProfileAction{Weight: 1, Action: p4test.Action("drop"), WatchKind: &p4v1.ActionProfileAction_WatchPort{WatchPort: []byte{9}}}))),
+		p4rtmsg.Insert(route(2, toSet(&p4v1.ActionProfileAction{Weight: 1, Action: p4test.Action("drop"), WatchKind: &p4v1.ActionProfileAction_WatchPort{WatchPort: []byte{1, 0, 0, 0, 0}}}))),
 		p4rtmsg.Insert(route(2, toSet(hop(1, 1<<17)))))
 	f.fails(t, codes.ResourceExhausted, p4rtmsg.Insert(route(2, toSet(hop(1, 61)))))
 	f.must(t, p4rtmsg.Insert(route(2, toSet(hop(1, 60)))), p4rtmsg.Delete(route(2, nil)))

@@ -28,8 +28,6 @@ type Options struct {
 	DropPort uint32
 	// Queues is the number of priority queues and bounds class_of_service. 0 means 1.
 	Queues int
-	// Ports are the existing ports, which watch_port may name; empty allows every number.
-	Ports []uint32
 	// Watchdog is the switch's watchdog for received PFC; nil if it has none.
 	Watchdog Watchdog
 	// Lossless is the setting of the queues that received PFC stops; nil if no controller may set
