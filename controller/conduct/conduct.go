@@ -52,6 +52,7 @@ type Port struct {
 // Flow is one flow of a report.
 type Flow struct {
 	Src, Dst   netip.AddrPort
+	Law        string // as the host says
 	Acked      uint64 // payload bytes since it began
 	Weight     float64
 	MaxQD, RTT time.Duration // as the host says, 0 for unknown
@@ -356,7 +357,7 @@ func (j *Judge) unreported(p *port, now time.Time, parties []party, total float6
 // believe finds impossible maxQD values: less than the delay of one queue on the path during the whole
 // window, or more than the round trip of the packets.
 func (j *Judge) believe(p *port, f *party, found map[alarm]string) {
-	if f.Dst.Port() != j.udpPort || f.rate == 0 {
+	if f.Dst.Port() != j.udpPort && f.Law != "soze" || f.rate == 0 { // of TCP, Söze's packets alone carry maxQD
 		return
 	}
 	queue := units.Bytes(p.least)

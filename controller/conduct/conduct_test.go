@@ -22,6 +22,8 @@ type rig struct {
 	acked    map[string]uint64
 	pairs    map[string]uint64 // bytes to h3 that switches count, by source; nil where they count none
 	path     []view.Endpoint   // of all flows; nil for unknown
+	port     uint16            // of all flows
+	law      string
 }
 
 var addresses = map[string]netip.Addr{
@@ -29,7 +31,7 @@ var addresses = map[string]netip.Addr{
 }
 
 func newRig() *rig {
-	r := &rig{now: time.Unix(1000, 0), acked: map[string]uint64{}}
+	r := &rig{now: time.Unix(1000, 0), acked: map[string]uint64{}, port: udpPort}
 	r.Judge = New(func(e view.Event) { r.events = append(r.events, e) }, func() []observed.Source {
 		var list []observed.Source
 		for src, n := range r.pairs {
@@ -62,7 +64,7 @@ func (r *rig) pass(d time.Duration, queue uint32, flows map[string]flow, unrepor
 			r.acked[host] += bytes(f.mbps)
 			r.departed += bytes(f.mbps)
 			r.Reported(host, r.now, []Flow{{
-				Src: netip.AddrPortFrom(addresses[host], 1000), Dst: netip.AddrPortFrom(addresses["h3"], udpPort),
+				Src: netip.AddrPortFrom(addresses[host], 1000), Dst: netip.AddrPortFrom(addresses["h3"], r.port), Law: r.law,
 				Acked: r.acked[host], Weight: f.weight, MaxQD: f.maxQD, RTT: f.rtt,
 			}})
 		}
@@ -90,6 +92,18 @@ func (r *rig) told() string {
 	}
 	r.events = nil
 	return strings.Join(list, ", ")
+}
+
+// TestJudgeOfTCP: TCP's flows have any port, and those of Söze alone report maxQD.
+func TestJudgeOfTCP(t *testing.T) {
+	for law, want := range map[string]string{"soze": "host.telemetry h1", "prioplus": "", "": ""} {
+		r := newRig()
+		r.port, r.law = 443, law
+		r.pass(5*time.Second, 100_000, map[string]flow{"h1": {9, 1, 0, 60 * time.Millisecond}, "h2": {9, 1, 40 * time.Millisecond, 60 * time.Millisecond}}, nil)
+		if got := r.told(); got != want {
+			t.Errorf("law %q: told %q, want %q", law, got, want)
+		}
+	}
 }
 
 // TestJudge: hosts are named that take more than their share while others starve, and telemetry that cannot be; what laws

@@ -75,7 +75,7 @@ func (a *Agent) Report() []agent.FlowReport {
 		if int(f.Class) < len(a.classes) {
 			c = a.classes[f.Class]
 		}
-		r := agent.FlowReport{Key: key, App: c.App, Weight: f.order.Weight, Allowed: f.Rate, Priority: c.Priority, Crowded: f.Crowded}
+		r := agent.FlowReport{Key: key, App: c.App, Law: f.Law.String(), Weight: f.order.Weight, Allowed: f.Rate, Priority: c.Priority, Crowded: f.Crowded}
 		r.Started = units.FromDuration(f.Started)
 		r.Acked, r.SRTT, r.LeastRTT, r.MaxQD, r.Retransmits = f.Acked, f.RTT, f.LeastRTT, f.MaxQD, uint64(f.Retransmits)
 		list = append(list, r)

@@ -125,9 +125,9 @@ func TestOptionsAreChecked(t *testing.T) {
 	if err := errors.Join(o.addMark("7,weight=4,app=web"), o.addMark("0x8"), o.Check()); err != nil {
 		t.Fatal(err)
 	}
-	o.cgroups = []placed[string]{{"/cg", Class{Weight: 2}}}
-	classes, groups, err := o.resolve()
-	if err != nil || len(classes) != 4 || len(groups) != 1 || groups[0].Class != 1 || classes[2].App != "web" || classes[3].Weight != 1 || classes[1].App != "all" {
+	o.places = append(o.places, place{cgroup: "/cg", Class: Class{Weight: 2}})
+	classes, groups, marks, err := o.resolve()
+	if err != nil || len(classes) != 4 || len(groups) != 1 || groups[0].Class != 3 || marks[7] != 1 || classes[1].App != "web" || classes[2].Weight != 1 || classes[3].App != "all" {
 		t.Errorf("classes %+v, cgroups %+v, %v", classes, groups, err)
 	}
 }

@@ -3,10 +3,12 @@
 package tcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,8 +55,7 @@ type Options struct {
 	Detach     bool
 
 	Default Class
-	cgroups []placed[string]
-	marks   []placed[uint32]
+	places  []place
 
 	Rate units.Rate // rate of the link
 	Soze soze.Params
@@ -68,9 +69,10 @@ type Options struct {
 	flags *pflag.FlagSet
 }
 
-// placed is the class of the connections of a cgroup or a mark.
-type placed[T any] struct {
-	at T
+// place is the class of the connections of a cgroup or, if that is empty, of a mark.
+type place struct {
+	cgroup string
+	mark   uint32
 	Class
 }
 
@@ -120,12 +122,8 @@ func (o *Options) channel(priority int) (channel.Channel, error) {
 	f, paper := o.flow(), channel.Paper(o.BaseRTT)
 	plan := o.Channels
 	plan.Base = o.BaseRTT
-	if plan.Fluctuation == 0 {
-		plan.Fluctuation = f.Stretch(paper.Fluctuation)
-	}
-	if plan.Noise == 0 {
-		plan.Noise = f.Stretch(paper.Noise)
-	}
+	plan.Fluctuation = cmp.Or(plan.Fluctuation, f.Stretch(paper.Fluctuation))
+	plan.Noise = cmp.Or(plan.Noise, f.Stretch(paper.Noise))
 	return plan.Channel(priority)
 }
 
@@ -153,21 +151,10 @@ func (o *Options) params() (v kernel.Params, err error) {
 // soze returns Söze's parameters and the unit of maxQD.
 func (o *Options) soze() (p soze.Params, unit units.Time, err error) {
 	p = param.For[soze.Params](o.flow())
-	p.M, p.Alpha = o.Soze.M, o.Rate
-	for _, f := range []struct{ at, given *units.Time }{{&p.P, &o.Soze.P}, {&p.K, &o.Soze.K}} {
-		if *f.given != 0 {
-			*f.at = *f.given
-		}
-	}
-	if o.Soze.Alpha != 0 {
-		p.Alpha = o.Soze.Alpha
-	}
-	if p.Beta = o.Soze.Beta; p.Beta == 0 {
-		p.Beta = soze.DefaultBeta(p.Alpha)
-	}
-	if unit = o.Unit; unit == 0 {
-		unit = units.Microsecond << soze.UnitShift(p.P+p.K)
-	}
+	p.M, p.Alpha, p.MinWindow = o.Soze.M, cmp.Or(o.Soze.Alpha, o.Rate), 2*p.MSS // a receiver acknowledges every second segment
+	p.P, p.K = cmp.Or(o.Soze.P, p.P), cmp.Or(o.Soze.K, p.K)
+	p.Beta = cmp.Or(o.Soze.Beta, soze.DefaultBeta(p.Alpha))
+	unit = cmp.Or(o.Unit, units.Microsecond<<soze.UnitShift(p.P+p.K))
 	if _, err := maxqd.NewUnit(unit); err != nil {
 		return p, 0, fmt.Errorf("--maxqd-unit: %w", err)
 	}
@@ -189,7 +176,7 @@ func (o *Options) Check() error {
 	if err := soze.CheckWeight(o.Default.Weight); err != nil {
 		errs = append(errs, fmt.Errorf("--weight: %w", err))
 	}
-	n, classes := o.Default.Priority, 1+len(o.cgroups)+len(o.marks)
+	n, classes := o.Default.Priority, 1+len(o.places)
 	fault(n < 0 || n > channel.MaxPriority, "--priority %d: want 1 to %d, or 0 for Söze", n, channel.MaxPriority)
 	fault(o.BaseRTT < 0 || o.BaseRTT > 10*units.Second, "--base-rtt %v: want more than 0 and at most 10s", o.BaseRTT)
 	fault(o.BaseRTT == 0 && o.Controller == "" && o.prioritises(), "--base-rtt 0s: priorities want the round trip of an empty path, or --controller, which tells it")
@@ -202,19 +189,12 @@ func (o *Options) Check() error {
 }
 
 func (o *Options) prioritises() bool {
-	with := o.Default.Priority > 0
-	for _, g := range o.cgroups {
-		with = with || g.Priority > 0
-	}
-	for _, m := range o.marks {
-		with = with || m.Priority > 0
-	}
-	return with
+	return o.Default.Priority > 0 || slices.ContainsFunc(o.places, func(p place) bool { return p.Priority > 0 })
 }
 
-// place reads a value of --cgroup or --mark: the place, and the class of its connections. Fields
+// parsePlace reads a value of --cgroup or --mark: the place, and the class of its connections. Fields
 // that are not given get the defaults later.
-func place(s string) (at string, c Class, err error) {
+func parsePlace(s string) (at string, c Class, err error) {
 	at, rest, more := strings.Cut(s, ",")
 	for field := range strings.SplitSeq(rest, ",") {
 		if !more {
@@ -239,20 +219,19 @@ func place(s string) (at string, c Class, err error) {
 }
 
 func (o *Options) addCgroup(s string) error {
-	at, c, err := place(s)
+	at, c, err := parsePlace(s)
 	if err != nil {
 		return err
 	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(at, &fs); err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+	if !isCgroup(at) {
 		return fmt.Errorf("%q: want a folder of a cgroup v2 file system, such as /sys/fs/cgroup/system.slice", at)
 	}
-	o.cgroups = append(o.cgroups, placed[string]{filepath.Clean(at), c})
+	o.places = append(o.places, place{cgroup: filepath.Clean(at), Class: c})
 	return nil
 }
 
 func (o *Options) addMark(s string) error {
-	at, c, err := place(s)
+	at, c, err := parsePlace(s)
 	if err != nil {
 		return err
 	}
@@ -260,48 +239,34 @@ func (o *Options) addMark(s string) error {
 	if err != nil || mark == 0 {
 		return fmt.Errorf("mark %q: want 1 to 4294967295", at)
 	}
-	o.marks = append(o.marks, placed[uint32]{uint32(mark), c})
+	o.places = append(o.places, place{mark: uint32(mark), Class: c})
 	return nil
 }
 
-func rootCgroup() (string, error) {
-	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		var fs unix.Statfs_t
-		if unix.Statfs(dir, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
-			return dir, nil
-		}
-	}
-	return "", errors.New("no cgroup v2 file system at /sys/fs/cgroup or /sys/fs/cgroup/unified: want one, by mount -t cgroup2")
+func isCgroup(dir string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(dir, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// resolve numbers the classes and lists the cgroups to attach to.
-func (o *Options) resolve() (classes []Class, cgroups []kernel.Cgroup, err error) {
-	add := func(c Class) uint32 {
-		if c.Weight == 0 {
-			c.Weight = o.Default.Weight
+// resolve numbers the classes and lists the cgroups to attach to and the class of each mark.
+func (o *Options) resolve() (classes []Class, cgroups []kernel.Cgroup, marks map[uint32]uint32, err error) {
+	classes, marks = []Class{o.Default}, map[uint32]uint32{}
+	for _, p := range o.places {
+		n := uint32(len(classes))
+		classes = append(classes, Class{cmp.Or(p.App, o.Default.App), cmp.Or(p.Weight, o.Default.Weight), cmp.Or(p.Priority, o.Default.Priority)})
+		if p.cgroup != "" {
+			cgroups = append(cgroups, kernel.Cgroup{Path: p.cgroup, Class: n})
+		} else {
+			marks[p.mark] = n
 		}
-		if c.App == "" {
-			c.App = o.Default.App
-		}
-		if c.Priority == 0 {
-			c.Priority = o.Default.Priority
-		}
-		classes = append(classes, c)
-		return uint32(len(classes) - 1)
-	}
-	add(o.Default)
-	for _, g := range o.cgroups {
-		cgroups = append(cgroups, kernel.Cgroup{Path: g.at, Class: add(g.Class)})
 	}
 	if len(cgroups) == 0 {
-		root, err := rootCgroup()
-		if err != nil {
-			return nil, nil, err
+		roots := []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
+		i := slices.IndexFunc(roots, isCgroup)
+		if i < 0 {
+			return nil, nil, nil, fmt.Errorf("no cgroup v2 file system at %s: want one, by mount -t cgroup2", strings.Join(roots, " or "))
 		}
-		cgroups = []kernel.Cgroup{{Path: root}}
+		cgroups = []kernel.Cgroup{{Path: roots[i]}}
 	}
-	for _, m := range o.marks {
-		add(m.Class)
-	}
-	return classes, cgroups, nil
+	return classes, cgroups, marks, nil
 }

@@ -75,7 +75,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 }
 
 func attach(o *Options, log *slog.Logger) (*governor, error) {
-	classes, cgroups, err := o.resolve()
+	classes, cgroups, marks, err := o.resolve()
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +93,6 @@ func attach(o *Options, log *slog.Logger) (*governor, error) {
 		return nil, err
 	}
 	g.agent = Agent{kernel: g.kernel, classes: classes}
-	marks := map[uint32]uint32{}
-	for i, m := range o.marks {
-		marks[m.at] = uint32(len(classes) - len(o.marks) + i)
-	}
 	if err := errors.Join(g.kernel.SetMarks(marks), g.setParams()); err != nil {
 		return nil, err
 	}

@@ -171,6 +171,47 @@ func TestWeightScalesTheRateAtOnce(t *testing.T) {
 	}
 }
 
+// TestSaturatedEcho: a queue that is longer than maxQD can say is not taken for propagation, before and after the flow joins.
+func TestSaturatedEcho(t *testing.T) {
+	longest := LongestQD(40 * units.Microsecond)
+	for _, joined := range []bool{false, true} {
+		l, err := New(paperParams(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if joined {
+			l.OnAck(&law.Ack{RTT: 8 * units.Microsecond, Acked: 8000, AckedSeq: 8000, SentSeq: 16000})
+		}
+		for range 100 {
+			l.OnAck(&law.Ack{RTT: 2 * longest, MaxQD: longest, Acked: 8000, AckedSeq: 8000, SentSeq: 16000})
+		}
+		if most := 8 * float64(units.Microsecond); l.rest > most {
+			t.Errorf("joined before %v: the path without the queue is taken for %v, want %v at most", joined, units.Time(l.rest), units.Time(most))
+		}
+	}
+}
+
+// TestPauseBeforeJoining: a flow that has sent little and pauses, as an application that says hello, joins with what it sends
+// later: at the rate per weight of the queue that it then meets, and not at what the pause makes of its NIC's rate.
+func TestPauseBeforeJoining(t *testing.T) {
+	l, err := New(paperParams(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const base, d = 8 * units.Microsecond, 20 * units.Microsecond
+	l.OnAck(&law.Ack{Now: base, RTT: base, Acked: 40, AckedSeq: 40, SentSeq: 40})
+	if l.joined {
+		t.Fatal("the flow joins with 40 B on an empty path")
+	}
+	for i := range uint64(8) {
+		now := units.Millisecond + units.Time(i)*100*units.Nanosecond
+		l.OnAck(&law.Ack{Now: now, RTT: base + d, MaxQD: d, Acked: 1000, AckedSeq: 40 + 1000*(i+1), SentSeq: 10000})
+	}
+	if got, want := float64(l.Rate()), l.target.Share(d); !l.joined || math.Abs(got/want-1) > 1e-6 {
+		t.Errorf("joined %v at %v, want %v", l.joined, units.Rate(got), units.Rate(want))
+	}
+}
+
 func TestCorners(t *testing.T) {
 	l, err := New(paperParams(), 1)
 	if err != nil {

@@ -18,6 +18,7 @@ type Params struct {
 	MaxRate       units.Rate // bounds a flow's rate, to the line rate of its NIC
 	MSS           units.Bytes
 	InitialWindow units.Bytes
+	MinWindow     units.Bytes // least in flight: a packet, or two where the receiver acknowledges every second
 }
 
 // DefaultM is the exponent per round trip when none is given.
@@ -39,6 +40,12 @@ func UnitShift(longest units.Time) (n uint8) {
 	return n
 }
 
+// LongestQD returns the longest delay that maxQD can say with the unit for a law's p + k. A longer one
+// saturates.
+func LongestQD(longest units.Time) units.Time {
+	return math.MaxUint16 * units.Microsecond << UnitShift(longest)
+}
+
 // Visit visits the parameters.
 func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	param.Of(s, "p", &p.P, f.Stretch(3*units.Microsecond), param.Above(0), "p, the queueing delay of a link that one flow fills at alpha; small values lose utilisation")
@@ -49,6 +56,7 @@ func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	param.Path(s, "max_rate", &p.MaxRate, f.Rate, param.Above(0))
 	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
 	param.Of(s, "initial_window", &p.InitialWindow, 8*p.MSS, param.AtLeast(p.MSS), "what a flow sends before its first acknowledgement, paced at the line rate; default eight packets")
+	param.Path(s, "min_window", &p.MinWindow, p.MSS, param.AtLeast(p.MSS))
 }
 
 // CheckWeight returns an error unless w is a weight: finite and positive.

@@ -46,6 +46,8 @@ type Law struct {
 	firstSeq uint64     // bytes that had arrived by the first acknowledgement,
 	firstOut units.Time // and when that had left
 
+	full float64 // the longest delay that maxQD can say, picoseconds
+
 	losses law.LossGate
 	allow  law.Allowance
 }
@@ -61,7 +63,7 @@ func New(p Params, weight float64) (*Law, error) {
 	if err := CheckWeight(weight); err != nil {
 		return nil, err
 	}
-	l := &Law{par: p, target: NewTarget(p), weight: weight, maxGain: maxLoopGain}
+	l := &Law{par: p, target: NewTarget(p), weight: weight, maxGain: maxLoopGain, full: float64(LongestQD(p.P + p.K))}
 	l.lnMax = math.Log(float64(p.MaxRate) / weight)
 	l.lnX, l.slower = l.lnMax, 1
 	l.allow = law.Allowance{Rate: p.MaxRate, Window: p.InitialWindow}
@@ -73,6 +75,9 @@ func New(p Params, weight float64) (*Law, error) {
 func (l *Law) OnAck(a *law.Ack) {
 	d := float64(a.MaxQD)
 	rest := max(float64(a.RTT)-d, 1)
+	if d >= l.full { // the queue is longer than the echo says, so the difference is no propagation
+		rest = max(l.rest, 1)
+	}
 	l.rtt = a.RTT
 	if !l.joined {
 		l.join(a, d, rest)
@@ -104,7 +109,10 @@ func (l *Law) join(a *law.Ack, d, rest float64) {
 	if l.firstSeq == 0 {
 		l.firstSeq, l.firstOut = a.AckedSeq, out
 	}
-	if a.AckedSeq < uint64(l.par.InitialWindow) && a.AckedSeq < a.SentSeq {
+	if a.AckedSeq < uint64(l.par.InitialWindow) {
+		if a.AckedSeq >= a.SentSeq { // the application pauses, which the NIC's turns must not be taken for
+			l.firstSeq = 0
+		}
 		return
 	}
 	l.joined = true
@@ -161,7 +169,7 @@ func (l *Law) exponent() float64 { return min(l.par.M, l.maxGain/l.gain()) }
 
 // gain returns G, the time between two steps in units of the queue's response.
 func (l *Law) gain() float64 {
-	spacing := float64(l.par.MSS) / (l.weight * math.Exp(l.lnX) * picobits)
+	spacing := float64(l.par.MinWindow) / (l.weight * math.Exp(l.lnX) * picobits)
 	return max(l.rest+l.target.delayLn(l.lnX), spacing) * l.target.inv
 }
 
@@ -170,10 +178,9 @@ func (l *Law) apply() {
 	rate := l.weight * math.Exp(l.lnX)
 	window := rate * (l.rest + l.target.delayLn(l.lnX)) * picobits
 	pace := rate * paceGain
-	if mss := float64(l.par.MSS); window < mss {
-		// Less than a packet per round trip: one packet in flight, spaced as the window's part
-		// of a packet per round trip would be.
-		window, pace = mss, rate*l.slower
+	if least := float64(l.par.MinWindow); window < least {
+		// The least window stays in flight, spaced so that the rate is the window's.
+		window, pace = least, rate*l.slower
 	}
 	l.allow.Rate = max(units.Rate(min(pace, float64(l.par.MaxRate))), 1)
 	l.allow.Window = units.Bytes(min(window, 1<<62))

@@ -56,8 +56,8 @@ struct conn {
 	struct order order;
 	struct soze_flow soze;
 	struct prio_flow prio;
-	__u64 looked, acked, rtt, least_rtt, window_acc, stop_seq;
-	__u32 class, law;
+	__u64 looked, acked, rtt, stay, least_rtt, window_acc, stop_seq; /* stay: how long acknowledged segments were in flight, their mean */
+	__u32 class, law, srtt;
 	__u32 seen, segments; /* the sum of maxQD over the data segments since the last echo, and their number */
 	__u16 mean, echo;     /* the mean echoed last, and what the peer echoed */
 	__u8 agreed, listed, lost;
@@ -271,6 +271,9 @@ FN int exchange(struct conn *c, const struct tcp_sock *tp, __u64 now, __u64 max_
 	return c->order.lg_weight != was;
 }
 
+/* One segment alone would wait for the receiver's delayed acknowledgement. */
+#define LEAST_WINDOW 2
+
 /* allow gives the socket a window in bytes and a pace. The window in packets alternates between its
  * neighbours so that the mean is right. */
 FN void allow(struct sock *sk, struct conn *c, __u64 window, __u64 rate)
@@ -282,7 +285,7 @@ FN void allow(struct sock *sk, struct conn *c, __u64 window, __u64 rate)
 	c->window_acc -= whole * mss;
 	if (c->window_acc > mss)
 		c->window_acc = 0;
-	tp->snd_cwnd = clamp(whole, 2, 1 << 20);
+	tp->snd_cwnd = clamp(whole, LEAST_WINDOW, 1 << 20);
 	sk->sk_pacing_rate = rate;
 }
 
@@ -295,6 +298,7 @@ void BPF_PROG(soze_init, struct sock *sk)
 	if (!c || !p)
 		return;
 	soze_start(&c->soze, &p->soze, tp->mss_cache, c->order.lg_weight);
+	c->srtt = tp->srtt_us;
 	sk->sk_pacing_status = 1; /* SK_PACING_NEEDED: TCP paces by itself */
 	allow(sk, c, c->soze.window, c->soze.rate);
 }
@@ -302,10 +306,19 @@ void BPF_PROG(soze_init, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (!c || sample->rtt_us <= 0)
+	__u32 oldest;
+	if (!c)
+		return;
+	/* The sample is the round trip of the newest segment. The oldest one's is in the smoothed round trip alone,
+	 * an eighth of which the kernel has just replaced: it includes the wait for a delayed acknowledgement. */
+	oldest = tp->srtt_us - c->srtt + (c->srtt >> 3);
+	c->srtt = tp->srtt_us;
+	if (sample->rtt_us <= 0)
 		return;
 	c->rtt = sample->rtt_us * 1000ull;
+	c->stay = (sample->rtt_us + max(oldest, (__u32)sample->rtt_us)) * 500ull;
 	if (!c->least_rtt || c->rtt < c->least_rtt)
 		c->least_rtt = c->rtt;
 }
@@ -330,7 +343,7 @@ void BPF_PROG(soze_cong_control, struct sock *sk)
 	if (!c || !p || !c->rtt)
 		return;
 	a.now = bpf_ktime_get_ns();
-	a.rtt = c->rtt;
+	a.rtt = c->stay;
 	a.max_qd = c->echo * p->unit;
 	a.acked_seq = tp->bytes_acked;
 	a.acked = a.acked_seq - c->acked;
@@ -354,7 +367,7 @@ void BPF_PROG(soze_cong_control, struct sock *sk)
 /* A connection has no packets without data to probe with. While PrioPlus wants it stopped, two segments are in
  * flight at a time: two, for one would wait for the receiver's delayed acknowledgement. Their round trip is the
  * probe's answer, and the pace keeps the next two back until its time. */
-#define PROBE_SEGMENTS 2
+#define PROBE_SEGMENTS LEAST_WINDOW
 
 FN void prio_allow(struct sock *sk, struct conn *c, const struct prio_params *p, __u64 now)
 {

@@ -47,6 +47,8 @@ type Kernel struct {
 // laws names the congestion control of each law, which is the name of its map in the object.
 var laws = map[Law]string{Soze: "soze", PrioPlus: "prioplus"}
 
+func (l Law) String() string { return laws[l] }
+
 // controlName returns the name of a law's congestion control: at most 15 letters, digits, dots and underscores.
 func controlName(l Law, name string) string {
 	if name == "" {

@@ -52,7 +52,7 @@ type Params struct {
 
 // SetParams sets the parameters.
 func (k *Kernel) SetParams(p Params) error {
-	v := programParams{Unit: nanos(p.Unit), Netns: p.Netns, Soze: sozeParams(p.Soze), Prio: prioParams(p.PrioPlus, p.Swift)}
+	v := programParams{Unit: nanos(p.Unit), Netns: p.Netns, Soze: sozeParams(p.Soze, math.MaxUint16*p.Unit), Prio: prioParams(p.PrioPlus, p.Swift)}
 	for l, name := range k.names {
 		for i, c := range []byte(name) {
 			v.Name[l][i] = c
@@ -64,7 +64,8 @@ func (k *Kernel) SetParams(p Params) error {
 	return k.maps.Parameters.Put(uint32(0), &v)
 }
 
-func sozeParams(p soze.Params) (v programSozeParams) {
+// sozeParams converts parameters; longest is the longest delay that maxQD can say.
+func sozeParams(p soze.Params, longest units.Time) (v programSozeParams) {
 	v.P, v.K = nanos(p.P), max(nanos(p.K), 1)
 	v.LgAlpha, v.LgBeta = lg(bytesPerSecond(p.Alpha)), lg(bytesPerSecond(p.Beta))
 	span := float64(v.LgAlpha-v.LgBeta) / (1 << lgBits)
@@ -73,6 +74,8 @@ func sozeParams(p soze.Params) (v programSozeParams) {
 	v.K_perLn = uint64(float64(v.K) / (span * math.Ln2))
 	v.M = uint64(p.M * (1 << oneBits))
 	v.MaxRate = uint64(bytesPerSecond(p.MaxRate))
+	v.Full = nanos(longest)
+	v.Least = uint32(p.MinWindow / p.MSS)
 	return v
 }
 

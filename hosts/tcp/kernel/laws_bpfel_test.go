@@ -85,6 +85,9 @@ type lawsSozeStep struct {
 		K_perLn uint64
 		M       uint64
 		MaxRate uint64
+		Full    uint64
+		Least   uint32
+		Unused  uint32
 	}
 	Flow struct {
 		_         structs.HostLayout

@@ -50,14 +50,15 @@ func TestSozeAgrees(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		rate := []units.Rate{50 * units.Mbps, units.Gbps, 25 * units.Gbps, 100 * units.Gbps}[seed%4]
 		par := param.For[soze.Params](law.Flow{Rate: rate, MSS: 1448, Scale: float64(100*units.Gbps) / float64(rate)})
-		par.Alpha, par.Beta = rate, rate/100
+		par.Alpha, par.Beta, par.MinWindow = rate, rate/100, units.Bytes(1+seed%2)*par.MSS
+		longest := soze.LongestQD(par.P + par.K)
 		weight := math.Exp(rng.Float64()*4 - 2)
 		l, err := soze.New(par, weight)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := lawsSozeStep{Mss: 1448, LgWeight: lg(weight)}
-		s.Params = sozeParams(par)
+		s.Params = sozeParams(par, longest)
 		step := func(event uint32) {
 			s.Event = event
 			if _, err := programs.Soze.Run(&ebpf.RunOptions{Context: &s, ContextOut: &s}); err != nil {
@@ -71,6 +72,9 @@ func TestSozeAgrees(t *testing.T) {
 			queue = min(max(queue+units.Time((rng.Float64()-0.45)*float64(par.K)/5), 0), 2*par.K) / units.Microsecond * units.Microsecond
 			a := law.Ack{Now: now, RTT: base + queue, MaxQD: queue, Acked: units.Bytes(1+rng.IntN(4)) * 1448}
 			now += units.Time(rng.Int64N(int64(base))) / units.Nanosecond * units.Nanosecond
+			if rng.IntN(20) == 0 {
+				a.MaxQD, a.RTT = longest, a.RTT+2*longest
+			}
 			acked += a.Acked
 			a.AckedSeq, a.Inflight = uint64(acked), units.Bytes(rng.IntN(2))*l.Allowance().Window
 			a.SentSeq = a.AckedSeq + uint64(a.Inflight)

@@ -96,6 +96,9 @@ type programSozeParams struct {
 	K_perLn uint64
 	M       uint64
 	MaxRate uint64
+	Full    uint64
+	Least   uint32
+	Unused  uint32
 }
 
 // Names of all BPF objects in the ELF.

@@ -11,6 +11,8 @@ struct soze_params {
 	__u64 k_per_ln;         /* k / (ln α - ln β) */
 	__u64 m;                /* a factor */
 	__u64 max_rate;
+	__u64 full;             /* the longest delay that maxQD can say */
+	__u32 least, unused;    /* segments in flight at least */
 };
 
 struct soze_flow {
@@ -49,8 +51,8 @@ FN void soze_apply(struct soze_flow *f, const struct soze_params *p, __s64 lg_we
 	rate = exp2(f->lg + lg_weight);
 	f->window = sent(rate, f->rest + soze_delay(p, f->lg));
 	f->rate = rate + rate / 4;
-	if (f->window < f->mss) {
-		f->window = f->mss;
+	if (f->window < (__u64)p->least * f->mss) {
+		f->window = (__u64)p->least * f->mss;
 		f->rate = rate * (f->slower >> 10) >> (ONE_BITS - 10);
 	}
 	f->rate = clamp(f->rate, 1, p->max_rate);
@@ -70,7 +72,7 @@ FN void soze_start(struct soze_flow *f, const struct soze_params *p, __u32 mss, 
 FN __u64 soze_exponent(struct soze_flow *f, const struct soze_params *p, __s64 lg_weight)
 {
 	__u64 rate = max(exp2(f->lg + lg_weight), 1);
-	__u64 time = max(f->rest + soze_delay(p, f->lg), f->mss * NS / rate);
+	__u64 time = max(f->rest + soze_delay(p, f->lg), p->least * f->mss * NS / rate);
 	return min(p->m, (p->k_per_ln << ONE_BITS) / max(time, 1));
 }
 
@@ -82,8 +84,11 @@ FN void soze_join(struct soze_flow *f, const struct soze_params *p, const struct
 		f->first_seq = a->acked_seq;
 		f->first_out = out;
 	}
-	if (a->acked_seq < f->initial && a->acked_seq < a->sent_seq)
+	if (a->acked_seq < f->initial) {
+		if (a->acked_seq >= a->sent_seq)
+			f->first_seq = 0;
 		return;
+	}
 	f->joined = 1;
 	f->rest = rest;
 	f->lg = soze_share(p, f->first_d);
@@ -98,6 +103,8 @@ FN void soze_ack(struct soze_flow *f, const struct soze_params *p, const struct 
 {
 	__u64 rest = a->rtt > a->max_qd ? a->rtt - a->max_qd : 1, of, full;
 	__s64 lg;
+	if (a->max_qd >= p->full)
+		rest = max(f->rest, 1);
 	f->rtt = a->rtt;
 	if (!f->joined) {
 		soze_join(f, p, a, rest, lg_weight);
