@@ -201,6 +201,9 @@ type Port struct {
 	// of them. What comes in with a DSCP of another one is mapped to a lossy class by qos.port_maps, and a PAUSE of
 	// another one is ignored. Targets: bmv2, which obeys no PAUSE, and embedded.
 	Lossless *uint8
+	// Headroom is Φ of each lossless queue of this port or, with DSH, of the port, 1 B … 2 GB; default that of the switch's
+	// section buffer.
+	Headroom units.Bytes
 }
 
 // TLS names the files that secure the connection to a switch.

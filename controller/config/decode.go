@@ -242,7 +242,7 @@ const maxPort = ids.CPUPort - 1
 
 func readPort(m *yamlnode.Map) Port {
 	m.Need("number")
-	p := Port{Number: uint32(m.Int("number", 1, 1, maxPort)), Rate: m.Rate("rate", 0, 1, MaxRate), QueueLimit: m.Bytes("queue_limit", 0, 1, ids.Unlimited)}
+	p := Port{Number: uint32(m.Int("number", 1, 1, maxPort)), Rate: m.Rate("rate", 0, 1, MaxRate), QueueLimit: m.Bytes("queue_limit", 0, 1, ids.Unlimited), Headroom: m.Bytes("headroom", 0, 1, 2*units.GB)}
 	m.Computed("lossless")
 	if classes := ReadClasses(m, "lossless", 0); m.Has("lossless") {
 		p.Lossless = &classes

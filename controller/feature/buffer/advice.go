@@ -27,7 +27,10 @@ func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 		notes = append(notes, fmt.Sprintf("%s is 0: under the policy %s lossless queues can take all of the shared pool, and then packets of the other classes, "+
 			"such as ACKs and CNPs, are dropped; 3KB for each queue avoid it", env.Config.Origin(s, "buffer.lossy_private"), h.Policy))
 	}
-	if running == nil || !Of(running).On() || reflect.DeepEqual(Of(running), Of(s)) {
+	if running == nil {
+		return notes
+	}
+	if old, _, was := Headroom(env.Config, running); !was || reflect.DeepEqual(old, h) {
 		return notes
 	}
 	state := f.State(s.Name)
@@ -139,7 +142,11 @@ func LowHeadroom(c *config.Config, s *config.Switch) (list []string) {
 			return
 		}
 		line, _ := c.LineRate(all[at].Rate)
-		text := fmt.Sprintf("%s is %s, which makes %d B of headroom at port %d (%v), and %s is %d B", c.Origin(s, "buffer."+key), value, layout.Phi[at], ports[at], line, by, layout.Phi[at]+most)
+		field, value := c.Origin(s, "buffer."+key), value
+		if own := ownHeadroom(c, s, ports[at]); own != "" {
+			field, value = own, s.Port(ports[at]).Headroom.String()
+		}
+		text := fmt.Sprintf("%s is %s, which makes %d B of headroom at port %d (%v), and %s is %d B", field, value, layout.Phi[at], ports[at], line, by, layout.Phi[at]+most)
 		if others > 0 {
 			text += fmt.Sprintf("; so at %s more", units.Count(uint64(others), "port"))
 		}

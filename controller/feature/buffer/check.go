@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,8 +101,7 @@ func (b *bufferFaults) checkBuffer(i int) {
 	b.checkClasses(i)
 	h, ports, _ := Headroom(b.c, s)
 	if err := h.Validate(); err != nil {
-		key, is, want := translate(err, s, ports)
-		b.add(i, key, is, want)
+		b.refuse(i, ports, err)
 	}
 }
 
@@ -109,6 +109,9 @@ func (b *bufferFaults) checkBuffer(i int) {
 func (b *bufferFaults) checkPorts(i int) {
 	s, q := &b.c.Switches[i], qos.Of(b.c)
 	for j, p := range s.Ports {
+		if p.Headroom != 0 && !Of(s).On() {
+			b.addAt(i, fmt.Sprintf("switches[%d].ports[%d].headroom", i, j), "is given without a buffer.policy", "it with a policy only: no class is lossless")
+		}
 		if p.Lossless == nil {
 			continue
 		}
@@ -228,8 +231,9 @@ var (
 	firstOf = regexp.MustCompile(`Φ of port 0 `)
 )
 
-// translate turns a fault of package headroom into one of the file: its key, and port numbers for indices.
-func translate(err error, s *config.Switch, ports []uint32) (key, is, want string) {
+// refuse turns a fault of package headroom into one of the file: its key, and port numbers for indices.
+func (b *bufferFaults) refuse(i int, ports []uint32, err error) {
+	s := &b.c.Switches[i]
 	named := func(text string) string {
 		text = indexed.ReplaceAllStringFunc(text, func(m string) string {
 			i, _ := strconv.Atoi(m[len("ports[") : len(m)-1])
@@ -245,9 +249,11 @@ func translate(err error, s *config.Switch, ports []uint32) (key, is, want strin
 	}
 	var fault *units.FieldError
 	if !errors.As(err, &fault) {
-		return "policy", "cannot be had: " + named(err.Error()), "another configuration"
+		b.add(i, "policy", "cannot be had: "+named(err.Error()), "another configuration")
+		return
 	}
-	key, is, want = fault.Field, "is "+fault.Value, fault.Allowed
+	key, is, want := fault.Field, "is "+fault.Value, fault.Allowed
+	path := ""
 	switch {
 	case key == "buffer":
 		key = "size"
@@ -255,16 +261,24 @@ func translate(err error, s *config.Switch, ports []uint32) (key, is, want strin
 		key, is, want = "policy", fmt.Sprintf("is %q, with %s ports", Of(s).Policy, fault.Value), fault.Allowed+" ports"
 	case strings.HasPrefix(key, "ports["):
 		_, field, _ := strings.Cut(key, "].")
-		is = fmt.Sprintf("on %s has %s %s", named(key[:strings.IndexByte(key, ']')+1]), field, fault.Value)
-		key = "policy"
+		at, _ := strconv.Atoi(indexed.FindStringSubmatch(key)[1])
+		is, key = fmt.Sprintf("on port %d has %s %s", ports[at], field, fault.Value), "policy"
 		if field == "headroom" {
-			key = "headroom"
+			key, path = "headroom", ownHeadroom(b.c, s, ports[at])
 		}
 	}
 	if fault.Because != "" {
 		want += "; " + fault.Because
 	}
-	return key, is, named(want)
+	b.addAt(i, cmp.Or(path, b.c.Origin(s, "buffer."+key)), is, named(want))
+}
+
+// ownHeadroom returns the path of the headroom that a port has in the file for itself, "" without one.
+func ownHeadroom(c *config.Config, s *config.Switch, port uint32) string {
+	if j := slices.Index(s.Ports, s.Port(port)); j >= 0 && s.Ports[j].Headroom != 0 {
+		return fmt.Sprintf("%s.ports[%d].headroom", c.Path(s), j)
+	}
+	return ""
 }
 
 // validate is feature.Feature.Validate: routes of lossless classes have no cyclic buffer dependency, unless the file allows it.

@@ -39,7 +39,8 @@ type Config struct {
 	// Private is ρ of each lossless queue, LossyPrivate of each other one; default 0.
 	Private, LossyPrivate units.Bytes
 	// Headroom is Φ of each lossless queue or, with DSH, of each port; 0, the default, is that of
-	// headroom_profiles for the port's link, or else what the link requires by headroom_method.
+	// headroom_profiles for the port's link, or else what the link requires by headroom_method. switches[].ports[].headroom
+	// goes before all of these.
 	Headroom units.Bytes
 	// HeadroomMethod is standard, which counts the response time that IEEE 802.3 Annex 31B.3.7 allows the
 	// peer at the line rate of the link, or dsh, which is DSH's Eq. 1 with 60 quanta at every rate and
@@ -198,7 +199,7 @@ func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []ui
 		if port.Response == 0 && b.HeadroomMethod == headroom.Standard {
 			port.Response = headroom.Response(line)
 		}
-		if b.Headroom == 0 {
+		if port.Headroom = s.Port(p.number).Headroom; port.Headroom == 0 && b.Headroom == 0 {
 			port.Headroom = b.Profile(line, p.Delay)
 		}
 		h.Ports = append(h.Ports, port)

@@ -1,11 +1,13 @@
 package buffer
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/units"
 )
 
 // warned is a fabric of three hosts at a switch.
@@ -54,6 +56,43 @@ func TestWarnings(t *testing.T) {
 		got := Warnings(c, c.Switch("s1"))
 		if tc.want == "" && len(got) > 0 || tc.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], tc.want)) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestHeadroomByPort: a port has the headroom that the file gives it, whatever the rest of the file says, and faults and
+// remarks name it there.
+func TestHeadroomByPort(t *testing.T) {
+	const on = "qos: {classes: [{dscp: 26, class: 3}, {dscp: 48, class: 6}]}\nbuffer: {policy: %s, size: 4MB, lossless: [3], headroom: 100KB, headroom_profiles: [{rate: 400Gbps, delay: 1us, headroom: 90KB}]}\n"
+	for _, tt := range []struct {
+		policy, headroom, want string
+		phi                    units.Bytes
+	}{
+		{"sih", "200KB", "", 200 * units.KB},
+		{"dsh", "200KB", "", 200 * units.KB},
+		{"oversubscribed", "200KB", "", 160 * units.KB},
+		{"adaptive", "200KB", "", 200 * units.KB},
+		{"sih", "70KB", "switches[0].ports[0].headroom is 70KB, which makes 70000 B of headroom at port 3 (400Gbps), and what the response", 70 * units.KB},
+		{"sih", "20KB", "switches[0].ports[0].headroom: on port 3 has headroom 20000 B on the switch \"s1\", want", 0},
+		{"\"off\"", "70KB", "switches[0].ports[0].headroom: is given without a buffer.policy", 0},
+	} {
+		text := strings.Replace(warned, "target: embedded}", "target: embedded, ports: [{number: 3, headroom: "+tt.headroom+"}]}", 1) + fmt.Sprintf(on, tt.policy)
+		c, err := config.Parse("f.yaml", []byte(text), nil, New(nil).Section, qos.New(nil).Section)
+		if tt.phi == 0 {
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s %s: %v, want %s", tt.policy, tt.headroom, err, tt.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, ports, _ := Headroom(c, c.Switch("s1"))
+		if l, err := h.Layout(); err != nil || ports[2] != 3 || l.Phi[2] != tt.phi {
+			t.Errorf("%s %s: Φ = %v, %v, want %v at port 3", tt.policy, tt.headroom, l.Phi, err, tt.phi)
+		}
+		if got := strings.Join(LowHeadroom(c, c.Switch("s1")), "\n"); tt.want == "" && tt.policy != "oversubscribed" && strings.Contains(got, "port 3") || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s %s: %q, want %q", tt.policy, tt.headroom, got, tt.want)
 		}
 	}
 }
