@@ -155,6 +155,8 @@ func (f Flag) Type() string {
 		return "time"
 	case *Bytes:
 		return "bytes"
+	case *Classes:
+		return "classes"
 	}
 	return "rate"
 }

@@ -90,7 +90,7 @@ func (f *sonicExport) run(c *cobra.Command) error {
 }
 
 func newSonicImportCommand() *cobra.Command {
-	var name, vendor string
+	var name, sw, vendor string
 	var approximate bool
 	c := &cobra.Command{
 		Use:   "import -f config_db.json",
@@ -98,7 +98,8 @@ func newSonicImportCommand() *cobra.Command {
 		Long: `Write what SONiC's CONFIG_DB says of buffers as sections of a fabric file: its buffer policy, the classes
 of packets and the PFC watchdog. What the sections cannot say of them is an error, or with --approximate a
 warning. What else its tables of buffers and classes have is not taken, and named on standard error with
-the reason. Tables of other purposes are not looked at.`,
+the reason. Tables of other purposes are not looked at. What ports have for themselves is a comment in
+front: it belongs into the list ports of the switch.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			file, text, err := command.ReadConfig(c.InOrStdin(), name)
@@ -115,7 +116,7 @@ the reason. Tables of other purposes are not looked at.`,
 					return err
 				}
 			}
-			found, err := sonic.Import(file, []byte(text), approximate, profiles...)
+			found, err := sonic.Import(file, sw, []byte(text), approximate, profiles...)
 			if err != nil {
 				return err
 			}
@@ -125,11 +126,15 @@ the reason. Tables of other purposes are not looked at.`,
 			for _, l := range found.Left {
 				fmt.Fprintf(c.ErrOrStderr(), "headgate: not taken: %s: %s\n", file, command.Clean(l))
 			}
+			if found.Ports != "" {
+				fmt.Fprintf(c.OutOrStdout(), "# switches[], %s:\n#   ports: %s\n", sw, found.Ports)
+			}
 			_, err = c.OutOrStdout().Write(found.Sections)
 			return err
 		},
 	}
 	c.Flags().StringVarP(&name, "file", "f", "", "CONFIG_DB `file` of the SONiC switch, - for standard input")
+	c.Flags().StringVar(&sw, "switch", "switch1", "`name` of the switch in the fabric file, where ports differ")
 	c.Flags().BoolVar(&approximate, "approximate", false, "import the nearest value where Headgate lacks one")
 	c.Flags().StringVar(&vendor, "profiles", "", "the vendor's pg_profile_lookup.ini, a `file` with rows for buffer.headroom_profiles")
 	command.Require(c, "file")

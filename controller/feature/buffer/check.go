@@ -151,9 +151,9 @@ func (b *bufferFaults) checkCable(l config.Link, at, other config.Endpoint) {
 	}
 	there := uint8(0)
 	if peer.On() {
-		there = losslessAt(&b.c.Switches[j], other.Port)
+		there = LosslessAt(&b.c.Switches[j], other.Port)
 	}
-	if lost := losslessAt(&b.c.Switches[i], at.Port) &^ there; lost != 0 && !own.AllowClassChange {
+	if lost := LosslessAt(&b.c.Switches[i], at.Port) &^ there; lost != 0 && !own.AllowClassChange {
 		b.add(i, "lossless", fmt.Sprintf("has %s", classes(lost)), fmt.Sprintf(
 			"classes that %s has too, where %s leads, or buffer.allow_class_change: true; a packet that changes from lossless to lossy on its way is dropped like any other", other.Node, l.Name))
 	}
@@ -339,14 +339,9 @@ func losslessSets(c *config.Config) []uint8 {
 
 // classes prints a set such as "class 3" or "classes 3, 4".
 func classes(set uint8) string {
-	var list []string
-	for class := range headroom.Classes {
-		if set>>class&1 != 0 {
-			list = append(list, fmt.Sprint(class))
-		}
+	word := "class"
+	if bits.OnesCount8(set) > 1 {
+		word = "classes"
 	}
-	if bits.OnesCount8(set) == 1 {
-		return "class " + list[0]
-	}
-	return "classes " + strings.Join(list, ", ")
+	return word + " " + strings.ReplaceAll(units.Classes(set).String(), ",", ", ")
 }

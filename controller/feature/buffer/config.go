@@ -208,8 +208,8 @@ func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []ui
 	return h.WithDefaults(), ports, true
 }
 
-// losslessAt returns the classes that are under PFC at a port of a switch, a bit for each.
-func losslessAt(s *config.Switch, port uint32) uint8 {
+// LosslessAt returns the classes that are under PFC at a port of a switch, a bit for each.
+func LosslessAt(s *config.Switch, port uint32) uint8 {
 	if own := s.Port(port).Lossless; own != nil {
 		return *own & Of(s).Lossless
 	}

@@ -83,7 +83,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		case m.Switch != s.Name:
 		case has(portCapability):
 			c.Add(env.Pipeline.Entry(ids.TableClassByPortName).Exact("ingress_port", p4rtmsg.Uint(uint64(m.Port))).Exact("dscp", p4rtmsg.Uint(uint64(m.DSCP))).
-				Action(ids.ActionSetClassName, feature.Arg("class", uint64(m.Class)), feature.Arg("queue", uint64(q.queueOf(m.Class)))).Entity())
+				Action(ids.ActionSetClassName, feature.Arg("class", uint64(m.Class)), feature.Arg("queue", uint64(q.QueueOf(m.Class)))).Entity())
 		default:
 			c.Add(nil, env.Refuse(fmt.Sprintf("qos.port_maps[%d]", i), fmt.Sprintf("a map of DSCP %d", m.DSCP), portCapability))
 		}
@@ -101,7 +101,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	case len(q.ECN) > 0:
 		c.Add(nil, env.Refuse("qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markCapability))
 	}
-	if w := q.weights(); w != (externs.Weights{}) {
+	if w := q.ByQueue(); w != (externs.Weights{}) {
 		switch env.By(weightCapability) {
 		case view.ByTarget:
 			c.Add(w.Entity(), nil)
@@ -155,7 +155,7 @@ func refuseLimits(env *feature.Env) error {
 // shape is feature.Feature.Shape. The traffic manager must not drop before a program that holds the limits does.
 func shape(env *feature.Env, c *trafficmanager.Config) error {
 	s := env.Switch
-	c.Weights = Of(env.Config).weights()
+	c.Weights = Of(env.Config).ByQueue()
 	for _, port := range c.Ports {
 		limit := Of(env.Config).QueueLimit
 		if own := s.Port(port.Number).QueueLimit; own != 0 {
@@ -247,8 +247,8 @@ type Weight struct {
 	Weight uint16
 }
 
-// weights returns the weights by queue.
-func (q Config) weights() (w externs.Weights) {
+// ByQueue returns the weights by queue, 0 for those that have none.
+func (q Config) ByQueue() (w externs.Weights) {
 	for _, e := range q.Weights {
 		w[e.Queue] = e.Weight
 	}
@@ -280,8 +280,8 @@ type PortMap struct {
 	Class uint8
 }
 
-// queueOf returns the queue of a class with one.
-func (q Config) queueOf(class uint8) uint8 {
+// QueueOf returns the queue of a class with one.
+func (q Config) QueueOf(class uint8) uint8 {
 	if list := q.QueuesOf(class); len(list) > 0 {
 		return list[0]
 	}

@@ -47,7 +47,7 @@ func TestBuildImage(t *testing.T) {
 			lost["not rendered: "+kind(line.Error)]++
 			continue
 		}
-		found, err := Import(line.Files[0], line.DB, true)
+		found, err := Import(line.Files[0], "s1", line.DB, true)
 		if err != nil {
 			lost["refused: "+kind(strings.TrimPrefix(err.Error(), line.Files[0]+": "))]++
 			continue
@@ -62,7 +62,7 @@ func TestBuildImage(t *testing.T) {
 			lost["not exported: "+kind(err.Error())]++
 			continue
 		}
-		again, err := Import("db.json", encode(t, db), true)
+		again, err := Import("db.json", "s1", encode(t, db), true)
 		if err != nil {
 			t.Errorf("%s %s: %v", line.Files[0], line.Topo, err)
 			continue

@@ -2,6 +2,7 @@ package sonic
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/units"
 )
 
 const maxFaults = 100
@@ -34,8 +36,8 @@ var known = map[string]string{
 	"DEFAULT_LOSSLESS_BUFFER_PARAMETER": "it is what the switch computes headroom from",
 	"LOSSLESS_TRAFFIC_PATTERN":          "it is what the switch computes headroom from",
 	tableWRED:                           "no queue of a port under PFC marks by this profile, or the field is for packets that a meter coloured",
-	tableEgress:                         "queues have strict priority by their number here, and mark but never drop early",
-	"SCHEDULER":                         "queues have strict priority by their number here",
+	tableEgress:                         "queues mark but never drop early here",
+	tableSched:                          "no queue of a port under PFC has it, or the field is of a rate or a meter, which queues do not have here",
 	"DOT1P_TO_TC_MAP":                   "classes are by DSCP here",
 	"EXP_TO_FC_MAP":                     "classes are by DSCP here",
 	"DSCP_TO_FC_MAP":                    "classes are by DSCP here",
@@ -162,17 +164,9 @@ func members(key string) (ports []string, low, high int, ok bool) {
 }
 
 func classList(text string) (mask uint8, ok bool) {
-	if text == "" {
-		return 0, true
-	}
-	for class := range strings.SplitSeq(text, ",") {
-		n, err := strconv.ParseUint(class, 10, 3)
-		if err != nil {
-			return 0, false
-		}
-		mask |= 1 << n
-	}
-	return mask, true
+	var classes units.Classes
+	err := classes.UnmarshalText([]byte(cmp.Or(text, "none")))
+	return uint8(classes), err == nil
 }
 
 // get returns a value, and notes it as taken.

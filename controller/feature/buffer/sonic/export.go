@@ -3,6 +3,8 @@ package sonic
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +50,7 @@ func Export(c *config.Config, s *config.Switch, o Options) (db DB, warnings []st
 	if !e.broken {
 		e.links()
 		e.queues()
+		e.weights()
 		e.marks()
 		e.watchdog()
 	}
@@ -99,7 +102,7 @@ func (e *exporter) buffer() {
 		for i := range e.Lanes {
 			lanes += fmt.Sprintf(",%d", int(n-1)*e.Lanes+1+i)
 		}
-		p := port{n, fmt.Sprint(n), name, lanes[min(1, len(lanes)):]}
+		p := port{n, fmt.Sprint(n), name, lanes[min(1, len(lanes)):], buffer.LosslessAt(e.s, n)}
 		if e.Switch != nil {
 			p.name = names[p.index]
 			row := e.Switch[tablePort][p.name]
@@ -176,17 +179,30 @@ func (e *exporter) links() {
 	}
 }
 
+// pair is what a traffic class stands for.
+type pair struct{ class, queue uint8 }
+
 // queues takes the classes and queues of DSCPs: a traffic class for each pair of them. That is the queue's number if it
 // is free, as in SONiC's own maps. No limit of a queue is below the buffer, which package buffer refuses.
 func (e *exporter) queues() {
 	q := qos.Of(e.c)
-	type pair struct{ class, queue uint8 }
-	known := map[pair]uint8{}
 	e.p.traffic = map[uint8]qos.Class{}
+	known := map[pair]uint8{}
 	add := func(k qos.Class, tc uint8) {
 		if _, used := e.p.traffic[tc]; !used && tc < trafficClasses {
 			known[pair{k.Class, k.Queue}], e.p.traffic[tc] = tc, k
 		}
+	}
+	of := func(k qos.Class) (tc uint8, ok bool) {
+		for tc := k.Queue; tc < trafficClasses; tc++ {
+			if _, ok := known[pair{k.Class, k.Queue}]; !ok {
+				add(k, tc)
+			}
+		}
+		if tc, ok = known[pair{k.Class, k.Queue}]; !ok {
+			e.fault("qos.classes", "has more than %d pairs of class and queue, which SONiC's traffic classes are, at DSCP %d", trafficClasses, k.DSCP)
+		}
+		return tc, ok
 	}
 	for dscp := range uint8(dscps) { // those of the usual numbers first
 		if k := q.ClassOf(dscp); k.Class == k.Queue {
@@ -199,15 +215,8 @@ func (e *exporter) queues() {
 	}
 	for dscp := range uint8(dscps) {
 		k := q.ClassOf(dscp)
-		at := pair{k.Class, k.Queue}
-		for tc := k.Queue; tc < trafficClasses; tc++ {
-			if _, ok := known[at]; !ok {
-				add(k, tc)
-			}
-		}
-		tc, ok := known[at]
+		tc, ok := of(k)
 		if !ok {
-			e.fault("qos.classes", "has more than %d pairs of class and queue, which SONiC's traffic classes are, at DSCP %d", trafficClasses, dscp)
 			return
 		}
 		e.p.tc[dscp] = tc
@@ -224,6 +233,50 @@ func (e *exporter) queues() {
 				k.Queue, dscp, k.Class, other)
 			return
 		}
+	}
+	e.p.own = map[uint32]*[dscps]uint8{}
+	for _, m := range q.PortMaps {
+		if m.Switch != e.s.Name {
+			continue
+		}
+		tc, ok := of(qos.Class{DSCP: m.DSCP, Class: m.Class, Queue: q.QueueOf(m.Class)})
+		if !ok {
+			return
+		}
+		if e.p.own[m.Port] == nil {
+			codes := e.p.tc
+			e.p.own[m.Port] = &codes
+		}
+		e.p.own[m.Port][m.DSCP] = tc
+	}
+}
+
+// weights takes the weights of queues, which SCHEDULER has up to maxWeight.
+func (e *exporter) weights() {
+	e.p.weights = qos.Of(e.c).ByQueue()
+	most, divisor := uint16(0), uint16(0)
+	for _, w := range e.p.weights {
+		most = max(most, w)
+		for a := w; a != 0; { // Euclid
+			divisor, a = a, divisor%a
+		}
+	}
+	if most <= maxWeight {
+		return
+	}
+	exact := most/divisor <= maxWeight
+	for q, w := range e.p.weights {
+		switch {
+		case w == 0:
+		case exact:
+			e.p.weights[q] = w / divisor
+		default:
+			e.p.weights[q] = max(1, uint16(math.Round(float64(w)*maxWeight/float64(most))))
+		}
+	}
+	if !exact {
+		of := func(w externs.Weights) string { return fmt.Sprint(w[:headroom.Classes]) }
+		e.unlike("qos.weights", of(qos.Of(e.c).ByQueue()), fmt.Sprintf("weights in a proportion of numbers up to %d", maxWeight), of(e.p.weights))
 	}
 }
 
@@ -265,19 +318,24 @@ func (p *policy) tables() (DB, error) {
 	if p.mmu.Policy == headroom.Static {
 		mode, limit = "static", amount(p.mmu.Threshold)
 	}
-	pauses, queues, groups, codes := map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}
+	pauses, queues, groups := map[string]string{}, map[string]string{}, map[string]string{}
 	for class, queue := range p.queue {
 		pauses[num(class)], queues[num(class)], groups[num(class)] = num(queue), num(queue), num(class)
 	}
 	for tc, k := range p.traffic {
 		queues[num(tc)], groups[num(tc)] = num(k.Queue), num(k.Class)
 	}
-	for dscp, tc := range p.tc {
-		codes[num(dscp)] = num(tc)
+	xoff := units.Bytes(0) // of the lossless classes that the ports have
+	for i, at := range p.ports {
+		classes := bits.OnesCount8(at.lossless)
+		if l.Insurance > 0 {
+			classes = min(classes, 1)
+		}
+		xoff += l.Phi[i] * units.Bytes(classes)
 	}
 	db := DB{
 		tablePool: {
-			ingressPool: {"type": "ingress", "mode": mode, "size": amount(l.Private + l.Shared), "xoff": amount(l.Headroom + l.Insurance)},
+			ingressPool: {"type": "ingress", "mode": mode, "size": amount(p.mmu.Buffer - xoff), "xoff": amount(xoff)},
 			egressPool:  {"type": "egress", "mode": "static", "size": amount(p.mmu.Buffer)},
 		},
 		tableProfile: {
@@ -285,9 +343,10 @@ func (p *policy) tables() (DB, error) {
 			egressLossless: {"pool": egressPool, "size": "0", "static_th": amount(p.mmu.Buffer)},
 			egressLossy:    {"pool": egressPool, "size": "0", "static_th": amount(p.mmu.Buffer)},
 		},
-		tableDSCP: {mapName: codes}, tableTCQueue: {mapName: queues}, tablePFC: {mapName: pauses}, tableTCPG: {mapName: groups},
+		tableDSCP: {mapName: codes(p.tc)}, tableTCQueue: {mapName: queues}, tablePFC: {mapName: pauses}, tableTCPG: {mapName: groups},
 		tablePG: {}, tableQueue: {}, tablePort: {}, tableCable: {cables: {}}, tablePortQoS: {},
 	}
+	phi := map[string]units.Bytes{} // of buffermgrd's profiles
 	for i, at := range p.ports {
 		speed, cable, profile := p.link(i)
 		db[tablePort][at.name] = map[string]string{"lanes": at.lanes, "speed": speed, "mtu": amount(p.mmu.MTU)}
@@ -295,18 +354,51 @@ func (p *policy) tables() (DB, error) {
 			db[tablePort][at.name]["index"] = at.index
 		}
 		db[tableCable][cables][at.name] = cable
+		if first, ok := phi[profile]; ok && first != l.Phi[i] {
+			profile = mapName + "_" + speed + "_" + cable + "_" + amount(l.Phi[i])
+		}
+		phi[profile] = l.Phi[i]
 		db[tableProfile][profile] = map[string]string{
 			"pool": ingressPool, "size": amount(p.mmu.Private), "xon": "0", "xon_offset": amount(p.mmu.ResumeGap), "xoff": amount(l.Phi[i]), mode + "_th": limit,
 		}
-		runs(db[tablePG], at.name, p.mmu.Lossless, profile, ingressLossy)
+		runs(db[tablePG], at.name, at.lossless, profile, ingressLossy)
 		runs(db[tableQueue], at.name, p.losslessQueues(), egressLossless, egressLossy)
-		db[tablePortQoS][at.name] = map[string]string{
-			"dscp_to_tc_map": mapName, "tc_to_queue_map": mapName, "tc_to_pg_map": mapName, "pfc_to_queue_map": mapName, "pfc_enable": list(p.mmu.Lossless),
+		dscps := mapName
+		if own := p.own[at.number]; own != nil {
+			dscps += "_" + at.name
+			db[tableDSCP][dscps] = codes(*own)
 		}
+		db[tablePortQoS][at.name] = map[string]string{
+			"dscp_to_tc_map": dscps, "tc_to_queue_map": mapName, "tc_to_pg_map": mapName, "pfc_to_queue_map": mapName, "pfc_enable": list(at.lossless),
+		}
+		p.schedule(db, at.name)
 		p.mark(db, at.name, p.marks[i])
 	}
 	p.watch(db)
 	return db, nil
+}
+
+func codes(tc [dscps]uint8) map[string]string {
+	row := map[string]string{}
+	for dscp, tc := range tc {
+		row[num(dscp)] = num(tc)
+	}
+	return row
+}
+
+// schedule writes how a port's queues share it. Without weights the switch keeps its own schedulers.
+func (p *policy) schedule(db DB, port string) {
+	if p.weights == (externs.Weights{}) {
+		return
+	}
+	for queue, w := range p.weights[:headroom.Classes] {
+		name, row := mapName+"_strict", map[string]string{"type": strict}
+		if w > 0 {
+			name, row = mapName+"_weight_"+num(w), map[string]string{"type": dwrr, "weight": num(w)}
+		}
+		db.put(tableSched, name, row)
+		db.put(tableEgress, port+"|"+num(queue), map[string]string{"scheduler": name})
+	}
 }
 
 func (p *policy) watch(db DB) {
@@ -316,7 +408,7 @@ func (p *policy) watch(db DB) {
 	}
 	db[tablePFCWD] = map[string]map[string]string{watchdogGlobal: {watchdogEvery: millis(every(w))}}
 	for _, at := range p.ports {
-		db[tablePortQoS][at.name]["pfcwd_sw_enable"] = list(p.mmu.Lossless)
+		db[tablePortQoS][at.name]["pfcwd_sw_enable"] = list(at.lossless)
 		db[tablePFCWD][at.name] = map[string]string{
 			"action": string(w.Action), "detection_time": millis(w.DetectionTime), "restoration_time": millis(w.RestorationTime),
 		}
@@ -329,20 +421,19 @@ func every(w pfcwatchdog.Config) time.Duration {
 }
 
 // num writes a number as a CONFIG_DB has it.
-func num[T ~int | ~int8 | ~int64 | ~uint8](n T) string { return strconv.FormatInt(int64(n), 10) }
+func num[T ~int | ~int8 | ~int64 | ~uint8 | ~uint16](n T) string {
+	return strconv.FormatInt(int64(n), 10)
+}
 
 func amount(b units.Bytes) string    { return num(b) }
 func millis(t time.Duration) string  { return num(t.Milliseconds()) }
 func has(mask uint8, class int) bool { return mask>>class&1 != 0 }
 
 func list(mask uint8) string {
-	var set []string
-	for class := range headroom.Classes {
-		if has(mask, class) {
-			set = append(set, num(class))
-		}
+	if mask == 0 {
+		return ""
 	}
-	return strings.Join(set, ",")
+	return units.Classes(mask).String()
 }
 
 // runs adds a row with the profile for each longest run of a port's equal bits, such as 0-2, as buffermgrd writes them.

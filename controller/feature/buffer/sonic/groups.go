@@ -1,12 +1,15 @@
 package sonic
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strconv"
 
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/units"
 )
 
@@ -146,10 +149,10 @@ func (r *importer) readGroups() sums {
 		used |= 1 << k.Class
 	}
 	known := map[string]*profile{}
-	for _, port := range r.ports {
+	for i, port := range r.ports {
 		phi := units.Bytes(0)
 		for class, key := range r.groups[port] {
-			lossless, at := has(r.h.Lossless, class), path(tablePG, port+"|"+strconv.Itoa(class), "profile")
+			lossless, at := has(r.own[i], class), path(tablePG, port+"|"+strconv.Itoa(class), "profile")
 			if key == "" {
 				switch {
 				case lossless:
@@ -254,12 +257,13 @@ func (r *importer) reserve(g sums, of func(*profile) units.Bytes) {
 		return
 	}
 	r.h.LossyPrivate = same(r, lossy, slices.Max)
-	if all := len(r.ports) * (headroom.Classes - len(g.lossless)/len(r.ports)); r.h.LossyPrivate > 0 && len(lossy) < all {
+	if all := len(r.ports)*headroom.Classes - len(g.lossless); r.h.LossyPrivate > 0 && len(lossy) < all {
 		r.unlike(lossy[0].path, amount(r.h.LossyPrivate), fmt.Sprintf("0, or a BUFFER_PG for each of the %d priority groups without PFC, of which %d have one", all, len(lossy)), "the same for all of them")
 	}
 }
 
-// headroom reads Φ. Ports have the same, or what their links require, or the same part of it.
+// headroom reads Φ. Ports have the same, or what their links require, or the same part of it, or each its own, with that of the most
+// ports as the switch's.
 func (r *importer) headroom(g sums) {
 	h := &r.h
 	required := make([]units.Bytes, len(h.Ports))
@@ -285,14 +289,17 @@ func (r *importer) headroom(g sums) {
 		for h.Share = 999; h.Share > 0 && !fits(); h.Share-- {
 		}
 		if enough = enough && h.Share == 0; h.Share == 0 {
-			h.Share, h.Headroom = 1000, slices.Max(g.phi)
-			enough = true
-			for i := range h.Ports {
-				enough = enough && h.Headroom >= h.Least(i)
+			h.Share = 1000
+			count := map[units.Bytes]int{}
+			for _, phi := range g.phi {
+				count[phi]++
 			}
-			i, j := slices.Index(g.phi, slices.Min(g.phi)), slices.Index(g.phi, h.Headroom)
-			r.unlike(tableProfile, fmt.Sprintf("xoff %d at %s and %d at %s", g.phi[i], r.ports[i], h.Headroom, r.ports[j]),
-				"the same at all ports, or what the speed and cable of each require, or one part of that", amount(h.Headroom))
+			h.Headroom = slices.MaxFunc(g.phi, func(a, b units.Bytes) int { return cmp.Or(count[a]-count[b], cmp.Compare(b, a)) })
+			for i, phi := range g.phi {
+				if phi != h.Headroom {
+					h.Ports[i].Headroom = phi
+				}
+			}
 		}
 	}
 	if !enough {
@@ -322,8 +329,9 @@ func (r *importer) share(pool string, size units.Bytes, g sums) {
 	}
 	h := r.h
 	h.Buffer = size + xoff
+	classes := bits.OnesCount8(h.Lossless)
 	shared, text := h, "policy sih: each has its xoff"
-	if len(g.lossless) > len(g.phi) {
+	if classes > 1 {
 		shared.Policy, text = headroom.DSH, "policy dsh: they share headroom of one xoff for each port, which is paused as a whole before it has more"
 	}
 	if h.Policy == headroom.SIH {
@@ -334,11 +342,7 @@ func (r *importer) share(pool string, size units.Bytes, g sums) {
 	}
 	full := units.Bytes(0)
 	for i := range h.Ports {
-		phi := h.Headroom
-		if phi == 0 {
-			phi = h.Link(i).Required()
-		}
-		full += phi * units.Bytes(len(g.lossless)/len(g.phi))
+		full += cmp.Or(h.Ports[i].Headroom, h.Headroom, h.Link(i).Required()) * units.Bytes(classes)
 	}
 	h.Policy, h.Share = headroom.Oversubscribed, int(xoff*1000/full)
 	if h.Share == 0 || r.h.Policy == headroom.Static {
@@ -347,7 +351,12 @@ func (r *importer) share(pool string, size units.Bytes, g sums) {
 	}
 	text = fmt.Sprintf("policy oversubscribed: each has %d thousandths of its xoff", h.Share)
 	if h.Headroom > 0 { // a fixed part of a headroom that all ports share is a smaller headroom
-		h.Share, h.Headroom = 1000, max(h.Headroom*units.Bytes(h.Share)/1000, 1)
+		part := units.Bytes(h.Share)
+		h.Share, h.Headroom = 1000, max(h.Headroom*part/1000, 1)
+		h.Ports = slices.Clone(h.Ports)
+		for i := range h.Ports {
+			h.Ports[i].Headroom = h.Ports[i].Headroom * part / 1000
+		}
 	}
 	unlike(h, text)
 }
@@ -370,5 +379,48 @@ func (r *importer) queues() {
 		r.take(tableQueue, key, "profile")
 		r.take(tableProfile, profile, "pool", "size", "static_th")
 		r.take(tablePool, name(row["pool"]), "type", "mode", "size")
+	}
+}
+
+// Kinds of schedulers.
+const strict, dwrr = "STRICT", "DWRR"
+
+// schedulers reads by which weights queues share a port, which all ports have.
+func (r *importer) schedulers() {
+	found := make([]externs.Weights, len(r.ports))
+	for _, key := range slices.Sorted(maps.Keys(r.db[tableEgress])) {
+		ports, low, high, ok := members(key)
+		value, scheduled := r.db[tableEgress][key]["scheduler"]
+		if !ok || !scheduled || !slices.ContainsFunc(ports, r.has) {
+			continue
+		}
+		sched := name(value)
+		weight, kind := uint16(0), r.db[tableSched][sched]["type"]
+		switch at := path(tableSched, sched, "type"); kind {
+		case dwrr, "WRR":
+			if kind != dwrr {
+				r.unlike(at, kind, strict+" or "+dwrr, dwrr)
+			}
+			weight = uint16(r.number(1, maxWeight, tableSched, sched, "weight"))
+		case strict:
+		default:
+			r.fault(at, "is %q, want %s or %s", kind, strict, dwrr)
+		}
+		r.get(tableEgress, key, "scheduler")
+		r.get(tableSched, sched, "type")
+		for _, port := range ports {
+			if i, ok := slices.BinarySearch(r.ports, port); ok {
+				for queue := low; queue <= min(high, headroom.Classes-1); queue++ {
+					found[i][queue] = weight
+				}
+			}
+		}
+	}
+	r.weight = found[0]
+	for i, w := range found {
+		if w != r.weight {
+			r.unlike(tableEgress, fmt.Sprintf("weights %v at %s", w[:headroom.Classes], r.ports[i]), fmt.Sprintf("%v as at %s: a switch has one", r.weight[:headroom.Classes], r.ports[0]), "these")
+			break
+		}
 	}
 }

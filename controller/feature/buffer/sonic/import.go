@@ -1,7 +1,6 @@
 package sonic
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"iter"
@@ -24,6 +23,8 @@ import (
 type Imported struct {
 	// Sections are buffer, qos and pfc_watchdog of a fabric file.
 	Sections []byte
+	// Ports is the list ports of the switch in that file, "" where ports do not differ.
+	Ports string
 	// Warnings name the values that the argument approximate of Import changed.
 	Warnings []string
 	// Left names the rows of buffer and class tables that are not imported, with the reason.
@@ -33,6 +34,7 @@ type Imported struct {
 type importer struct {
 	report
 	db    DB
+	sw    string
 	taken map[string]bool // paths of values
 	notes []string        // of Imported.Left, beside values
 
@@ -40,6 +42,9 @@ type importer struct {
 	ports  []string                            // those under PFC, sorted
 	h      headroom.Config
 	class  [dscps]qos.Class
+	own    []uint8 // lossless classes of each port
+	maps   []qos.PortMap
+	weight externs.Weights
 	ecn    []qos.ECN
 	dog    pfcwatchdog.Config
 }
@@ -48,10 +53,11 @@ type importer struct {
 // queue is paused or refuses a packet, at the ingress. What no such sections say is an error, a *yamlnode.Error that
 // names table, key and field; with approximate the nearest is taken, where there is one. What else
 // the tables have is in Imported.Left. Tables of other purposes are not looked at. The vendor's profiles (buffer.ParseProfiles)
-// are put into the section buffer.
-func Import(file string, text []byte, approximate bool, profiles ...buffer.HeadroomProfile) (*Imported, error) {
+// are put into the section buffer. sw is the switch's name in the fabric file.
+func Import(file, sw string, text []byte, approximate bool, profiles ...buffer.HeadroomProfile) (*Imported, error) {
 	r := newImporter(text, approximate)
-	for _, step := range []func(){r.links, r.classes, r.buffer, r.queues, r.marks, r.watch} {
+	r.sw = sw
+	for _, step := range []func(){r.links, r.classes, r.buffer, r.queues, r.schedulers, r.marks, r.watch} {
 		if !r.broken {
 			step()
 		}
@@ -59,7 +65,7 @@ func Import(file string, text []byte, approximate bool, profiles ...buffer.Headr
 	if err := yamlnode.NewError(file, merged(r.faults), maxFaults); err != nil {
 		return nil, err
 	}
-	return &Imported{sections(r.h, profiles, r.class, r.ecn, r.dog), r.warnings, r.left()}, nil
+	return &Imported{r.sections(profiles), r.portItems(), r.warnings, r.left()}, nil
 }
 
 func newImporter(text []byte, approximate bool) *importer {
@@ -178,16 +184,13 @@ func (r *importer) links() {
 	}
 	var mtu []at[int64]
 	var asym []string
-	for i, port := range r.ports {
+	for _, port := range r.ports {
 		value, _ := r.get(tablePortQoS, port, "pfc_enable")
-		switch mask, ok := classList(value); {
-		case !ok:
+		mask, ok := classList(value)
+		if !ok {
 			r.fault(path(tablePortQoS, port, "pfc_enable"), "is %q, want classes under PFC, such as 3,4", value)
-		case i == 0:
-			r.h.Lossless = mask
-		case mask != r.h.Lossless:
-			r.fault(path(tablePortQoS, port, "pfc_enable"), "is %q, want %q as %s: classes are lossless on a whole switch", value, list(r.h.Lossless), r.ports[0])
 		}
+		r.own, r.h.Lossless = append(r.own, mask), r.h.Lossless|mask
 		size := at[int64]{path(tablePort, port, "mtu"), defaultFrame}
 		if _, given := r.db[tablePort][port]["mtu"]; given {
 			size.is = r.number(int64(minFrame), int64(maxFrame), tablePort, port, "mtu")
@@ -285,42 +288,75 @@ func (r *importer) row(port, field, table string) string {
 	return name(value)
 }
 
-// classes reads the maps, which are alike at all ports: a class is the priority group, its queue that, of a traffic class.
+// mapNames are the rows that a port's traffic classes come from.
+type mapNames struct{ dscp, group, queue, pause string }
+
+// classes reads the maps: a class is the priority group, its queue that, of a traffic class. The maps that most ports have
+// are the switch's; what others have is a port's own map where it leads to a class of these, and its queue.
 func (r *importer) classes() {
-	type names struct{ dscp, group, queue, pause string }
-	seen := map[names]bool{}
-	for i, port := range r.ports {
-		at := names{r.row(port, "dscp_to_tc_map", tableDSCP), r.row(port, "tc_to_pg_map", tableTCPG), r.row(port, "tc_to_queue_map", tableTCQueue), r.row(port, "pfc_to_queue_map", tablePFC)}
+	var of []mapNames
+	count, lists := map[mapNames]int{}, map[mapNames]*[dscps]qos.Class{}
+	for _, port := range r.ports {
+		at := mapNames{r.row(port, "dscp_to_tc_map", tableDSCP), r.row(port, "tc_to_pg_map", tableTCPG), r.row(port, "tc_to_queue_map", tableTCQueue), r.row(port, "pfc_to_queue_map", tablePFC)}
 		r.pauseGroups(port)
-		if seen[at] || r.broken {
-			continue
-		}
-		seen[at] = true
-		var list [dscps]qos.Class
-		for dscp := range list {
-			tc := strconv.FormatInt(r.number(0, 15, tableDSCP, at.dscp, strconv.Itoa(dscp)), 10)
-			list[dscp] = qos.Class{
-				DSCP: uint8(dscp), Class: uint8(r.number(0, headroom.Classes-1, tableTCPG, at.group, tc)), Queue: uint8(r.number(0, headroom.Classes-1, tableTCQueue, at.queue, tc)),
-			}
-		}
-		if i == 0 {
-			r.class = list
-		}
-		for dscp, k := range list {
-			if first := r.class[dscp]; k != first {
-				r.fault(path(tablePortQoS, port, "dscp_to_tc_map"), "gives DSCP %d priority group %d and queue %d, and %s gives it %d and %d, want the same: a DSCP has one class in a fabric",
-					dscp, k.Class, k.Queue, r.ports[0], first.Class, first.Queue)
-				return
-			}
-		}
-		r.pauseQueues(at.pause)
-		if name(r.db[tablePortQoS]["global"]["dscp_to_tc_map"]) == at.dscp {
-			r.take(tablePortQoS, "global", "dscp_to_tc_map")
-		}
-		for table, key := range map[string]string{tableDSCP: at.dscp, tableTCPG: at.group, tableTCQueue: at.queue, tablePFC: at.pause} {
-			r.take(table, key) // traffic classes that no DSCP has, and PFC of those that it is not enabled for
+		of = append(of, at)
+		count[at]++
+		if lists[at] == nil && !r.broken {
+			lists[at] = r.classesOf(at)
 		}
 	}
+	if r.broken {
+		return
+	}
+	base := slices.MaxFunc(of, func(a, b mapNames) int { return cmp.Or(count[a]-count[b], len(b.dscp)-len(a.dscp)) })
+	r.class = *lists[base]
+	q := qos.Config{Classes: r.class[:]}
+	for i, port := range r.ports {
+		for dscp, k := range lists[of[i]] {
+			if has(r.h.Lossless&^r.own[i], int(k.Class)) {
+				r.fault(path(tablePortQoS, port, "pfc_enable"), "lacks %d, which DSCP %d has by the port's maps and other ports have, want it, or DSCPs of lossy classes alone: what comes in with a lossless class is so at all ports",
+					k.Class, dscp)
+				return
+			}
+			switch first := r.class[dscp]; {
+			case k == first:
+			case q.QueueOf(k.Class) != k.Queue || len(q.QueuesOf(k.Class)) > 1:
+				r.fault(path(tablePortQoS, port, "dscp_to_tc_map"), "gives DSCP %d priority group %d and queue %d, want a priority group with its queue at the other ports: a class has one queue in a fabric",
+					dscp, k.Class, k.Queue)
+				return
+			default:
+				r.maps = append(r.maps, qos.PortMap{Switch: r.sw, Port: r.portNumber(port), DSCP: k.DSCP, Class: k.Class})
+			}
+		}
+	}
+	r.pauseQueues(base.pause)
+}
+
+func (r *importer) classesOf(at mapNames) *[dscps]qos.Class {
+	var list [dscps]qos.Class
+	for dscp := range list {
+		tc := strconv.FormatInt(r.number(0, 15, tableDSCP, at.dscp, strconv.Itoa(dscp)), 10)
+		list[dscp] = qos.Class{
+			DSCP: uint8(dscp), Class: uint8(r.number(0, headroom.Classes-1, tableTCPG, at.group, tc)), Queue: uint8(r.number(0, headroom.Classes-1, tableTCQueue, at.queue, tc)),
+		}
+	}
+	if name(r.db[tablePortQoS]["global"]["dscp_to_tc_map"]) == at.dscp {
+		r.take(tablePortQoS, "global", "dscp_to_tc_map")
+	}
+	for table, key := range map[string]string{tableDSCP: at.dscp, tableTCPG: at.group, tableTCQueue: at.queue, tablePFC: at.pause} {
+		r.take(table, key) // traffic classes that no DSCP has, and PFC of those that it is not enabled for
+	}
+	return &list
+}
+
+// portNumber returns the number that a port has in the fabric file.
+func (r *importer) portNumber(port string) uint32 {
+	for number, name := range own(r.db) {
+		if n, err := strconv.ParseUint(number, 10, 9); name == port && err == nil {
+			return uint32(n)
+		}
+	}
+	return uint32(slices.Index(r.ports, port) + 1)
 }
 
 // pauseQueues holds the queues that PFC pauses against those of the lossless classes.
@@ -398,10 +434,10 @@ func (r *importer) watch() {
 			break
 		}
 	}
-	for _, port := range r.ports {
+	for i, port := range r.ports {
 		value, _ := r.get(tablePortQoS, port, "pfcwd_sw_enable")
-		if mask, ok := classList(value); !ok || mask != r.h.Lossless {
-			r.unlike(path(tablePortQoS, port, "pfcwd_sw_enable"), fmt.Sprintf("%q", value), fmt.Sprintf("%q, all lossless classes", list(r.h.Lossless)), "these")
+		if mask, ok := classList(value); !ok || mask != r.own[i] {
+			r.unlike(path(tablePortQoS, port, "pfcwd_sw_enable"), fmt.Sprintf("%q", value), fmt.Sprintf("%q, all lossless classes", list(r.own[i])), "these")
 			break
 		}
 	}
@@ -417,54 +453,4 @@ func (r *importer) watch() {
 	if value := r.db[tablePFCWD][watchdogGlobal][watchdogEvery]; value == millis(every(r.dog)) {
 		r.take(tablePFCWD, watchdogGlobal, watchdogEvery)
 	}
-}
-
-// sections returns a policy as sections of a fabric file.
-func sections(h headroom.Config, profiles []buffer.HeadroomProfile, class [dscps]qos.Class, ecn []qos.ECN, d pfcwatchdog.Config) []byte {
-	var w bytes.Buffer
-	fmt.Fprintf(&w, "buffer:\n  policy: %s\n  size: %dB\n  lossless: [%s]\n  mtu: %dB\n", h.Policy, h.Buffer, strings.ReplaceAll(list(h.Lossless), ",", ", "), h.MTU)
-	fmt.Fprintf(&w, "  private: %dB\n  lossy_private: %dB\n  resume_gap: %dB\n", h.Private, h.LossyPrivate, h.ResumeGap)
-	if h.Headroom > 0 {
-		fmt.Fprintf(&w, "  headroom: %dB\n", h.Headroom)
-	}
-	if h.Policy == headroom.Oversubscribed {
-		fmt.Fprintf(&w, "  share: %d\n", h.Share)
-	}
-	if h.Policy == headroom.Static {
-		fmt.Fprintf(&w, "  threshold: %dB\n", h.Threshold)
-	} else {
-		fmt.Fprintf(&w, "  alpha: %v\n", h.Alpha)
-	}
-	for i, p := range profiles {
-		if i == 0 {
-			w.WriteString("  headroom_profiles:\n")
-		}
-		fmt.Fprintf(&w, "    - {rate: %v, delay: %v, headroom: %dB}\n", p.Rate, p.Delay, p.Headroom)
-	}
-	var classes strings.Builder
-	for _, k := range class {
-		if k.Class != 0 || k.Queue != 0 {
-			fmt.Fprintf(&classes, "    - {dscp: %d, class: %d, queue: %d}\n", k.DSCP, k.Class, k.Queue)
-		}
-	}
-	if classes.Len() > 0 || len(ecn) > 0 {
-		w.WriteString("qos:\n")
-	}
-	if classes.Len() > 0 {
-		w.WriteString("  classes:\n" + classes.String())
-	}
-	for i, k := range ecn {
-		if i == 0 {
-			w.WriteString("  ecn:\n")
-		}
-		rate := ""
-		if k.Rate != 0 {
-			rate = fmt.Sprintf("rate: %v, ", k.Rate)
-		}
-		fmt.Fprintf(&w, "    - {queue: %d, %skmin: %dB, kmax: %dB, pmax: %v}\n", k.Queue, rate, k.KMin, k.KMax, k.PMax)
-	}
-	if d.DetectionTime > 0 {
-		fmt.Fprintf(&w, "pfc_watchdog: {detection_time: %v, restoration_time: %v, action: %s}\n", d.DetectionTime, d.RestorationTime, d.Action)
-	}
-	return w.Bytes()
 }

@@ -24,12 +24,12 @@ func ordinary(t testing.TB, name string) string {
 func TestOrdinary(t *testing.T) {
 	for _, name := range []string{"shared", "own"} {
 		text := []byte(ordinary(t, name))
-		_, err := Import("db.json", text, false)
+		_, err := Import("db.json", "s1", text, false)
 		if err == nil {
 			t.Errorf("%s: imported though it means something else", name)
 			continue
 		}
-		found, nearest := Import("db.json", text, true)
+		found, nearest := Import("db.json", "s1", text, true)
 		if nearest != nil {
 			t.Errorf("%s: %v", name, nearest)
 			continue
@@ -65,15 +65,15 @@ func fabricOf(t *testing.T, text []byte, found *Imported) string {
 				_, _ = fmt.Sscanf(row[name], "%dm", &metres)
 			}
 		}
-		links = append(links, link{uint32(len(links) + 1), r.db[tablePort][name]["speed"] + "Kbps", fmt.Sprintf("%dns", metres*5)})
+		links = append(links, link{r.portNumber(name), r.db[tablePort][name]["speed"] + "Kbps", fmt.Sprintf("%dns", metres*5)})
 	}
-	return fabric(links, string(found.Sections))
+	return withPorts(fabric(links, string(found.Sections)), found.Ports)
 }
 
 // What the sections cannot say is an error that names table, key and field; other tables are ignored.
 func TestImportFaults(t *testing.T) {
 	own, shared, sih := ordinary(t, "own"), ordinary(t, "shared"), golden(t, "sih")
-	if _, err := Import("db.json", []byte(strings.Replace(sih, "{", `{"VLAN": [1], `, 1)), false); err != nil {
+	if _, err := Import("db.json", "s1", []byte(strings.Replace(sih, "{", `{"VLAN": [1], `, 1)), false); err != nil {
 		t.Errorf("another table: %v", err)
 	}
 	for name, c := range map[string]struct{ text, old, new, want string }{
@@ -96,7 +96,7 @@ func TestImportFaults(t *testing.T) {
 		"another database":    {`{"BUFFER_PG_TABLE:Ethernet0:3-4": {"type": "hash", "value": {"profile": "x"}}}`, "{", "{", `is a dump of another database, with the key "BUFFER_PG_TABLE:Ethernet0:3-4", want that of CONFIG_DB`},
 		"a dump of a list":    {`{"PORT|Ethernet0": {"type": "list", "value": ["x"]}}`, "{", "{", `is a dump of a database, whose key "PORT|Ethernet0" has ["x"] as value`},
 		"many ports":          {strings.ReplaceAll(sih, `"speed"`, `"speeds"`), "{", "{", `PORT|Ethernet0 Ethernet8|speed: is missing, want 1 to`},
-		"other classes":       {sih, `"pfc_enable": "3,4"`, `"pfc_enable": "3"`, `PORT_QOS_MAP|Ethernet8|pfc_enable: is "3,4", want "3" as Ethernet0`},
+		"other classes":       {sih, `"pfc_enable": "3,4"`, `"pfc_enable": "3"`, `PORT_QOS_MAP|Ethernet0|pfc_enable: lacks 4, which DSCP 26 has by the port's maps and other ports have, want it`},
 		"a cable":             {sih, `"Ethernet0": "40m"`, `"Ethernet0": "40"`, `CABLE_LENGTH|AZURE|Ethernet0: is "40", want 1m`},
 		"another PG":          {sih, `"Ethernet0|0-2"`, `"Ethernet0|0-3"`, `BUFFER_PG|Ethernet0|3-4: has priority group 3, which "Ethernet0|0-3" has as well`},
 		"half a PG":           {sih, `"Ethernet0|3-4"`, `"Ethernet0|4-4"`, `BUFFER_PG|Ethernet0|3|profile: is missing, want a profile with xoff`},
@@ -123,7 +123,7 @@ func TestImportFaults(t *testing.T) {
 		if !strings.Contains(c.text, c.old) {
 			t.Errorf("%s: the file has no %s", name, c.old)
 		}
-		_, err := Import("db.json", []byte(strings.Replace(c.text, c.old, c.new, 1)), false)
+		_, err := Import("db.json", "s1", []byte(strings.Replace(c.text, c.old, c.new, 1)), false)
 		if err == nil || !strings.Contains(err.Error(), "db.json: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -158,12 +158,12 @@ func TestWithoutPFC(t *testing.T) {
 	} {
 		db := tables(t, text)
 		edit(db)
-		found, err := Import("db.json", encode(t, db), false)
+		found, err := Import("db.json", "s1", encode(t, db), false)
 		if at := "ports without PFC: Ethernet8 (" + why + "): the policy is that of the other ports"; err != nil || found.Left[0] != at {
 			t.Errorf("%v, %+v, want %s", err, found, at)
 		}
 	}
-	found, err := Import("db.json", []byte(strings.ReplaceAll(text, `"mtu": "1500"`, `"pfc_asym": "on"`)), true)
+	found, err := Import("db.json", "s1", []byte(strings.ReplaceAll(text, `"mtu": "1500"`, `"pfc_asym": "on"`)), true)
 	if err != nil || !strings.Contains(string(found.Sections), "mtu: 9100B") {
 		t.Errorf("%v without mtu", err)
 	} else if want := "PORT|Ethernet0 Ethernet8|pfc_asym: is on, "; !strings.HasPrefix(found.Left[0], want) {
@@ -184,11 +184,11 @@ func TestDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := Import("db.json", []byte(golden(t, "oversubscribed")), false)
+	want, err := Import("db.json", "s1", []byte(golden(t, "oversubscribed")), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Import("db.json", text, false)
+	got, err := Import("db.json", "s1", text, false)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -203,7 +203,7 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte(ordinary(f, "shared")), true)
 	f.Add([]byte(ordinary(f, "own")), true)
 	f.Fuzz(func(t *testing.T, text []byte, approximate bool) {
-		found, err := Import("db.json", text, approximate)
+		found, err := Import("db.json", "s1", text, approximate)
 		if err != nil {
 			return
 		}
@@ -215,7 +215,7 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return // such as a class with two queues
 		}
-		again, err := Import("db.json", encode(t, db), true)
+		again, err := Import("db.json", "s1", encode(t, db), true)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, found.Sections)
 		}

@@ -8,14 +8,13 @@
 package sonic
 
 import (
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/units"
 )
 
@@ -46,6 +45,7 @@ const (
 	tablePFCWD   = "PFC_WD"
 	tableWRED    = "WRED_PROFILE"
 	tableEgress  = "QUEUE"
+	tableSched   = "SCHEDULER"
 
 	ingressPool, egressPool       = "ingress_lossless_pool", "egress_lossless_pool"
 	ingressLossy                  = "ingress_lossy_profile"
@@ -56,7 +56,7 @@ const (
 )
 
 // owned are the tables that are read; all but tablePFCPG are written, of PORT only some fields.
-var owned = []string{tablePool, tableProfile, tablePG, tableQueue, tablePort, tableCable, tablePortQoS, tableDSCP, tableTCQueue, tableTCPG, tablePFC, tablePFCPG, tablePFCWD, tableWRED, tableEgress}
+var owned = []string{tablePool, tableProfile, tablePG, tableQueue, tablePort, tableCable, tablePortQoS, tableDSCP, tableTCQueue, tableTCPG, tablePFC, tablePFCPG, tablePFCWD, tableWRED, tableEgress, tableSched}
 
 // Limits of SONiC's YANG.
 const (
@@ -67,6 +67,7 @@ const (
 	minWatch, maxDetect                  = 100 * time.Millisecond, 5 * time.Second
 	maxRestore, maxPolls                 = time.Minute, 200 * time.Millisecond
 	dscps, trafficClasses                = 64, 16
+	maxWeight                            = 100 // of SCHEDULER
 )
 
 const metre = buffer.Metre
@@ -74,11 +75,14 @@ const metre = buffer.Metre
 type port struct {
 	number             uint32
 	index, name, lanes string
+	lossless           uint8
 }
 
 type policy struct {
-	mmu      headroom.Config         // its ports are at line rate, their delays whole metres
-	ports    []port                  // in the order of mmu's
+	mmu      headroom.Config          // its ports are at line rate, their delays whole metres
+	ports    []port                   // in the order of mmu's
+	own      map[uint32]*[dscps]uint8 // traffic classes of DSCPs at ports that have others
+	weights  externs.Weights
 	tc       [dscps]uint8            // traffic class of each DSCP
 	traffic  map[uint8]qos.Class     // class and queue of each traffic class that a DSCP has
 	queue    [headroom.Classes]uint8 // of each class; that of its number where no DSCP has it
@@ -99,7 +103,7 @@ func (p *policy) losslessQueues() (mask uint8) {
 // link returns the speed and cable of a port in SONiC's form, and the name of buffermgrd's profile for
 // them. buffermgrd uses an existing profile of that name and makes no other.
 func (p *policy) link(i int) (speed, cable, profile string) {
-	speed = strconv.FormatInt(int64(p.mmu.Ports[i].Rate/units.Mbps), 10)
-	cable = fmt.Sprintf("%dm", p.mmu.Ports[i].Delay/metre)
+	speed = num(p.mmu.Ports[i].Rate / units.Mbps)
+	cable = num(p.mmu.Ports[i].Delay/metre) + "m"
 	return speed, cable, "pg_lossless_" + speed + "_" + cable + "_profile"
 }

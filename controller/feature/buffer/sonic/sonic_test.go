@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -113,17 +114,63 @@ func again(t *testing.T, c *config.Config, db DB) {
 	t.Helper()
 	text, _, _ := strings.Cut(string(c.Source), "\nqos:")
 	text, _, _ = strings.Cut(text, "\nbuffer:")
-	found, err := Import("db.json", encode(t, db), false)
+	found, err := Import("db.json", "s1", encode(t, db), false)
 	if err != nil || len(found.Left) > 0 {
 		t.Errorf("%v, %+v\n%s", err, found, c.Source)
 		return
 	}
-	back := must(t, text+"\n"+string(found.Sections))
+	back := must(t, withPorts(text, found.Ports)+"\n"+string(found.Sections))
 	twice, warnings, err := Export(back, &back.Switches[0], Options{Lanes: 4})
 	if diff := cmp.Diff(db, twice); err != nil || len(warnings) > len(buffer.LowHeadroom(back, &back.Switches[0])) || diff != "" {
 		t.Errorf("%v, %q, after\n%s\nof\n%s\n(-exported +imported and exported)\n%s", err, warnings, found.Sections, c.Source, diff)
 	}
 }
+
+// withPorts gives the switch of a file a list of ports, "" for none.
+func withPorts(text, ports string) string {
+	if ports != "" {
+		ports = ", ports: " + ports
+	}
+	return regexp.MustCompile("target: embedded[^\n]*").ReplaceAllLiteralString(text, "target: embedded"+ports+"}")
+}
+
+// TestOwnPorts: what ports have for themselves, and the weights of queues, are exported and come back.
+func TestOwnPorts(t *testing.T) {
+	links := []link{{1, "100Mbps", "200ns"}, {2, "100Mbps", "200ns"}, {3, "100Mbps", "200ns"}, {5, "40Mbps", "2us"}}
+	const qos = "qos: {classes: [{dscp: 24, class: 3}, {dscp: 26, class: 4, queue: 5}, {dscp: 48, class: 6}], weights: [%s], port_maps: [{switch: s1, port: 2, dscp: 26, class: 0}, {switch: s1, port: 2, dscp: 1, class: 3}]}\n"
+	const buffer = "buffer: {policy: %s, size: 16MB, lossless: [3, 4], private: 3KB, headroom: 60KB, lossy_private: 1KB}\n"
+	for weights, want := range map[string]string{"{queue: 0, weight: 600}, {queue: 3, weight: 200}": "3", "{queue: 0, weight: 7}": "7", "{queue: 0, weight: 1000}, {queue: 3, weight: 7}": ""} {
+		for _, policy := range []string{"sih", "static, threshold: 100KB"} {
+			c := must(t, withPorts(fabric(links, fmt.Sprintf(qos, weights)+fmt.Sprintf(buffer, policy)), "[{number: 2, lossless: [3], headroom: 90KB}, {number: 5, headroom: 80KB}]"))
+			db, _, err := Export(c, &c.Switches[0], Options{Lanes: 4})
+			if want == "" {
+				if err == nil || !strings.Contains(err.Error(), "qos.weights: is [1000 0 0 7 0 0 0 0], want weights in a proportion of numbers up to 100") {
+					t.Errorf("%s: %v", weights, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range [][3]string{
+				{tableQoSOf("Ethernet4"), "pfc_enable", "3"}, {tableQoSOf("Ethernet4"), "dscp_to_tc_map", "headgate_Ethernet4"}, {tableQoSOf("Ethernet8"), "dscp_to_tc_map", "headgate"},
+				{"DSCP_TO_TC_MAP|headgate_Ethernet4", "26", "0"}, {"DSCP_TO_TC_MAP|headgate_Ethernet4", "1", "3"}, {"DSCP_TO_TC_MAP|headgate", "26", "5"},
+				{"BUFFER_PG|Ethernet4|3", "profile", "headgate_100000_40m_90000"}, {"BUFFER_PG|Ethernet8|3-4", "profile", "pg_lossless_100000_40m_profile"},
+				{"BUFFER_PROFILE|headgate_100000_40m_90000", "xoff", "90000"}, {"BUFFER_PROFILE|pg_lossless_40000_400m_profile", "xoff", "80000"},
+				{"BUFFER_POOL|ingress_lossless_pool", "xoff", "490000"}, {"BUFFER_POOL|ingress_lossless_pool", "size", "15510000"},
+				{"QUEUE|Ethernet0|0", "scheduler", "headgate_weight_" + want}, {"QUEUE|Ethernet0|6", "scheduler", "headgate_strict"}, {"SCHEDULER|headgate_weight_" + want, "weight", want},
+			} {
+				table, key, _ := strings.Cut(x[0], "|")
+				if got := db[table][key][x[1]]; got != x[2] {
+					t.Errorf("%s: %s|%s is %q, want %q", policy, x[0], x[1], got, x[2])
+				}
+			}
+			again(t, c, db)
+		}
+	}
+}
+
+func tableQoSOf(port string) string { return tablePortQoS + "|" + port }
 
 // TestVendorsProfiles: imported with the vendor's profiles, a switch's headroom is held against them.
 func TestVendorsProfiles(t *testing.T) {
@@ -136,7 +183,7 @@ func TestVendorsProfiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := Import("db.json", encode(t, db), false, profiles...)
+	found, err := Import("db.json", "s1", encode(t, db), false, profiles...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +221,9 @@ func TestRoundTrip(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "qos: {classes: [{dscp: %d, class: 3, queue: %d}, {dscp: 40, class: 4, queue: 4}, {dscp: 63, class: 7}]}\n", r.IntN(40), r.IntN(8))
 		text := fabric(links, b.String())
+		if r.IntN(2) == 0 {
+			text = withPorts(text, fmt.Sprintf("[{number: 1, headroom: %dB}]", 1+r.IntN(400_000)))
+		}
 		c, err := parse(text)
 		if err != nil {
 			continue // such as headroom that is too small
@@ -236,7 +286,7 @@ func TestUnlike(t *testing.T) {
 		default:
 			if err != nil || len(warnings) == 0 || !strings.Contains(warnings[0], c.field) || !strings.Contains(warnings[0], "exported as "+c.nearest) {
 				t.Errorf("%s: approximately %v, %q, want %q", name, err, warnings, c.nearest)
-			} else if _, err := Import("db.json", encode(t, db), true); err != nil {
+			} else if _, err := Import("db.json", "s1", encode(t, db), true); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -254,7 +304,7 @@ func TestSharedPool(t *testing.T) {
 	if got := db[tablePool][ingressPool]; got["xoff"] != "120000" || got["size"] != "15880000" {
 		t.Errorf("%v, want a pool with 60000 of headroom for each port", got)
 	}
-	found, err := Import("db.json", encode(t, db), true)
+	found, err := Import("db.json", "s1", encode(t, db), true)
 	if err != nil || len(found.Warnings) != 1 || !strings.Contains(found.Warnings[0], "imported as policy dsh") || !strings.HasPrefix(string(found.Sections), sections) {
 		t.Errorf("%v, %+v\n%s", err, found, found.Sections)
 	}

@@ -37,7 +37,11 @@ func (p *policy) mark(db DB, port string, curves []qos.ECN) {
 		db.put(tableWRED, name, map[string]string{
 			"ecn": "ecn_all", "wred_green_enable": "true", "green_min_threshold": amount(k.KMin), "green_max_threshold": amount(k.KMax), "green_drop_probability": percent,
 		})
-		db.put(tableEgress, port+"|"+num(k.Queue), map[string]string{"wred_profile": name})
+		key := port + "|" + num(k.Queue)
+		if db[tableEgress][key] == nil {
+			db.put(tableEgress, key, map[string]string{})
+		}
+		db[tableEgress][key]["wred_profile"] = name
 	}
 }
 
