@@ -96,7 +96,7 @@ func reached(g *topology.Graph, s topology.State, sw string) (hosts int) {
 			continue
 		}
 		for _, h := range g.Hosts() {
-			if slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(h.IPv4) }) {
+			if slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(h.Addresses()[0]) }) {
 				hosts++
 			}
 		}

@@ -33,9 +33,19 @@ func threeTier() string {
 }
 
 // TestPathsAreTheSwitches: in a preview a flow takes the ports that the controller's routes and the switches' hash give
-// it, while all links work and while one is down.
+// it, while all links work and while one is down, by either version of IP.
 func TestPathsAreTheSwitches(t *testing.T) {
-	c := parse(t, "three-tier.yaml", threeTier())
+	ipv6 := strings.NewReplacer("ipv4: 10.0.1.1", "ipv6: \"fd00::1:1\"", "ipv4: 10.0.2.1", "ipv6: \"fd00::2:1\"")
+	for by, text := range map[ecmp.Fields]string{
+		ecmp.QueuePair: threeTier(), ecmp.FiveTuple: ipv6.Replace(strings.Replace(threeTier(), "queue-pair", "five-tuple", 1)),
+		ecmp.FlowLabel: ipv6.Replace(strings.Replace(threeTier(), "queue-pair", "flow-label", 1)),
+	} {
+		testPaths(t, parse(t, "three-tier.yaml", text), by)
+	}
+}
+
+func testPaths(t *testing.T, c *config.Config, by ecmp.Fields) {
+	t.Helper()
 	for _, down := range []map[string]bool{nil, {"leaf1:4-agg1:4": true}} {
 		tr, err := translate(after, c, down)
 		if err != nil {
@@ -62,7 +72,7 @@ func TestPathsAreTheSwitches(t *testing.T) {
 				if l.B == ports.Node[port] {
 					got = l.PortB
 				}
-				want := nextHop(c, routes, at, k)
+				want := nextHop(c, routes, at, k, by)
 				if g.Names[ports.Node[port]] != at || got != want {
 					t.Fatalf("flow %d: %s:%d, want %s:%d", k, g.Names[ports.Node[port]], got, at, want)
 				}
@@ -80,15 +90,15 @@ func TestPathsAreTheSwitches(t *testing.T) {
 }
 
 // nextHop returns the port by which flow k leaves a switch for h2.
-func nextHop(c *config.Config, routes *topology.Routes, sw string, k int) uint32 {
+func nextHop(c *config.Config, routes *topology.Routes, sw string, k int, by ecmp.Fields) uint32 {
 	for _, r := range routes.Of(sw) {
 		for i, p := range r.Prefixes {
 			switch {
-			case !p.Contains(c.Host("h2").IPv4):
+			case !p.Contains(c.Host("h2").Addresses()[0]):
 			case r.Group == 0:
 				return r.NextHops[i].Port
 			default:
-				f := ecmp.Flow{Src: c.Host("h1").IPv4, Dst: c.Host("h2").IPv4, Protocol: 17, SrcPort: 1000 + uint16(k), DstPort: 4791, By: ecmp.QueuePair, QueuePair: uint32(k)}
+				f := ecmp.Flow{Src: c.Host("h1").Addresses()[0], Dst: c.Host("h2").Addresses()[0], Protocol: 17, SrcPort: 1000 + uint16(k), DstPort: 4791, By: by, QueuePair: uint32(k), FlowLabel: 1000 + uint32(k)}
 				return r.NextHops[f.Choose(routing.SeedOf(c.Switch(sw)), len(r.NextHops))].Port
 			}
 		}

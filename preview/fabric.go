@@ -38,7 +38,6 @@ func translate(variant string, applied *config.Config, down map[string]bool) (*t
 		return nil, err
 	}
 	t := &translation{Fabric: experiment.Fabric{Variant: variant, Laws: laws(c, applied)}}
-	t.oneLink(c, down)
 	g := graphOf(c, down)
 	if err := g.Check(); err != nil {
 		return nil, err
@@ -52,12 +51,16 @@ func translate(variant string, applied *config.Config, down map[string]bool) (*t
 		fc.NewBuffer = func(i sim.SwitchInfo) (sim.Buffer, error) { return newBuffer(c, g, i) }
 		fc.PFC.Quanta = buffer.Of(&c.Switches[0]).PauseQuanta
 	}
+	fc.PortOf = portOf(c, g)
 	t.queues(c)
 	if p := pacc.Of(c); p.Enabled {
 		fc.PACC = &sim.PACC{Class: classIn(c, p.Queue), Params: func(r units.Rate) cnpgen.Params {
 			line, _ := p.Params(c, r)
 			return line
 		}}
+	}
+	if nics := len(c.Links) - switchLinks(c); nics > len(c.Hosts) {
+		t.note("hosts have %d links: which of several as near a flow takes is the host's own choice, so another may do in its place", nics)
 	}
 	for _, s := range c.Switches {
 		if s.Target.Chip() != "" {
@@ -72,28 +75,14 @@ func translate(variant string, applied *config.Config, down map[string]bool) (*t
 	return t, nil
 }
 
-// oneLink leaves each host one link, as the simulator's hosts have: the first that is up.
-func (t *translation) oneLink(c *config.Config, down map[string]bool) {
-	links, nics := map[string]string{}, map[string]int{}
-	host := func(l config.Link) string {
-		if l.A.Port == 0 {
-			return l.A.Node
-		}
-		return l.B.Node
-	}
+// switchLinks counts the links between switches.
+func switchLinks(c *config.Config) (n int) {
 	for _, l := range c.Links {
-		if h := host(l); c.Host(h) != nil {
-			if nics[h]++; links[h] == "" || down[links[h]] {
-				links[h] = l.Name
-			}
+		if l.A.Port != 0 && l.B.Port != 0 {
+			n++
 		}
 	}
-	c.Links = slices.DeleteFunc(c.Links, func(l config.Link) bool { return links[host(l)] != "" && links[host(l)] != l.Name })
-	for _, h := range c.Hosts {
-		if nics[h.Name] > 1 {
-			t.note("%s has %d links, of which the simulator has %s alone: flows take no other, and switches keep no memory for the others", h.Name, nics[h.Name], links[h.Name])
-		}
-	}
+	return n
 }
 
 func (t *translation) note(format string, args ...any) {
@@ -102,13 +91,6 @@ func (t *translation) note(format string, args ...any) {
 
 // queues configures the switches' queues.
 func (t *translation) queues(c *config.Config) {
-	for _, e := range qos.Of(c).ECN {
-		if e.Switch != "" || e.Rate != 0 {
-			t.note("the thresholds of ECN of queue %d are those of no switch and no rate: the simulator has one curve for a class", e.Queue)
-			continue
-		}
-		t.Config.ECN[classIn(c, e.Queue)] = &sim.RED{KMin: e.KMin, KMax: e.KMax, PMax: e.PMax}
-	}
 	if list := qos.Of(c).Weights; len(list) > 0 {
 		strict := ^uint8(0)
 		for _, w := range list {
@@ -126,6 +108,30 @@ func (t *translation) queues(c *config.Config) {
 	limited := func(p config.Port) bool { return p.QueueLimit > 0 }
 	if qos.Of(c).QueueLimit < ids.Unlimited || slices.ContainsFunc(c.Switches, func(s config.Switch) bool { return slices.ContainsFunc(s.Ports, limited) }) {
 		t.note("queue_limit is not simulated: queues are as deep as the switch's buffer, and without a policy without end")
+	}
+}
+
+// portOf gives ports of switches their curves of ECN and the classes whose PAUSE they obey. Hosts obey that of classes that are lossless
+// at some switch, as the controller tells them.
+func portOf(c *config.Config, g *topo.Graph) func(node int, port uint32) sim.PortConfig {
+	rates := map[config.Endpoint]units.Rate{}
+	for _, l := range c.Links {
+		rates[l.A], rates[l.B] = l.Rate, l.Rate
+	}
+	lossless := buffer.LosslessAnywhere(c)
+	return func(node int, port uint32) (p sim.PortConfig) {
+		if g.IsHost(node) {
+			p.Ignores = ^lossless
+			return p
+		}
+		s := &c.Switches[node-g.Hosts]
+		if buffer.Of(s).On() {
+			p.Ignores = ^buffer.LosslessAt(s, port)
+		}
+		for _, e := range qos.Of(c).ECNAt(s.Name, port, rates[config.Endpoint{Node: s.Name, Port: port}]) {
+			p.ECN[classIn(c, e.Queue)] = &sim.RED{KMin: e.KMin, KMax: e.KMax, PMax: e.PMax}
+		}
+		return p
 	}
 }
 
@@ -190,7 +196,7 @@ func graphOf(c *config.Config, down map[string]bool) *topo.Graph {
 func newECMP(c *config.Config) *topo.ECMP {
 	e := &topo.ECMP{RoCEPort: ids.UDPPortRoCE, MaxQDPort: soze.Of(c).UDPPort}
 	for _, h := range c.Hosts {
-		e.Add(h.IPv4, 0, 0)
+		e.Add(h.Addresses()[0], 0, 0)
 	}
 	for i := range c.Switches {
 		s := &c.Switches[i]

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/sim"
+	"github.com/headgate/headgate/sim/topo"
 	"github.com/headgate/headgate/units"
 )
 
@@ -141,22 +142,53 @@ func TestCountedHosts(t *testing.T) {
 	}
 }
 
-// TestSeveralLinks: a host with several links has the first that is up in a preview, which says so.
+// TestSeveralLinks: flows of a host share links that are as near, take the nearest of others, and what is up.
 func TestSeveralLinks(t *testing.T) {
-	const second = "links:\n  - {a: \"right:31\", b: h0, rate: 100Mbps, mac: \"06:01:00:00:00:01\"}\n"
-	c := parse(t, "fan.yaml", strings.Replace(fan(dsh), "links:\n", second, 1))
+	const first, lag, other = "left:9-h0", "left:31-h0", "right:31-h0"
 	for _, tt := range []struct {
-		down map[string]bool
-		want string
-	}{{nil, "right:31-h0"}, {map[string]bool{"right:31-h0": true}, "left:9-h0"}} {
-		tr, err := translate(after, c, tt.down)
+		second, down, peer string
+		want               []string // links of h0
+	}{
+		{lag, "", "h1", []string{first, lag}}, {lag, "", "r0", []string{first, lag}}, {lag, first, "r0", []string{lag}}, {lag, lag, "h1", []string{first}},
+		{other, "", "h1", []string{first}}, {other, "", "r0", []string{other}}, {other, other, "r0", []string{first}}, {other, first, "h1", []string{other}},
+	} {
+		port, _, _ := strings.Cut(tt.second, "-")
+		c := parse(t, "fan.yaml", strings.Replace(fan(dsh), "links:\n", "links:\n  - {a: \""+port+"\", b: h0, rate: 100Mbps, mac: \"06:01:00:00:00:01\"}\n", 1))
+		tr, err := translate(after, c, map[string]bool{tt.down: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "h0 has 2 links, of which the simulator has " + tt.want + " alone"; !strings.Contains(strings.Join(tr.notes, "\n"), want) {
-			t.Errorf("%q, want %q", tr.notes, want)
+		if !slices.ContainsFunc(tr.notes, func(n string) bool { return strings.HasPrefix(n, "hosts have 13 links: which of several") }) {
+			t.Errorf("%q does not say that a host chooses among its links", tr.notes)
 		}
-		if _, err := sim.New(withGroups(tr.Config)); err != nil {
+		g := tr.Config.Graph
+		p := topo.NewPorts(g)
+		r := topo.NewRouter(g, p)
+		h0, _ := g.Find("h0")
+		peer, _ := g.Find(tt.peer)
+		for _, ends := range [][2]int{{h0, peer}, {peer, h0}} {
+			by := map[string]int{}
+			for port := range uint16(200) {
+				path, err := r.Path(nil, ends[0], ends[1], topo.Flow{SrcPort: 1000 + port, DstPort: 4791})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, at := range path {
+					if p.Node[at] == h0 || p.Node[p.Peer[at]] == h0 {
+						by[c.Links[p.Link[at]].Name]++
+					}
+				}
+			}
+			for _, link := range tt.want {
+				if by[link] < 60 {
+					t.Errorf("%+v: flows go by %v, want 60 of 200 or more by each of %v", tt, by, tt.want)
+				}
+			}
+			if len(by) != len(tt.want) {
+				t.Errorf("%+v: flows go by %v, want %v", tt, by, tt.want)
+			}
+		}
+		if _, err := Run(t.Context(), Options{After: c, Traffic: Traffic{File: "t.yaml", Text: []byte(fanIn)}, Seed: 1, Seeds: 1}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -134,14 +134,16 @@ func (p Ports) Silent(c *config.Config) (names []string) {
 // unexplained returns the traffic for each host beyond what flows of reports send and acknowledge and
 // what switches counted, in the fabric's own rates.
 func (o *observation) unexplained(p Ports, host string) units.Rate {
-	address := ""
+	own := map[string]bool{}
 	if h := o.c.Host(host); h != nil {
-		address = h.IPv4.String()
+		for _, a := range h.Addresses() {
+			own[a.String()] = true
+		}
 	}
 	rest := float64(p.Rates[host])
 	for _, r := range p.Hosts {
 		for _, f := range r.GetFlows() {
-			if f.GetFlow().GetDstIpv4() == address {
+			if own[f.GetFlow().GetDstIpv4()] {
 				rest -= (1 + headerPart) * float64(f.GetRateBps())
 			}
 			if r.GetHost() == host {

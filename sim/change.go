@@ -147,7 +147,13 @@ func (s *Sim) reroute(i int32, link int) error {
 		return err
 	}
 	// Packets in flight still use the old paths, so their entries in routes stay.
+	nic := s.nicOf(f)
 	f.route, f.back, f.hops = route, back, hops
+	if f.listed && nic != s.nicOf(f) {
+		at := s.at(int(f.src))
+		at.unlist(i, nic)
+		at.scheduleFlow(i)
+	}
 	return nil
 }
 

@@ -28,9 +28,11 @@ type Config struct {
 	NewBuffer func(SwitchInfo) (Buffer, error) // nil: unlimited memory, no PFC
 	PFC       PFC
 	ECN       [NumClasses]*RED // nil: no marking
-	PACC      *PACC            // switches send CNPs; nil: they do not
-	CNPGap    units.Time       // receivers answer CE with a CNP, at most one per gap and flow; 0 never
-	CNPDelay  units.Time       // time that a receiver's NIC needs to make a CNP; 0 by default
+	// PortOf has what a node's port has for itself, by its number in the graph, instead of ECN; nil: nothing.
+	PortOf   func(node int, port uint32) PortConfig
+	PACC     *PACC      // switches send CNPs; nil: they do not
+	CNPGap   units.Time // receivers answer CE with a CNP, at most one per gap and flow; 0 never
+	CNPDelay units.Time // time that a receiver's NIC needs to make a CNP; 0 by default
 	// MaxQDUnit is the unit of the 16-bit maxQD field. Delays are rounded down to it and bounded by the
 	// field; 4 ns by default, which allows 262 µs.
 	MaxQDUnit units.Time
@@ -49,6 +51,12 @@ type Config struct {
 	// Cores is how many partitions of the fabric may run in parallel, each on a processor; 0 stands
 	// for 1. Results are the same for any number.
 	Cores int
+}
+
+// PortConfig is what a port has for itself.
+type PortConfig struct {
+	ECN     [NumClasses]*RED // nil: no marking
+	Ignores uint8            // classes whose PAUSE has no effect, bit n for class n
 }
 
 // Noise is added by hosts to the delays that they measure. Runs may share it, because Draw changes

@@ -103,8 +103,8 @@ type flow struct {
 	src        int32
 	dst        int32
 	route      int32 // where its path starts in Sim.routes
-	next       int32 // behind it in its host's list of ready flows; 0 for none
-	listed     bool  // in its host's list of ready flows
+	next       int32 // behind it in its port's list of ready flows; 0 for none
+	listed     bool  // in its port's list of ready flows
 	stale      bool  // something changed since it was listed
 	needs      Needs
 	class      uint8
@@ -309,7 +309,7 @@ func (s *partition) stop(i int32) {
 }
 
 func (s *Sim) flowInfo(f *flow) FlowInfo {
-	nic := s.ports[s.nicPort(f.src)].rate
+	nic := s.ports[s.nicOf(f)].rate
 	payload := units.Rate(float64(nic) * float64(s.mss) / float64(s.mss+s.header))
 	rtt, oneWay := s.baseRTT(f)
 	w := f.spec.Weight

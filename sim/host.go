@@ -6,19 +6,22 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// nic is the sending side of a host: for each class a list of the flows that may send, served round robin.
+// nic is the sending side of a host's port: for each class a list of the flows that may send, served round robin.
 type nic struct {
 	ready [NumClasses]struct{ head, tail int32 }
 }
 
-func (s *Sim) nicPort(host int32) int32 { return s.nodes[host].first }
+// nicOf returns the port by which a flow leaves its sender, and answeredBy that by which answers leave its receiver.
+func (s *Sim) nicOf(f *flow) int32      { return s.routes[f.route] }
+func (s *Sim) answeredBy(f *flow) int32 { return s.routes[f.back] }
 
-// list puts a flow into its host's list of ready flows, behind those of its precedence.
+// list puts a flow into its port's list of ready flows, behind those of its precedence.
 func (s *partition) list(i int32) {
 	f := &s.flows[i]
 	f.listed = true
-	q := &s.nics[f.src].ready[f.class]
-	s.ports[s.nicPort(f.src)].ready |= 1 << f.class
+	nic := s.nicOf(f)
+	q := &s.nics[nic].ready[f.class]
+	s.ports[nic].ready |= 1 << f.class
 	next := &q.head
 	switch {
 	case q.head == 0:
@@ -35,6 +38,33 @@ func (s *partition) list(i int32) {
 	}
 }
 
+// unlist takes a flow off the list of a port that it leaves by no longer.
+func (s *partition) unlist(i, nic int32) {
+	s.flows[i].listed = false
+	for class := range s.nics[nic].ready {
+		q := &s.nics[nic].ready[class]
+		before := int32(0)
+		for at := q.head; at != 0; before, at = at, s.flows[at].next {
+			if at != i {
+				continue
+			}
+			next := s.flows[i].next
+			if before == 0 {
+				q.head = next
+			} else {
+				s.flows[before].next = next
+			}
+			if next == 0 {
+				q.tail = before
+			}
+			if q.head == 0 {
+				s.ports[nic].ready &^= 1 << class
+			}
+			return
+		}
+	}
+}
+
 // scheduleFlow lists a flow that may send now, and wakes one that may send later.
 func (s *partition) scheduleFlow(i int32) {
 	f := &s.flows[i]
@@ -45,11 +75,10 @@ func (s *partition) scheduleFlow(i int32) {
 	if f.tx == nil {
 		return
 	}
-	port := s.nicPort(f.src)
 	switch at := f.tx.Ready(s.now); {
 	case at <= s.now:
 		s.list(i)
-		s.schedulePort(port)
+		s.schedulePort(s.nicOf(f))
 	default:
 		s.wakeFlow(i, at)
 	}
@@ -100,7 +129,7 @@ func (s *partition) timer(i int32) {
 // pull makes the next data packet of a class from the flow whose turn it is. It returns nil if that
 // flow may not send after all.
 func (s *partition) pull(p *port, class uint8) *packet {
-	q := &s.nics[p.node].ready[class]
+	q := &s.nics[s.nodes[p.node].first+int32(p.local)].ready[class]
 	i := q.head
 	f := &s.flows[i]
 	q.head = f.next
@@ -155,14 +184,14 @@ func (s *partition) pull(p *port, class uint8) *packet {
 }
 
 // receive handles a packet that has arrived at a host.
-func (s *partition) receive(p *port, e *packet) {
+func (s *partition) receive(e *packet) {
 	i := e.flow
 	f := &s.flows[i]
 	switch e.kind() {
 	case kindData:
-		s.receiveData(p, f, e)
+		s.receiveData(f, e)
 	case kindProbe:
-		s.answer(p, f, e, e.number(), kindProbeAck)
+		s.answer(f, e, e.number(), kindProbeAck)
 	case kindAck, kindNak, kindProbeAck, kindLastAck:
 		s.receiveAck(f, e)
 	case kindCNP:
@@ -179,7 +208,7 @@ func (s *partition) receive(p *port, e *packet) {
 	}
 }
 
-func (s *partition) receiveData(p *port, f *flow, e *packet) {
+func (s *partition) receiveData(f *flow, e *packet) {
 	last := e.has(flagLast)
 	deliver, reply, psn := f.rx.OnData(e.number(), last)
 	if deliver {
@@ -209,20 +238,20 @@ func (s *partition) receiveData(p *port, f *flow, e *packet) {
 	case f.delivered:
 		kd = kindLastAck
 	}
-	s.answer(p, f, e, psn, kd)
+	s.answer(f, e, psn, kd)
 }
 
 // answer turns a data packet into its own acknowledgement, with its flags and telemetry, and sends it
 // back.
-func (s *partition) answer(p *port, f *flow, e *packet, psn uint32, kd kind) {
+func (s *partition) answer(f *flow, e *packet, psn uint32, kd kind) {
 	if e.extra != 0 {
 		x := &s.extras.all[e.extra]
 		x.delay = s.now - x.sent
 	}
 	e.psn = e.psn>>flagShift<<flagShift | psn
 	e.what, e.route = pack(uint16(s.ackSize), s.ackClass, kd), f.back
-	s.enqueue(p, s.ackClass, e, 0)
-	s.schedulePort(s.nicPort(p.node))
+	s.enqueue(&s.ports[s.answeredBy(f)], s.ackClass, e, 0)
+	s.schedulePort(s.answeredBy(f))
 }
 
 // congested passes a CNP to a flow's law.
@@ -250,7 +279,7 @@ func (s *partition) marked(i int32) {
 func (s *partition) notifyOwed(i int32) {
 	if f := &s.flows[i]; !f.delivered && f.notify.Expired(s.now, s.cnpGap) {
 		s.makeCNP(i)
-		s.schedulePort(s.nicPort(f.dst))
+		s.schedulePort(s.answeredBy(f))
 	}
 }
 
@@ -269,7 +298,7 @@ func (s *partition) sendCNP(i int32) {
 	s.alloc()
 	s.stats.CNPs++
 	e := packet{what: pack(uint16(s.ackSize), s.ackClass, kindCNP), flow: i, route: f.back}
-	s.enqueue(&s.ports[s.nicPort(f.dst)], s.ackClass, &e, 0)
+	s.enqueue(&s.ports[s.answeredBy(f)], s.ackClass, &e, 0)
 }
 
 func (s *partition) receiveAck(f *flow, e *packet) {

@@ -77,6 +77,10 @@ func (s *Sim) plan(c *Config) (of []int32, n int) {
 	if n == 1 {
 		return of, 1
 	}
+	if len(s.nics) > s.graph.Hosts {
+		s.windows.work.Why = "hosts have several links"
+		return of, 1
+	}
 	n = min(n, s.graph.Switches)
 	split := topo.Split(s.graph, n)
 	least := uint16(min(s.ackSize, s.pfc.Frame, minFrame))

@@ -145,7 +145,7 @@ func (s *partition) dispatch(what event.What, p *packet) {
 		s.notifyOwed(i)
 	case evMade:
 		s.sendCNP(i)
-		s.schedulePort(s.nicPort(s.flows[i].dst))
+		s.schedulePort(s.answeredBy(&s.flows[i]))
 	case evTick:
 		s.paccs[i].onTick(s)
 	case evCNP:

@@ -28,6 +28,7 @@ type pauseState struct {
 	asked      uint8  // classes that this port has paused its peer for
 	refresh    bool   // an evRefresh is due
 	expiring   bool   // an evExpire is due
+	ignores    uint8  // classes whose PAUSE has no effect
 	frame      packet // that waits to be sent, see port.ctrl
 	pendingPFC list   // frames that have arrived and not taken effect
 	until      [NumClasses]units.Time
@@ -132,7 +133,7 @@ func (s *partition) applyPFC(i int32) {
 	s.free(e)
 	s.pendingPFC--
 	p, st := &s.ports[i], &s.pauses[i]
-	if mask == 0 {
+	if mask &^= st.ignores; mask == 0 {
 		s.resume(i, p.paused&over)
 		return
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 
+	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/sim/topo"
 	"github.com/headgate/headgate/units"
 )
@@ -49,5 +50,35 @@ func TestPFCFramesJoin(t *testing.T) {
 	}
 	if got := s.ports[peer].paused; got != 0b1_0100 {
 		t.Errorf("classes %08b are paused, want %08b", got, 0b1_0100)
+	}
+}
+
+// TestIgnoredPauses: a port that ignores the PAUSE of a class sends on, and its peer drops; other classes are stopped as ever.
+func TestIgnoredPauses(t *testing.T) {
+	for ignored, drops := range map[uint8]bool{0: false, 0xFE: false, 1: true} {
+		g := must[*topo.Graph](t)(topo.LeafSpine(2, 2, 4, line100, line100))
+		s := must[*Sim](t)(New(Config{
+			Graph: g, PortOf: func(int, uint32) PortConfig { return PortConfig{Ignores: ignored} },
+			NewBuffer: func(i SwitchInfo) (Buffer, error) {
+				c := headroom.Config{Policy: headroom.SIH, Buffer: 2000 * units.KB, Lossless: 0x7F, Headroom: 35 * units.KB, Alpha: -4}
+				for p := range i.Rates {
+					c.Ports = append(c.Ports, headroom.Port{Rate: i.Rates[p], Delay: i.Delay[p]})
+				}
+				return headroom.New(c)
+			},
+		}))
+		var flows []FlowSpec
+		for n := range 32 {
+			flows = append(flows, FlowSpec{Src: n % 4, Dst: 4, Size: 400 * units.KB, Law: lineRate{}})
+		}
+		if err := s.AddFlows(flows); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(units.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if st := s.Stats(); st.PausesSent == 0 || st.Drops[0] > 0 != drops {
+			t.Errorf("ignoring %08b: %d PAUSE frames and %d drops, want drops: %v", ignored, st.PausesSent, st.Drops[0], drops)
+		}
 	}
 }

@@ -22,7 +22,7 @@ type Sim struct {
 	control     event.Queue // actions, which may act on all partitions, by their numbers
 	ports       []port
 	nodes       []node // hosts, then switches
-	nics        []nic  // per host
+	nics        []nic  // per port of a host; hosts have the first ports
 	routes      []int32
 	flows       []flow // flow 0 stands for none
 
@@ -102,7 +102,7 @@ func (s *Sim) build(c *Config) error {
 	s.ports = make([]port, len(l.Node))
 	s.pauses = make([]pauseState, len(l.Node))
 	s.nodes = make([]node, g.Nodes())
-	s.nics = make([]nic, g.Hosts)
+	s.nics = make([]nic, l.First[g.Hosts])
 	spreads := make([]units.Time, len(g.Links))
 	rng := Stream(c.Seed, "delays")
 	for i, link := range g.Links {
@@ -141,14 +141,19 @@ func (s *Sim) build(c *Config) error {
 			return err
 		}
 	}
-	for class, r := range c.ECN {
-		if r == nil {
-			continue
+	for i := range s.ports {
+		own := PortConfig{ECN: c.ECN}
+		if c.PortOf != nil {
+			own = c.PortOf(l.Node[i], g.Number(l, i))
 		}
-		if s.reds == nil {
-			s.reds = make([]red, len(s.ports)*NumClasses)
-		}
-		for i := range s.ports {
+		s.pauses[i].ignores = own.Ignores
+		for class, r := range own.ECN {
+			if r == nil {
+				continue
+			}
+			if s.reds == nil {
+				s.reds = make([]red, len(s.ports)*NumClasses)
+			}
 			by := 1.0
 			if r.Scale {
 				by = float64(s.ports[i].rate) / float64(100*units.Gbps)

@@ -110,7 +110,7 @@ func (s *partition) arriveAt(i int32, p *port, e *packet) {
 	}
 	s.stats.PacketHops++
 	if p.isHost {
-		s.receive(p, e)
+		s.receive(e)
 		return
 	}
 	class, size := e.class(), e.size()

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/qos"
 	section "github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/hosts/agent"
@@ -35,11 +36,14 @@ func (f *Fabric) host(name string, l config.Link, s *socket) error {
 	params := param.For[soze.Params](law.Flow{Rate: l.Rate, MSS: MSS})
 	params.P, params.K, params.Alpha, params.Beta, params.M = f.cfg.Scaled(p.P), f.cfg.Scaled(p.K), p.Alpha, p.Beta, p.M
 	c := agent.Config{
-		Name: name, MAC: l.MAC, Gateway: packet.Gateway, IP: h.IPv4, Rate: l.Rate, Unit: unit,
+		Name: name, MAC: l.MAC, Gateway: packet.Gateway, IP: h.Addresses()[0], Rate: l.Rate, Unit: unit,
 		NewLaw: agent.Soze(params), Law: "soze",
 		MSS:      MSS,
 		DataDSCP: p.DSCP, AckDSCP: p.AckDSCP, ShimPort: p.UDPPort,
 		Classes: f.classes(),
+	}
+	if lossless := buffer.LosslessAnywhere(f.cfg); lossless != 0 {
+		c.Lossy = ^units.Classes(lossless)
 	}
 	if f.opts.Host != nil {
 		f.opts.Host(&c)

@@ -37,8 +37,9 @@ type Config struct {
 	// Classes has the class, 0 to 7, of DSCPs for priority-based flow control; of those that
 	// it does not name the class is DSCP/8, the class selector.
 	Classes map[uint8]uint8
-	// IgnorePFC leaves PFC frames without effect; they are counted.
-	IgnorePFC bool
+	// Lossy are the classes whose PAUSE has no effect; none by default. PFC frames of these classes alone are counted as
+	// ignored.
+	Lossy units.Classes
 
 	// FirstQP numbers the flows, 1 by default. An agent that may be restarted while
 	// others remember its flows starts somewhere else each time.

@@ -226,10 +226,27 @@ func TestPFCFramesAHostIgnores(t *testing.T) {
 			t.Errorf("%s: counted %+v, malformed %d", name, st.PFC, st.Malformed)
 		}
 	}
-	_, h, _ := talker(t, func(c *agent.Config) { c.IgnorePFC = true })
+	_, h, _ := talker(t, func(c *agent.Config) { c.Lossy = 0xff })
 	h.Receive(pauseFrame(1000, 0))
 	if st := h.Stats().PFC; st != (agent.PFCStats{Ignored: 1}) {
 		t.Errorf("told to ignore PFC: counted %+v", st)
+	}
+}
+
+// A PAUSE stops lossless classes alone, also one of all classes; a class that becomes lossy goes on at once.
+func TestPauseOfLossyClasses(t *testing.T) {
+	loop, h, _ := talker(t, func(c *agent.Config) { c.Lossy = 1 << 0 })
+	pause(loop, h, 0, 1000, 0)
+	pause(loop, h, us, 1000, 0, 3, 4)
+	loop.RunUntil(2 * us)
+	st := h.Stats().PFC
+	if st.Ignored != 1 || st.Frames != 1 || st.Classes[0].Count != 0 || st.Classes[3].Count != 1 || st.Classes[4].Count != 1 {
+		t.Fatalf("counted %+v", st)
+	}
+	h.Ignore(loop.Now(), 1<<0|1<<3)
+	st = h.Stats().PFC
+	if st.Classes[3].Until != loop.Now() || st.Classes[4].Until <= loop.Now() {
+		t.Errorf("class 3 is paused until %v and class 4 until %v, want %v and later", st.Classes[3].Until, st.Classes[4].Until, loop.Now())
 	}
 }
 

@@ -142,7 +142,7 @@ func (f *flow) probeFrame(number uint64) {
 // PFCStats count what priority-based flow control did to a host.
 type PFCStats struct {
 	Frames  uint64                           // PFC frames obeyed
-	Ignored uint64                           // MAC control frames that were malformed or no PFC
+	Ignored uint64                           // MAC control frames that were malformed, no PFC, or of lossy classes alone
 	Classes [packet.PFCClasses]packet.Pauses // of each class
 }
 
@@ -159,28 +159,47 @@ func (c *Config) classes() (all [64]uint8) {
 	return all
 }
 
-// onMACControl obeys a PFC frame (IEEE Std 802.1Qbb): a class that it enables sends nothing
+// onMACControl obeys a PFC frame (IEEE Std 802.1Qbb): a lossless class that it enables sends nothing
 // for its quanta of 512 bit times at the link's rate, or goes on when they are 0. The frame
 // on the wire is not touched.
 func (a *Agent) onMACControl(now units.Time, frame []byte) {
 	st := &a.counts.PFC
 	var p packet.PFC
-	if a.cfg.IgnorePFC || p.Decode(frame) != nil {
+	if p.Decode(frame) != nil || p.Enabled != 0 && p.Enabled&^uint8(a.cfg.Lossy) == 0 {
 		st.Ignored++
 		return
 	}
 	st.Frames++
-	for class, quanta := range p.Quanta {
-		if p.Enabled>>class&1 == 0 {
-			continue
+	a.pause(now, p.Enabled&^uint8(a.cfg.Lossy), p.Quanta)
+}
+
+// pause stops classes for their quanta; with 0 they go on.
+func (a *Agent) pause(now units.Time, classes uint8, quanta [packet.PFCClasses]uint16) {
+	st := &a.counts.PFC.Classes
+	for class, q := range quanta {
+		if classes>>class&1 != 0 {
+			st[class].Set(now, now+a.cfg.Rate.PauseTime(q))
 		}
-		st.Classes[class].Set(now, now+a.cfg.Rate.PauseTime(quanta))
 	}
 	for _, f := range a.byQP {
-		if p.Enabled>>f.class&1 != 0 {
-			f.s.Pause(now, st.Classes[f.class].Until)
+		if classes>>f.class&1 != 0 {
+			f.s.Pause(now, st[f.class].Until)
 			a.schedule(f, now)
 		}
+	}
+}
+
+// Ignore sets the classes whose PAUSE has no effect (Config.Lossy), and ends their pauses.
+func (a *Agent) Ignore(now units.Time, classes units.Classes) {
+	a.cfg.Lossy = classes
+	var over uint8
+	for class, p := range a.counts.PFC.Classes {
+		if classes>>class&1 != 0 && p.Until > now {
+			over |= 1 << class
+		}
+	}
+	if over != 0 {
+		a.pause(now, over, [packet.PFCClasses]uint16{})
 	}
 }
 

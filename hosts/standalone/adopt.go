@@ -20,7 +20,7 @@ import (
 // shared are the flags that all hosts of a fabric must agree on, by the law that they are for; ""
 // for all of them.
 var shared = map[string][]string{
-	"":         {"udp-port"},
+	"":         {"udp-port", "lossless"},
 	"soze":     {"p", "k", "alpha", "beta", "m", "maxqd-unit"},
 	"prioplus": {"base-rtt"},
 }
@@ -41,8 +41,12 @@ func (o *Options) family() string {
 // awaits reports whether the flows have to wait for the controller: it knows something that they
 // need and that no flag gives.
 func (o *Options) awaits() bool {
+	needs := []string{"udp-port"}
+	if law := o.family(); law != "" {
+		needs = append(needs, shared[law]...)
+	}
 	return o.Controller != "" && !o.adopted && len(o.Flows) > 0 && o.flags != nil &&
-		slices.ContainsFunc(append(shared[o.family()], shared[""]...), func(name string) bool { return !o.flags.Changed(name) })
+		slices.ContainsFunc(needs, func(name string) bool { return !o.flags.Changed(name) })
 }
 
 // awaitsBase reports whether no law can be made before the controller has been heard.
@@ -96,6 +100,7 @@ func (o *Options) adopt(a *agent.Agent, now units.Time, list []*headgatev1.HostP
 	changed = changed || !o.adopted
 	o.adopted = true
 	errs := []error{err}
+	a.Ignore(now, o.lossy())
 	if err := a.SetShimPort(o.UDPPort); errors.Is(err, agent.ErrRunning) {
 		was := a.Config().ShimPort
 		log.Warn("the fabric has another UDP port than this host's flows; they keep theirs until the process is started again", "flows", was, "fabric", o.UDPPort)
@@ -115,6 +120,14 @@ func (o *Options) adopt(a *agent.Agent, now units.Time, list []*headgatev1.HostP
 		return err
 	}
 	return a.Adopt(now, unit, create)
+}
+
+// lossy returns the classes whose PAUSE has no effect.
+func (o *Options) lossy() units.Classes {
+	if o.IgnorePFC {
+		return 0xff
+	}
+	return ^o.Lossless
 }
 
 // Adopt sets the flags that were not given to the fabric's parameters of a law, and logs which were given

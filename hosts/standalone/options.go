@@ -51,6 +51,7 @@ type Options struct {
 	CNPGap    units.Time      // 0: no notification point
 	Classes   map[uint8]uint8 // of DSCPs, for PFC
 	IgnorePFC bool
+	Lossless  units.Classes // whose PAUSE is obeyed
 
 	Controller string         // host:port or unix:PATH; empty for none
 	Dial       client.Options // for calls to the controller
@@ -68,7 +69,7 @@ type Options struct {
 func NewOptions() *Options {
 	return &Options{
 		Rate: 20 * units.Mbps, MSS: 1000, AckDSCP: 48, Law: "soze", UDPPort: maxqd.Port,
-		Level: "low", Classes: map[uint8]uint8{},
+		Level: "low", Classes: map[uint8]uint8{}, Lossless: 0xff,
 		Soze:   soze.Params{P: 6 * units.Millisecond, K: 74 * units.Millisecond, M: soze.DefaultM},
 		WarmUp: 5 * time.Second, Interval: time.Second,
 	}
@@ -98,7 +99,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Level, "level", o.Level, "PrioPlus: how flows start, low, middle or high")
 	fs.Var(units.Flag{Value: &o.CNPGap}, "cnp-gap", "answer packets marked CE with congestion notifications, at most one per flow and this time (DCQCN has 50us; default: none)")
 	fs.Var(TextFlag{"DSCP=CLASS", nil, o.addClass}, "pfc-class", "class of a DSCP for PFC frames, as DSCP=CLASS; repeatable (default: DSCP/8)")
-	fs.BoolVar(&o.IgnorePFC, "ignore-pfc", o.IgnorePFC, "do not obey PFC frames")
+	fs.Var(units.Flag{Value: &o.Lossless}, "lossless", "classes whose PAUSE is obeyed, such as 3,4, or none")
+	fs.BoolVar(&o.IgnorePFC, "ignore-pfc", o.IgnorePFC, "do not obey PFC frames, as --lossless none")
 	fs.Var(units.Flag{Value: &o.Soze.P}, "p", "Söze: queueing delay of a link that one flow fills")
 	fs.Var(units.Flag{Value: &o.Soze.K}, "k", "Söze: range of queueing delay from rate per weight alpha to beta")
 	fs.Var(units.Flag{Value: &o.Soze.Alpha}, "alpha", "Söze: highest rate per unit of weight (default: the link's rate)")

@@ -120,7 +120,7 @@ func (o *Options) agentConfig() (agent.Config, error) {
 	return agent.Config{
 		Name: o.Name, IP: o.IP, Gateway: o.Gateway, Rate: o.Rate, Unit: unit, NewLaw: create, Law: o.Law,
 		MSS: o.MSS, DataDSCP: o.DataDSCP, AckDSCP: o.AckDSCP,
-		CNPGap: o.CNPGap, Classes: o.Classes, IgnorePFC: o.IgnorePFC, ShimPort: o.UDPPort,
+		CNPGap: o.CNPGap, Classes: o.Classes, Lossy: o.lossy(), ShimPort: o.UDPPort,
 		// Receivers may remember flows of a process that ran here before.
 		FirstQP: 1 + rand.Uint32N(packet.MaxQP),
 	}, nil

@@ -70,7 +70,7 @@ func TestHPCCFiles(t *testing.T) {
 	}
 	for want, edit := range map[string][3]string{
 		"topology.file: topology.txt: line 2: names switch 4 twice":            {"topology.txt", "0 4\n0 1", "4 4\n0 1"},
-		"topology: host 2 has 0 links, want exactly 1":                         {"topology.txt", "0 2 100", "0 3 100"},
+		"topology: host 2 has no link, want at least 1":                        {"topology.txt", "0 2 100", "0 3 100"},
 		"flows[0].file: flow.txt: line 2: 4 is no host of the topology":        {"flow.txt", "1 3 3", "1 4 3"},
 		"flows[0].file: flow.txt: line 3: is the last one, want the id of the": {"flow.txt", "2\n1", "3\n1"},
 		"flows[1].sizes: sizes.txt: line 2: 3 fields, want a size":             {"sizes.txt", "50", "50 1"},

@@ -39,7 +39,7 @@ type Flow struct {
 func (e *ECMP) choose(node, src, dst int, f Flow, hops int) int {
 	tuple := ecmp.Flow{
 		Src: e.Addresses[src], Dst: e.Addresses[dst], Protocol: 17, SrcPort: f.SrcPort, DstPort: f.DstPort,
-		By: e.By[node], QueuePair: uint32(f.Hash) & 0xffffff,
+		By: e.By[node], QueuePair: uint32(f.Hash) & 0xffffff, FlowLabel: uint32(f.SrcPort), // as hosts have it
 	}
 	return tuple.Choose(e.Seeds[node], hops)
 }
@@ -86,9 +86,13 @@ func (r *Router) Path(path []int32, src, dst int, f Flow) ([]int32, error) {
 	if src == dst {
 		return path, fmt.Errorf("a path from host %s to itself", r.g.Names[src])
 	}
-	// All hosts of a switch share its tree: route to the switch, then out of the host's port.
-	last := r.ports.Peer[r.ports.First[dst]]
-	target := r.ports.Node[last]
+	// All hosts of a switch share its tree: route to the switch, then out of the host's port. A host with several
+	// links has a tree of its own.
+	last, target := -1, dst
+	if first := r.ports.First[dst]; r.ports.First[dst+1] == first+1 {
+		last = r.ports.Peer[first]
+		target = r.ports.Node[last]
+	}
 	h := r.towards(target)
 	node := src
 	for node != target {
@@ -107,6 +111,9 @@ func (r *Router) Path(path []int32, src, dst int, f Flow) ([]int32, error) {
 		port := h.port[pick]
 		path = append(path, port)
 		node = r.ports.Node[r.ports.Peer[port]]
+	}
+	if last < 0 {
+		return path, nil
 	}
 	if r.down[r.ports.Link[last]] {
 		return path, fmt.Errorf("no path from host %s to host %s", r.g.Names[src], r.g.Names[dst])
@@ -157,7 +164,7 @@ func (r *Router) towards(target int) *hops {
 			}
 		}
 		if r.g.ECMP != nil {
-			slices.SortStableFunc(h.port[h.first[node]:], func(a, b int32) int { return cmp.Compare(r.number(int(a)), r.number(int(b))) })
+			slices.SortStableFunc(h.port[h.first[node]:], func(a, b int32) int { return cmp.Compare(r.g.Number(r.ports, int(a)), r.g.Number(r.ports, int(b))) })
 		}
 	}
 	h.first[n] = int32(len(h.port))
@@ -165,10 +172,10 @@ func (r *Router) towards(target int) *hops {
 	return h
 }
 
-// number returns the switch's number of a port.
-func (r *Router) number(port int) uint32 {
-	l := &r.g.Links[r.ports.Link[port]]
-	if l.A == r.ports.Node[port] {
+// Number returns the number that a node's port has there.
+func (g *Graph) Number(p *Ports, port int) uint32 {
+	l := &g.Links[p.Link[port]]
+	if l.A == p.Node[port] {
 		return l.PortA
 	}
 	return l.PortB

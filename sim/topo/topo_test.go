@@ -135,14 +135,12 @@ func TestCheckRefuses(t *testing.T) {
 		return g
 	}
 	for want, breakIt := range map[string]func(*Graph){
-		"rate":    func(g *Graph) { g.Links[0].Rate = 0 },
-		"delay":   func(g *Graph) { g.Links[1].Delay = -1 },
-		"no path": func(g *Graph) { g.Links[2].Down = true },
-		"links, want exactly 1": func(g *Graph) {
-			g.Links = append(g.Links, Link{A: 0, B: 3, Rate: 1e9})
-		},
-		"joins nodes": func(g *Graph) { g.Links[0].B = 99 },
-		"at least 2":  func(g *Graph) { g.Hosts = 1 },
+		"rate":                func(g *Graph) { g.Links[0].Rate = 0 },
+		"delay":               func(g *Graph) { g.Links[1].Delay = -1 },
+		"no path":             func(g *Graph) { g.Links[2].Down = true },
+		"host h0 has no link": func(g *Graph) { g.Links = g.Links[1:] },
+		"joins nodes":         func(g *Graph) { g.Links[0].B = 99 },
+		"at least 2":          func(g *Graph) { g.Hosts = 1 },
 	} {
 		g := good()
 		breakIt(g)

@@ -96,7 +96,26 @@ func (f *feat) feature() *feature.Feature {
 		Capabilities: []feature.Capability{accountCapability, pauseCapability, estimateCapability, victimCapability, departCapability, obeyCapability},
 		Section:      config.Section{Key: "buffer", Read: read, ReadSwitch: readSwitch, Check: check},
 		Desired:      desired, Attach: f.attach, Status: f.status, Shape: shape, ShapedBy: shapedBy, Advise: f.advise, Validate: validate,
+		HostParameters: hostParameters,
 	}
+}
+
+// LosslessAnywhere returns the classes that are under PFC on some switch, a bit for each.
+func LosslessAnywhere(c *config.Config) (classes uint8) {
+	for i := range c.Switches {
+		if b := Of(&c.Switches[i]); b.On() {
+			classes |= b.Lossless
+		}
+	}
+	return classes
+}
+
+// hostParameters tells hosts which classes' PAUSE they obey. Without a policy they obey what somebody else has configured.
+func hostParameters(c *config.Config) []view.HostParameter {
+	if classes := units.Classes(LosslessAnywhere(c)); classes != 0 {
+		return []view.HostParameter{{Name: "lossless", Value: classes.String()}}
+	}
+	return nil
 }
 
 // memory is the state of a switch that outlives its loops, which end with every session and configuration. It has a lock, because a

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/tables/log2"
@@ -82,6 +83,16 @@ func TestPolicies(t *testing.T) {
 	c := lossless(t, "policy: dsh ", `policy: "off" `)
 	if _, _, on := Headroom(c, c.Switch("leaf1")); on || c.Section("buffer").(Config).On() {
 		t.Error("off is on")
+	}
+}
+
+// TestHostParameters: hosts obey PAUSE of the classes that are lossless somewhere, and of all without a policy.
+func TestHostParameters(t *testing.T) {
+	if got := hostParameters(lossless(t)); len(got) != 1 || got[0] != (view.HostParameter{Name: "lossless", Value: "3"}) {
+		t.Errorf("%+v", got)
+	}
+	if got := hostParameters(lossless(t, "policy: dsh ", `policy: "off" `)); got != nil {
+		t.Errorf("without a policy: %+v", got)
 	}
 }
 
