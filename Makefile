@@ -110,8 +110,9 @@ test-tcp: build ## Söze and PrioPlus in Linux' TCP: the laws by traces, applica
 	$(GO) test -v -count=1 ./hosts/tcp/...
 	$(GO) test -v -count=1 -timeout 20m -run 'Applications|AgentRestarts|Priorities' ./tests/firstfabric
 
-test-faults: ## kill, freeze and cut a fabric of processes, embedded and BMv2: lost packets (root; minutes)
+test-faults: ## kill, freeze and cut a fabric of processes, embedded and BMv2, and the links of a host at two leaves: lost packets (root; minutes)
 	HEADGATE_FAULTS=1 $(GO) test -v -count=1 -timeout 30m ./tests/faults
+	$(GO) test -v -count=1 -run TestShapes ./tests/failover
 
 test-ha: ## three controllers, killed, frozen, cut off, out of disk, back with another uptime, the wall clock of one set, and a linearizability checker over what clients saw (root; HEADGATE_HA=10 times each, an hour)
 	HEADGATE_HA=$(or $(HEADGATE_HA),10) $(GO) test -v -count=1 -timeout 90m ./tests/cluster

@@ -228,7 +228,7 @@ func judged(cfg *config.Config, g *topology.Graph) (ports []conduct.Port) {
 		for _, p := range g.Ports(s.Name) {
 			port := conduct.Port{Endpoint: view.Endpoint{Node: s.Name, Port: p.Number}, Peer: p.Peer, Rate: p.Rate, Queue: queue}
 			if host := cfg.Host(p.Peer); host != nil {
-				port.Address = host.IPv4
+				port.Addresses = [2]netip.Addr{host.IPv4, host.IPv6}
 			}
 			ports = append(ports, port)
 		}

@@ -43,10 +43,10 @@ const (
 // Port is a port of a switch that leads to a host or another switch.
 type Port struct {
 	view.Endpoint
-	Peer    string     // the host or switch
-	Address netip.Addr // of a host; invalid for a switch
-	Rate    units.Rate
-	Queue   int // of Söze's data
+	Peer      string        // the host or switch
+	Addresses [2]netip.Addr // of a host, by IPv4 and IPv6; both invalid for a switch
+	Rate      units.Rate
+	Queue     int // of Söze's data
 }
 
 // Flow is one flow of a report.
@@ -126,8 +126,10 @@ func (j *Judge) Configure(ports []Port, udpPort uint16) {
 	before := j.ports
 	j.ports = map[view.Endpoint]*port{}
 	for _, p := range ports {
-		if p.Address.IsValid() {
-			j.hosts[p.Address] = p
+		for _, a := range p.Addresses {
+			if a.IsValid() {
+				j.hosts[a] = p
+			}
 		}
 		if old := before[p.Endpoint]; old != nil && old.Port == p {
 			j.ports[p.Endpoint] = old
@@ -253,7 +255,7 @@ func (j *Judge) judge(p *port, s view.Sample) {
 	found := map[alarm]string{}
 	if p.full {
 		j.overweight(p, parties, found)
-		if p.Address.IsValid() {
+		if p.Addresses != ([2]netip.Addr{}) {
 			j.unreported(p, s.Time, parties, total, found)
 		}
 	}
@@ -336,7 +338,7 @@ func (j *Judge) unreported(p *port, now time.Time, parties []party, total float6
 	bytes := map[netip.Addr]uint64{}
 	for _, source := range j.counted() {
 		for _, pair := range source.Pairs {
-			if pair.Dst == p.Address {
+			if slices.Contains(p.Addresses[:], pair.Dst) {
 				bytes[pair.Src] += pair.Bytes
 			}
 		}

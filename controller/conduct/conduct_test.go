@@ -41,7 +41,9 @@ func newRig() *rig {
 	}, func(netip.AddrPort, netip.AddrPort) []view.Endpoint { return r.path })
 	var ports []Port
 	for i, h := range []string{"h1", "h2", "h3"} {
-		ports = append(ports, Port{Endpoint: view.Endpoint{Node: "leaf", Port: uint32(i + 1)}, Peer: h, Address: addresses[h], Rate: 20 * units.Mbps})
+		at := [2]netip.Addr{}
+		at[i%2] = addresses[h]
+		ports = append(ports, Port{Endpoint: view.Endpoint{Node: "leaf", Port: uint32(i + 1)}, Peer: h, Addresses: at, Rate: 20 * units.Mbps})
 	}
 	r.Configure(ports, udpPort)
 	return r
@@ -190,7 +192,7 @@ func TestBetweenSwitches(t *testing.T) {
 			r.path = []view.Endpoint{{Node: "spine", Port: 1}, leaf}
 			r.Configure([]Port{
 				{Endpoint: r.path[0], Peer: "leaf", Rate: c.spine},
-				{Endpoint: leaf, Peer: "h3", Address: addresses["h3"], Rate: c.leaf},
+				{Endpoint: leaf, Peer: "h3", Addresses: [2]netip.Addr{1: addresses["h3"]}, Rate: c.leaf},
 			}, udpPort)
 			r.pass(5*time.Second, c.queue, c.flows, nil)
 			text := ""

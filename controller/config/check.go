@@ -50,8 +50,8 @@ func (c *Config) checkHosts(d *yamlnode.Doc) (macs yamlnode.Unique[[6]byte]) {
 	ips, macs := yamlnode.Unique[string]{}, yamlnode.Unique[[6]byte]{}
 	for i, h := range c.Hosts {
 		path := fmt.Sprintf("hosts[%d]", i)
-		for n, ip := range h.Addresses() {
-			ips.Use(d, ip.String(), path+[]string{".ipv4", ".ipv6"}[n], ip.String())
+		for _, ip := range h.Addresses() {
+			ips.Use(d, ip.String(), path+map[bool]string{true: ".ipv4", false: ".ipv6"}[ip.Is4()], ip.String())
 		}
 		macPath := path + ".mac"
 		if !d.Given(macPath) {

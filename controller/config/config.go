@@ -230,13 +230,13 @@ type ServerTLS struct {
 type Host struct {
 	// Name is unique among switches and hosts. Required.
 	Name string
-	// IPv4 is the host's unicast address, unique. Required.
+	// IPv4 is the host's unicast address, unique; default none, with IPv6 only.
 	IPv4 netip.Addr
-	// IPv6 is the host's unicast address, not link-local, unique; default none. Targets: bmv2 and
+	// IPv6 is the host's unicast address, not link-local, unique; default none, with IPv4 only. Targets: bmv2 and
 	// embedded.
 	IPv6 netip.Addr
 	// MAC is the host's unicast address at layer 2, unique; default 06:00 followed by the four
-	// bytes of IPv4, a locally administered address.
+	// bytes of IPv4, or without it 06:80 followed by the last four of IPv6: a locally administered address.
 	MAC [6]byte
 	// Bond is how a host with several links uses them; default none: each link is a NIC with a MAC address of its own,
 	// at one leaf or at several, and the host's addresses are reached by all of them, so that they belong on
@@ -248,10 +248,20 @@ type Host struct {
 
 // Addresses returns the host's IP addresses, IPv4 first.
 func (h *Host) Addresses() []netip.Addr {
-	if h.IPv6.IsValid() {
-		return []netip.Addr{h.IPv4, h.IPv6}
+	return slices.DeleteFunc([]netip.Addr{h.IPv4, h.IPv6}, func(a netip.Addr) bool { return !a.IsValid() })
+}
+
+// defaultMAC returns the MAC address that the host's NIC n has where the file gives none; zero without an address.
+func (h *Host) defaultMAC(n int) [6]byte {
+	switch {
+	case h.IPv4.IsValid():
+		a := h.IPv4.As4()
+		return [6]byte{0x06, byte(n), a[0], a[1], a[2], a[3]}
+	case h.IPv6.IsValid():
+		a := h.IPv6.As16()
+		return [6]byte{0x06, 0x80 + byte(n), a[12], a[13], a[14], a[15]}
 	}
-	return []netip.Addr{h.IPv4}
+	return [6]byte{}
 }
 
 // Endpoint is one end of a link.
@@ -272,7 +282,8 @@ type Link struct {
 	// Delay is the one-way propagation delay at line rate, 0 … 1 s; default 0.
 	Delay units.Time
 	// MAC is the unicast address at layer 2 of the host's NIC at this link, unique; default the host's, and at
-	// the further links of a host without bond 06:01, 06:02 and so on followed by the four bytes of IPv4. Not with
+	// the further links of a host without bond 06:01, 06:02 and so on followed by the four bytes of IPv4, or 06:81 and so on
+	// as the host's. Not with
 	// a bond, whose members share the host's.
 	MAC [6]byte
 }

@@ -72,11 +72,13 @@ func (c *Config) read(m *yamlnode.Map) {
 }
 
 func readHost(m *yamlnode.Map) Host {
-	m.Need("name", "ipv4")
+	m.Need("name")
 	h := Host{Name: m.Word("name", ""), IPv4: m.IPv4("ipv4"), IPv6: m.IPv6("ipv6"), MAC: m.MAC("mac"), Bond: m.OneOf("bond", "none", "none", LAG, MLAG)}
-	if h.MAC == ([6]byte{}) && h.IPv4.IsValid() {
-		a := h.IPv4.As4()
-		h.MAC = [6]byte{0x06, 0, a[0], a[1], a[2], a[3]}
+	if !m.Has("ipv4") && !m.Has("ipv6") {
+		m.Fault("ipv4", "is missing, want it, ipv6 or both")
+	}
+	if h.MAC == ([6]byte{}) {
+		h.MAC = h.defaultMAC(0)
 	}
 	return h
 }

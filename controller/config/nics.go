@@ -45,11 +45,10 @@ func (c *Config) addMACs() {
 		nics[h.Name]++
 		switch {
 		case l.MAC != [6]byte{}:
-		case n == 0 || h.Bonded() || !h.IPv4.IsValid():
+		case n == 0 || h.Bonded():
 			l.MAC = h.MAC
 		default:
-			a := h.IPv4.As4()
-			l.MAC = [6]byte{0x06, byte(n), a[0], a[1], a[2], a[3]}
+			l.MAC = h.defaultMAC(n)
 		}
 	}
 }

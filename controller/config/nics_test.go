@@ -41,3 +41,26 @@ func TestNICs(t *testing.T) {
 		}
 	}
 }
+
+// TestIPv6Only: a host has an address of either version of IP, and MAC addresses by that.
+func TestIPv6Only(t *testing.T) {
+	file := func(host string) string {
+		return "name: f\nswitches: [{name: s, device_id: 1, address: \"h:1\"}]\nhosts: [{name: h, " + host + "}]\nlinks: [{a: \"s:1\", b: h, rate: 1Gbps}, {a: \"s:2\", b: h, rate: 1Gbps}]\n"
+	}
+	for host, want := range map[string][2][6]byte{
+		"ipv4: 10.0.0.1":                        {{6, 0, 10, 0, 0, 1}, {6, 1, 10, 0, 0, 1}},
+		"ipv4: 10.0.0.1, ipv6: \"fd00::1:2:3\"": {{6, 0, 10, 0, 0, 1}, {6, 1, 10, 0, 0, 1}},
+		"ipv6: \"fd00::1:203:405\"":             {{6, 0x80, 2, 3, 4, 5}, {6, 0x81, 2, 3, 4, 5}},
+	} {
+		c, err := Parse("f", []byte(file(host)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := c.Host("h"); h.MAC != want[0] || c.Links[0].MAC != want[0] || c.Links[1].MAC != want[1] || len(h.Addresses()) != strings.Count(host, "ipv") {
+			t.Errorf("%s: MAC %x, links %x and %x, addresses %v", host, h.MAC, c.Links[0].MAC, c.Links[1].MAC, h.Addresses())
+		}
+	}
+	if _, err := Parse("f", []byte(file("mac: \"06:00:00:00:00:01\"")), nil); err == nil || !strings.Contains(err.Error(), "hosts[0].ipv4: is missing, want it, ipv6 or both") {
+		t.Errorf("%v", err)
+	}
+}

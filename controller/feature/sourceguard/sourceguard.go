@@ -77,7 +77,9 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 			c.Add(env.Pipeline.Entry(table).Exact("ingress_port", p4rtmsg.Uint(uint64(port.Number))).
 				LPM("src_addr", prefix.Addr().AsSlice(), prefix.Bits()).Action(action).Entity())
 		}
-		entry(ids.TableSourceCheckName, netip.PrefixFrom(host.IPv4, 32), ids.ActionPermitSourceName)
+		if host.IPv4.IsValid() {
+			entry(ids.TableSourceCheckName, netip.PrefixFrom(host.IPv4, 32), ids.ActionPermitSourceName)
+		}
 		entry(ids.TableSourceCheckName, netip.PrefixFrom(netip.IPv4Unspecified(), 0), ids.ActionRefuseSourceName)
 		if !ipv6Capability.In(env.Pipeline) {
 			continue
