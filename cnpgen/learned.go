@@ -56,10 +56,9 @@ func newLearned(most, ports int, watches func(uint32) bool) learned {
 	}
 }
 
-// Quotas keep the flows of a port, or of one address that sends to very many, from filling the table. While several
-// ports are watched, one holds at most portShare times what is free, as the dynamic threshold of a shared buffer
-// does, so that a port that has none finds room; its even part of the table it may have always. A source holds at
-// most 1/sourceShare of the table, and sourceLeast where that is less.
+// Quotas, so that neither one port nor one source address fills the table. While several ports are watched, a port may
+// have at most portShare times the free entries, as under the dynamic threshold of a shared buffer, but always its even
+// part of the table. A source may have 1/sourceShare of the table, and at least sourceLeast entries.
 const (
 	portShare   = 4
 	sourceShare = 16
@@ -114,7 +113,7 @@ func (s *flowState) use() {
 	}
 }
 
-// full returns the flows one of which has to go before f can be learned; none when there is room.
+// full returns the list of flows from which one must be removed before f can be learned. It returns false if there is room.
 func (t *learned) full(f Flow) (of *list.List, full bool) {
 	if l := t.ofSource[f.Src]; length(l) >= max(t.most/sourceShare, sourceLeast) {
 		return l, true
@@ -234,7 +233,8 @@ func (t *learned) read(counts []Counters, tick, reading uint64) {
 	t.fresh = t.fresh[:0]
 }
 
-// sent adds up the last reading's differences by pairs of addresses, of those that sent, in a map that it clears first.
+// sent clears a map and fills it with the bytes that each pair of addresses sent between the last two readings. Pairs that
+// sent nothing are left out.
 func (t *learned) sent(by map[FlowKey]uint64) map[FlowKey]uint64 {
 	clear(by)
 	for _, s := range t.before {
@@ -315,9 +315,9 @@ func NewMeter(most int) *Meter {
 	return &Meter{most: most, last: map[Flow]uint64{}, now: map[Flow]uint64{}, sent: map[FlowKey]uint64{}}
 }
 
-// Read takes the counters of all flows. It returns what pairs of addresses have sent since the reading before, nothing for the
-// first one; the map is good until the next. A flow that is new has sent all that it is counted with, and one
-// whose counters went back, in a switch that was restarted or an entry that was written anew, nothing.
+// Read takes the counters of all flows and returns the bytes that each pair of addresses has sent since the last Read. The
+// first Read returns none, and the map is valid until the next. All bytes of a new flow count. A flow whose counter
+// fell, because the switch restarted or the entry was written anew, has sent nothing.
 func (m *Meter) Read(counts []Counters) map[FlowKey]uint64 {
 	clear(m.now)
 	clear(m.sent)
@@ -343,7 +343,7 @@ type QueuePair struct {
 
 // QueuePairTable is the switch's table of known queue pairs, which it does not report any more.
 type QueuePairTable interface {
-	// QueuePairs appends those that are in the table.
+	// QueuePairs appends the queue pairs in the table to dst.
 	QueuePairs(dst []QueuePair) ([]QueuePair, error)
 	// WriteQueuePairs adds queue pairs to the table and removes others. It is no error if one
 	// to be added is there already, or one to be removed is not. When it returns ErrBusy it
@@ -354,11 +354,11 @@ type QueuePairTable interface {
 // mostNotified bounds the number of frames that one notification is sent as.
 const mostNotified = 16
 
-// unknownQP is the queue pair of a notification to a source of which none is known.
+// unknownQP is the queue pair in a notification to a source without known queue pairs.
 var unknownQP = []uint32{0}
 
-// queuePairs are the sources' queue pairs that a loop knows. A notification is one frame for each queue pair from one address to
-// the other, because a NIC slows down only the one that a frame names.
+// queuePairs are the sources' queue pairs that a loop knows. A notification is one frame for each queue pair between two
+// addresses, because a NIC slows down only the queue pair that a frame names.
 type queuePairs struct {
 	table QueuePairTable // nil: none can be learned
 	most  int
@@ -375,8 +375,8 @@ func newQueuePairs(t QueuePairTable, most int) queuePairs {
 	return queuePairs{table: t, most: most, known: map[QueuePair]bool{}, of: map[FlowKey][]uint32{}, ofSource: map[netip.Addr]int{}}
 }
 
-// enter adds a queue pair. It returns false when the pair is known already or there is no room: in the table, or in the
-// share of its source, which also bounds what a notification to it looks at. Those that are known leave by their age.
+// enter adds a queue pair. It returns false if the pair is known, or if the table or the source's share of it is full. The
+// share also bounds the work of a notification. Known queue pairs leave by age.
 func (q *queuePairs) enter(p QueuePair) bool {
 	if q.table == nil || p.QP == 0 || q.known[p] || len(q.known) >= q.most || q.ofSource[p.Src] >= max(q.most/sourceShare, sourceLeast) {
 		return false

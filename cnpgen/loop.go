@@ -53,22 +53,22 @@ type LoopConfig struct {
 	Ports []PortConfig
 	// MaxFlows bounds the flow table of the switch, 1 to its size, and the queue pairs.
 	MaxFlows int
-	// QueuePairs is the switch's table of queue pairs; nil where it has none: the
+	// QueuePairs is the switch's table of queue pairs. It is nil for a switch without one;
 	// notifications then carry queue pair 0.
 	QueuePairs QueuePairTable
-	// Phases is in how many groups the ports tick, one after the other within each interval; 1
-	// when 0, and no more than there are ports. See Phases.
+	// Phases is the number of groups in which the ports tick, one after the other within each
+	// interval; 0 means 1, and it is at most the number of ports. See Phases.
 	Phases int
-	// Counted, where it is not nil, is told with each reading of the counters, of which there are up to Phases in an
-	// interval, what pairs of addresses have sent since the reading before. It must not keep the map.
+	// Counted, if not nil, is called with the bytes that each pair of addresses sent since the last reading of the
+	// counters, up to Phases times an interval. It must not keep the map.
 	Counted func(sent map[FlowKey]uint64)
 }
 
 // phaseGap is the least time between two groups of ports: each reads all counters.
 const phaseGap = 5 * units.Millisecond
 
-// Phases returns in how many groups the ports of a switch should tick, most at most. In step, they
-// would all answer the same burst at once, or all miss it, as clocks of ports in hardware do not.
+// Phases returns the number of groups, at most most, in which the ports of a switch should tick. Ports in one
+// group all answer the same burst or all miss it; the clocks of ports in hardware are not in step.
 func Phases(interval units.Time, ports, most int) int {
 	return max(1, min(ports, most, int(interval/phaseGap)))
 }

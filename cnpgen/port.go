@@ -16,8 +16,8 @@ import (
 type FlowKey struct{ Src, Dst netip.Addr }
 
 // FlowCount is what a flow has sent through an egress port in a period: bytes, and packets
-// that met a queue above Params.Threshold. Whoever counts keeps it from tick to tick, with what the Port
-// knows of the flow in it.
+// that met a queue above Params.Threshold. The caller keeps it from tick to tick, because the
+// Port stores the flow's state in it.
 type FlowCount struct {
 	Key              FlowKey
 	Bytes, Congested uint64 // txBytes, N_cong

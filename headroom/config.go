@@ -22,7 +22,7 @@ const (
 	// Static pauses a queue at a fixed threshold (SPFC's baseline ST).
 	Static Kind = "static"
 	// DT pauses a queue at the dynamic threshold of Eq. 2. It is the threshold of SIH and
-	// has its headroom; SPFC's papers call it DT, DSH's SIH.
+	// has its headroom; the paper on SPFC calls it DT, the one on DSH calls it SIH.
 	DT Kind = "dt"
 	// SIH is DT with static and independent headroom, Np·Nq·Φ (DSH §III).
 	SIH Kind = "sih"
@@ -53,11 +53,11 @@ type Port struct {
 	Delay units.Time // propagation one way, 0 or more
 	// Headroom is Φ, for each lossless queue or, with DSH, the port. 0 means that of Config.
 	Headroom units.Bytes
-	// Response is how much the peer may still send after a PAUSE has arrived. 0 means what
-	// Config.Method has for the rate.
+	// Response is the number of bytes that the peer may still send after a PAUSE has arrived. 0 means
+	// the value of Config.Method for the rate.
 	Response units.Bytes
-	// Victim is for SPFC and DSHSPFC: the port is a victim whenever it is not paused, and where one
-	// is told so no other port ever is, whatever departs. SPFC §III raises a threshold so, by hand.
+	// Victim makes the port a victim whenever it is not paused, with SPFC and DSHSPFC. If it is set for
+	// any port, departures make no other port a victim. SPFC §III raises a port's threshold by hand so.
 	Victim bool
 }
 
@@ -98,15 +98,14 @@ type Config struct {
 	DSH   DSHConfig
 	SPFC  SPFCConfig
 
-	// LocalResume rechecks only the queue and port that a packet leaves, resumes one that is
-	// empty whatever its threshold, and does not pause one that holds nothing: what a
-	// match-action pipeline can do.
+	// LocalResume is for match-action pipelines: a departure rechecks only the packet's own queue and port.
+	// An empty one always resumes, and is never paused.
 	LocalResume bool
 	// Counted is the MMU of the public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control,
-	// simulation/src/point-to-point/model/switch-mmu.cc), for figures that were made with it: it counts what queues hold and
-	// lets the sum exceed the memory, drops only where both a queue's threshold and its headroom are exceeded, neither counts nor drops
-	// lossy classes, and resumes as LocalResume does, or once a queue holds no shared memory. A victim's threshold is Buffer.
-	// It needs AllowLoss and is not for DSH.
+	// simulation/src/point-to-point/model/switch-mmu.cc), for figures that were made with it. It counts the bytes of queues, but
+	// their sum may exceed the memory. It drops a packet only if both the queue's threshold and its headroom are exceeded. It
+	// neither counts nor drops lossy classes. It resumes as LocalResume does, or once a queue has no shared bytes. A victim's
+	// threshold is Buffer. Counted needs AllowLoss and is not for DSH.
 	Counted bool
 	// AllowLoss accepts headroom that is too small for the link, for experiments.
 	AllowLoss bool
@@ -132,9 +131,9 @@ type SPFCConfig struct {
 	// Packet is the size of a packet where departures are counted in packets, as Fig. 10
 	// does. 0 counts bytes, which judges small packets as §IV does, by their rate.
 	Packet units.Bytes
-	// Whole takes "the PFC threshold for this port is set to the buffer size" (§IV-B) at its word: a
-	// victim's port is not paused while anything is free but private memory, and fills what others
-	// have for headroom, too. It may drop and needs AllowLoss. Only of SPFC.
+	// Whole takes "the PFC threshold for this port is set to the buffer size" (§IV-B) literally: a victim's
+	// port fills the shared pool and then other ports' headroom before it is paused. It may drop, needs
+	// AllowLoss, and is only for SPFC.
 	Whole bool
 }
 

@@ -120,9 +120,8 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 		return true, nil
 	}
 	if free := m.free - n; m.simplePolicy && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.threshold(free) {
-		// What most packets meet: the queue is below the threshold with them, too, so that nothing but
-		// the shared pool changes. If it is paused it has its place among those that wait, or headroom
-		// that has to leave first.
+		// The common case: the queue stays below the threshold, so only the shared pool changes. A
+		// paused queue keeps its place in the order of resuming.
 		q.shared += n
 		m.free = free
 		return true, nil
@@ -177,7 +176,7 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 	q := &m.queues[port*Classes+int(class)]
 	m.least = min(m.least, m.free)
 	if m.simplePolicy && !m.local && !q.off && q.headroom == 0 && q.shared >= n && len(m.pausedQueues.order) == 0 {
-		// What most packets leave: a queue that has them in the shared pool, where nobody waits for memory.
+		// The common case: the packet is in the shared pool, and no queue waits to resume.
 		q.shared -= n
 		m.free += n
 		return nil
@@ -218,7 +217,8 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 	return m.signals(now)
 }
 
-// takeOthers takes off what of a departing packet is headroom, and what beyond its shared bytes is private; it returns the shared rest.
+// takeOthers takes a departing packet out of headroom first, then the shared pool, then private memory. It subtracts the
+// headroom and private bytes, and returns the shared ones for the caller to subtract.
 func (m *MMU) takeOthers(q *queue, n units.Bytes) (shared units.Bytes) {
 	h := min(n, q.headroom)
 	s := min(n-h, q.shared)

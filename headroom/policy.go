@@ -4,9 +4,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// rules are the thresholds of one MMU, which owns them: what its policy is made of. They
-// keep no account of memory. They are parts and not an interface, because they are asked
-// five times per packet and each dynamic call would cost as much as what it asks for.
+// rules are the thresholds of a policy. One MMU owns them; they keep no account of memory. They are
+// a struct and not an interface, because the MMU asks them five times per packet and a dynamic call would
+// cost as much as the answer.
 type rules struct {
 	fixed             units.Bytes // Static's threshold; 0 for the dynamic one
 	alpha             Alpha       // of Eq. 2
@@ -110,7 +110,8 @@ func (m *MMU) placeCounted(q *queue, p *port, n units.Bytes, victim bool) placem
 	return placeNone
 }
 
-// fits reports whether shared pool and headroom together have n more bytes, as headroom has but for what victims' ports fill.
+// fits reports whether shared pool and headroom together have room for n more bytes. Only victim ports can fill the headroom
+// that other ports need.
 func (m *MMU) fits(n units.Bytes) bool { return m.size-m.free+m.totals.Headroom+n <= m.reach }
 
 // below reports whether n more shared bytes keep a queue, or with DSH its port, below the threshold.
@@ -121,12 +122,12 @@ func (m *MMU) below(p *port, q *queue, lossless bool, n, t units.Bytes) bool {
 	return q.shared+n < t
 }
 
-// recheck pauses the queue, and with DSH the port, that a packet was placed for (Fig. 3 and
-// §IV-E), and keeps the order in which paused ones will be woken.
+// recheck pauses the queue of a packet that was placed, and with DSH its port, where Fig. 3 and §IV-E say so. It keeps
+// the order in which paused queues and ports resume.
 func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, victimUnlimited bool) {
 	was := q.off
 	free := m.free
-	limit := m.reach // a victim's: it finds no place before, unless it may fill headroom
+	limit := m.reach // of a victim: the shared pool, and with Whole the headroom
 	t := m.threshold(free)
 	if !victimUnlimited {
 		limit = t
@@ -153,15 +154,15 @@ func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, vi
 	}
 	m.updateWaiting(port, class)
 	if was && m.grows != nil {
-		m.resumeWaiting() // τ may have fallen, and no departure need follow
+		m.resumeWaiting() // τ may have fallen, and perhaps no departure follows
 	}
 }
 
 // mayPause reports whether something that holds n bytes may be paused: with LocalResume only a departure resumes it.
 func (m *MMU) mayPause(n units.Bytes) bool { return n > 0 || !m.local }
 
-// updateWaiting gives a queue and its port their places among those that are paused with nothing in headroom that has to leave first.
-// resumeFirst looks at places again, so it is enough that none is too late: what has grown since, or has bytes in headroom, keeps its own.
+// updateWaiting moves a paused queue and its port, if their headroom is empty, forward in the order of resuming. Nothing moves
+// back here: resumeFirst checks each key again before it resumes, so a key may be too small but not too large.
 func (m *MMU) updateWaiting(port int, class uint8) {
 	i := port*Classes + int(class)
 	if q := &m.queues[i]; q.off && q.headroom == 0 {
@@ -214,7 +215,7 @@ func (m *MMU) resumeFirst() {
 	}
 }
 
-// resumeLocal resumes the queue and port that a packet has left by the threshold, or if nothing is left.
+// resumeLocal resumes the queue and port of a departed packet if they are below the threshold or empty.
 func (m *MMU) resumeLocal(port int, class uint8) {
 	q, p := &m.queues[port*Classes+int(class)], &m.ports[port]
 	if !q.off && !p.off {

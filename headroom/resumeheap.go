@@ -2,14 +2,15 @@ package headroom
 
 import "github.com/headgate/headgate/units"
 
-// resumeHeap is a heap of paused queues or ports by what they hold, least first. A key may be less than what its queue holds by now: to move
-// it each time would cost more than all else. Its owner is an MMU. It never grows beyond its first size.
+// resumeHeap is a heap of an MMU's paused queues or ports, those with the fewest bytes first. A key may be less than the queue's
+// present length, because moving it with every packet would cost more than all other work. The heap never grows beyond its
+// first size.
 type resumeHeap struct {
 	order []resumeEntry
 	place []int32 // per id: place in order + 1, or 0
 }
 
-// resumeEntry is a paused queue or port, its key beside its id: to look it up would cost as much as the rest of a step.
+// resumeEntry is a paused queue or port. The key is here, and not only in the queue, to save a cache miss per step.
 type resumeEntry struct {
 	key units.Bytes
 	id  int32

@@ -10,20 +10,20 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// SPFCMargin is how far SPFC's judgement of ports is from being wrong in the flow model of its paper
-// (§IV-C): N burst ports send all they can to an egress port, and so does one port with a part ε
-// of its traffic, whose other flows go elsewhere and would be victims. The latter is a victim's port
-// as long as more than C/K of it departs in a period, the former are not.
+// SPFCMargin is the distance of SPFC's decisions from being wrong, in the flow model of its paper (§IV-C): N burst
+// ports send at full rate to one egress port. A further port sends a part ε of its traffic there, and its other
+// flows are victims. SPFC is right while more than C/K departs from that port in a period, and less from each
+// burst port.
 type SPFCMargin struct {
 	// Victim and Burst are the departure rates (Eq. 6 and 5), Limit is C/K.
 	Victim, Burst, Limit units.Rate
 	// Limits of K by Eq. 8, both excluded: above KAbove a victim is found, below KBelow no burst port
 	// is taken for one.
 	KAbove, KBelow float64
-	// Above is by how many packets a victim's departures of a period exceed the counting number C·TC/K,
-	// Below by how many those of a burst port miss it. A count is off by less than a packet for each
-	// stream that makes it up, two for a victim and one for a burst port: beyond that the states
-	// hold, within it they may turn with every period, and below they are wrong.
+	// Above is the number of packets by which a victim's departures of a period exceed the counting number
+	// C·TC/K, Below the number by which those of a burst port miss it. Phases shift a count by up to one
+	// packet per stream: two for a victim, one for a burst port. Above these the decision is stable, between
+	// them and 0 it may change with every period, below 0 it is wrong.
 	Above, Below float64
 	// FewestBursts is the smallest N for which K tells burst ports apart, MostCongested the largest ε
 	// up to which it finds a victim beside the present N.
@@ -31,14 +31,14 @@ type SPFCMargin struct {
 	MostCongested float64
 }
 
-// Packets by which counts of a period may be off.
+// The packets by which phases may shift the count of a period.
 const (
 	victimJitter = 2.0
 	burstJitter  = 1.0
 )
 
-// Margin analyses K and Period at a line rate with so many burst ports, a congested part ε of the
-// victim port's traffic and packets of a size. The *units.FieldError names what is out of range.
+// Margin analyses K and Period for a line rate, a number of burst ports, the congested part ε of the victim
+// port's traffic and a packet size. The *units.FieldError names the value that is out of range.
 func (c SPFCConfig) Margin(rate units.Rate, bursts int, congested float64, packet units.Bytes) (SPFCMargin, error) {
 	if err := cmp.Or(
 		units.Fault(rate <= 0, "rate", rate, "more than 0", ""),
@@ -94,9 +94,9 @@ func DepartLimit(rate units.Rate, period units.Time, k int, packet units.Bytes) 
 }
 
 // Meter is the state decision of SPFC for one ingress port, in the counting form of Fig. 10:
-// an Ingress Rate Counter, which the Timeout Clock's ticks clear, and a State Holder. It is
-// fed with departures, in packets or bytes, and with what PFC does. Whoever owns the port
-// owns it; a switch's MMU and a controller that reads counters both do.
+// an Ingress Rate Counter, which the Timeout Clock's ticks clear, and a State Holder. Its inputs
+// are departures, in packets or bytes, and the port's PAUSEs and RESUMEs. A switch's MMU has one
+// per port, and so has a controller that reads counters.
 type Meter struct {
 	limit  uint64 // IRC's counting number
 	count  uint64 // IRC
@@ -127,7 +127,7 @@ func (m *Meter) Tick() {
 	m.count = 0
 }
 
-// Pause makes the port normal until Resume, since it paused although it had all the buffer.
+// Pause makes the port normal until Resume: it needed a PAUSE although the whole buffer was its threshold.
 func (m *Meter) Pause() { m.paused, m.victim = true, false }
 
 // Resume lets the counter decide again, this period's departures included.

@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Family is what the program has for flows of one version of IP: tables, and the digests of what these
-// lack.
+// Family holds the program's tables for flows of one version of IP, and the digests that report unknown
+// flows.
 type Family struct {
 	Flow, Congested, QueuePair             uint32
 	FlowName, CongestedName, QueuePairName string
