@@ -91,11 +91,11 @@ const (
 
 // From v1model/constants.p4, where each has its reason.
 const (
-	DropPuntLimit               = 14 // more for the controller than its port may send
-	DropSource                  = 15 // a source that the edge port does not have
+	DropPuntLimit               = 14 // the port's rate of frames to the controller is exceeded
+	DropSource                  = 15 // the edge port does not permit the source address
 	DropIPv6Header              = 16 // version or payload length
 	DropHopLimit                = 17 // of IPv6
-	DropLinkScope               = 18 // IPv6 for the link alone, which the gateway did not answer
+	DropLinkScope               = 18 // link-local IPv6 that the gateway did not answer
 	PortDSCPEntries             = 4096
 	EtherTypeARP                = 0x806
 	EtherTypeIPv6               = 0x86dd

@@ -9249,4 +9249,4 @@ s20:
 	return
 }
 
-var _ = engine.Register("fb032cc22c6188b35d2f8f4192eec4627fc7ef77a2bec6670ebeb04a02b6dc31", engine.Native{Exec: exec, Parse: parse})
+var _ = engine.Register("16f6e3869c16b0b6b06beda1d79613c7a7fc012d5d81bb08decd911c5059bf6d", engine.Native{Exec: exec, Parse: parse})
