@@ -1,65 +1,164 @@
 package emulation
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"math"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/headgate/headgate/sim/experiment"
 )
 
-func judgeDSH(r *Report) {
-	r.noLosslessDrop("oversubscribed")
-	sih, dsh := r.Variant("sih"), r.Variant("dsh")
-	if sih != nil && dsh != nil {
-		r.check(2*dsh.Pause.Frames <= sih.Pause.Frames && sih.Pause.Frames > 0,
-			"DSH sends at most half of SIH's PAUSE frames", "%d of %d", dsh.Pause.Frames, sih.Pause.Frames)
-	}
-	if dsh != nil {
-		r.check(dsh.Victim.Lost < 10, "DSH protects the victim: it loses less than 10 %", "%.1f %%", dsh.Victim.Lost)
-	}
-	if sih != nil && dsh != nil {
-		r.check(sih.Victim.Lost > dsh.Victim.Lost+10, "under SIH the victim loses more", "%.1f %%", sih.Victim.Lost)
-	}
+// Measure is a number of a play. What is one of meters; those that the simulator has too are the words of its experiments.
+type Measure struct {
+	Name, What string
+	Group      string // the flow, "" for the victim; makespan is of the scenario's last flow
+	Phase      int    // from 0 on
 }
 
-func judgeSPFC(r *Report) {
-	r.noLosslessDrop("")
-	if dt := r.Variant("dt"); dt != nil {
-		r.check(dt.Victim.Lost > 50, "under DT the victim loses more than half of its throughput", "%.1f %%", dt.Victim.Lost)
-	}
-	if v := r.Variant("spfc"); v != nil {
-		r.check(v.Victim.Lost < 10, "under SPFC it loses less than 10 %", "%.1f %%", v.Victim.Lost)
-	}
+// meter reads a measure of a play, NaN for no value and infinity for a time that never came.
+type meter struct {
+	unit      string
+	simulated bool // a preview measures the same
+	of        func(v *Result, m Measure) float64
 }
 
-// judgePACC judges pacc-paper, because carry: false is the default of a fabric file. DCQCN has no
-// set-point, so each law's queue is judged steady at its own level.
-func judgePACC(r *Report) {
-	p, d := r.Variant("pacc-paper"), r.Variant("dcqcn")
-	if p == nil {
-		return
-	}
-	q := p.Queue
-	r.check(q.SettledUS != nil, "under PACC with carry: false, the default, the queue settles within 20 % of Qth",
-		"%.0f KB, %+.0f %%, %s", q.SettledKB, (q.SettledKB*1e3/float64(r.scenario.Target)-1)*100, after(q.SettledUS))
-	a, b := p.Phases[1].Flows[0].Measured, p.Phases[1].Flows[1].Measured
-	apart := math.Abs(a-b) / ((a + b) / 2) * 100
-	r.check(apart < 10, "the long flows' throughputs differ by less than 10 %", "%.2f and %.2f Gb/s, %.1f %%", a/1e9, b/1e9, apart)
-	if d == nil {
-		return
-	}
-	r.check(q.SteadyUS != nil && (d.Queue.SteadyUS == nil || *q.SteadyUS < *d.Queue.SteadyUS),
-		"its queue is steady sooner than DCQCN's alone, each within 20 % of its own level",
-		"%s against %s", after(q.SteadyUS), after(d.Queue.SteadyUS))
-	alone := d.Phases[1].Flows[0].Measured + d.Phases[1].Flows[1].Measured
-	r.note("what it costs: the long flows together got %.2f Gb/s, %.2f with DCQCN alone, %+.1f %%, for %d notifications and %d",
-		(a+b)/1e9, alone/1e9, ((a+b)/alone-1)*100, p.CNPs, d.CNPs)
-	r.note("what it gains: the queue is %.0f … %.0f KB, %.0f … %.0f with DCQCN alone, and the burst is done after %.0f µs, %.0f there",
-		q.LowKB, q.HighKB, d.Queue.LowKB, d.Queue.HighKB, p.burst().LastUS, d.burst().LastUS)
+// meters are the measures by What.
+var meters = map[string]meter{
+	"goodput": {"Gb/s", true, func(v *Result, m Measure) float64 { return v.flow(m, m.Phase).Measured / 1e9 }},
+	"lowest":  {"Gb/s", false, func(v *Result, m Measure) float64 { return v.flow(m, m.Phase).Lowest / 1e9 }},
+	"loss":    {"%", false, func(v *Result, m Measure) float64 { return 100 * (1 - v.flow(m, 1).Measured/v.flow(m, 0).Measured) }},
+	"pauses":  {"", true, func(v *Result, _ Measure) float64 { return float64(v.Pause.Frames) }},
+	"stopped": {"µs", true, func(v *Result, _ Measure) float64 { return v.Pause.TimeUS }},
+	"shared":  {"KB", false, func(v *Result, _ Measure) float64 { return v.peak(func(p Pools) uint64 { return p.Shared }) }},
+	"headroom": {"KB", true, func(v *Result, _ Measure) float64 {
+		return v.peak(func(p Pools) uint64 { return p.Headroom + p.Insurance })
+	}},
+	"queue":          {"KB", false, func(v *Result, _ Measure) float64 { return v.Queue.PeakKB }},
+	"settled_queue":  {"KB", false, func(v *Result, _ Measure) float64 { return v.Queue.SettledKB }},
+	"settled_low":    {"KB", false, func(v *Result, _ Measure) float64 { return v.Queue.LowKB }},
+	"settled_high":   {"KB", false, func(v *Result, _ Measure) float64 { return v.Queue.HighKB }},
+	"settled":        {"µs", false, func(v *Result, _ Measure) float64 { return orNever(v.Queue.SettledUS) }},
+	"steady":         {"µs", false, func(v *Result, _ Measure) float64 { return orNever(v.Queue.SteadyUS) }},
+	"makespan":       {"µs", true, func(v *Result, _ Measure) float64 { return v.burst().makespan() }},
+	"cnps":           {"", false, func(v *Result, m Measure) float64 { return float64(v.total(m.Group).CNPs) }},
+	"lossless_drops": {"", true, func(v *Result, _ Measure) float64 { return float64(v.Losses.Lossless) }},
+	"drops":          {"", false, func(v *Result, _ Measure) float64 { return float64(v.Losses.Dropped() + v.Losses.Faults()) }},
 }
 
-// after says when something came about.
-func after(us *float64) string {
+// orNever is a time, infinity for never.
+func orNever(us *float64) float64 {
 	if us == nil {
-		return "never"
+		return math.Inf(1)
 	}
-	return fmt.Sprintf("after %.0f µs", *us)
+	return *us
+}
+
+// flow returns a measure's flow in a phase.
+func (v *Result) flow(m Measure, phase int) FlowPhase {
+	if phase >= len(v.Phases) {
+		return PhaseResult{}.flow(m.Group)
+	}
+	return v.Phases[phase].flow(m.Group)
+}
+
+// flow returns a flow in the phase, without rates where it did not run.
+func (p PhaseResult) flow(name string) FlowPhase {
+	if i := slices.IndexFunc(p.Flows, func(f FlowPhase) bool { return f.Name == name }); i >= 0 {
+		return p.Flows[i]
+	}
+	return FlowPhase{Measured: math.NaN(), Lowest: math.NaN()}
+}
+
+// total returns a flow over the whole play.
+func (v *Result) total(flow string) FlowTotal {
+	return v.Flows[slices.IndexFunc(v.Flows, func(f FlowTotal) bool { return f.Name == flow })]
+}
+
+// makespan is when the last of the flows was done, NaN where one was not.
+func (f FlowTotal) makespan() float64 {
+	if f.Done < f.Flows {
+		return math.NaN()
+	}
+	return f.LastUS
+}
+
+// peak returns the most that a switch's pool held, in KB.
+func (v *Result) peak(pool func(Pools) uint64) float64 {
+	most := uint64(0)
+	for _, sw := range v.Pools {
+		most = max(most, pool(sw))
+	}
+	return float64(most) / 1e3
+}
+
+// values are the scenario's measures of a play; with simulated only those that a preview has, too.
+func (s *Scenario) values(v *Result, simulated bool) (list []experiment.Value) {
+	for _, m := range s.Measures {
+		if by := meters[m.What]; by.simulated || !simulated {
+			m.Group = cmp.Or(m.Group, s.Victim)
+			list = append(list, experiment.Value{Name: m.Name, Value: by.of(v, m), Unit: by.unit})
+		}
+	}
+	return list
+}
+
+// claims reads the scenario's claims, as experiments have them.
+func (s *Scenario) claims() (*experiment.File, error) {
+	text, err := yaml.Marshal(map[string]*yaml.Node{"claims": &s.Claims})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, m := range s.Measures {
+		names = append(names, m.Name)
+	}
+	return experiment.ReadClaims(s.Name, text, s.offers, names)
+}
+
+// judgePolicies wants no lossless packet dropped, but by oversubscribed headroom, and the claims of which all variants were played.
+func judgePolicies(r *Report) {
+	if r.scenario.Lossless {
+		r.noLosslessDrop("oversubscribed")
+	}
+	claims, err := r.scenario.claims()
+	if err != nil {
+		panic(err) // they are built in
+	}
+	claims.Claims = slices.DeleteFunc(claims.Claims, func(c experiment.Claim) bool {
+		return slices.ContainsFunc(c.Variants(), func(name string) bool { return r.Variant(name) == nil })
+	})
+	var of experiment.Report
+	for _, v := range r.Variants {
+		of.Outcomes = append(of.Outcomes, &experiment.Outcome{Variant: v.Variant, Measures: v.Measures})
+	}
+	for _, j := range claims.Judge(&of) {
+		r.check(j.Verdict == experiment.Agrees, j.Claim, "%s, want %s", j.OursText(), j.Paper)
+	}
+}
+
+// measuresTable has a line for each play and a column for each measure.
+func measuresTable(w io.Writer, r *Report) {
+	fmt.Fprint(w, "variant\t")
+	for _, m := range r.scenario.Measures {
+		fmt.Fprintf(w, "%s\t", withUnit(m.Name, meters[m.What].unit))
+	}
+	for _, v := range r.Variants {
+		fmt.Fprintf(w, "\n%s\t", v.name())
+		for _, m := range v.Measures {
+			fmt.Fprintf(w, "%s\t", m.Text())
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// withUnit is a measure's name with its unit.
+func withUnit(name, unit string) string {
+	if unit == "" {
+		return name
+	}
+	return name + " " + unit
 }

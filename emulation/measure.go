@@ -173,15 +173,8 @@ func total(t *track, rec *recorder) FlowTotal {
 
 // victim sets a flow's rate in one phase beside that in another; nil when it had none to lose.
 func victim(name string, before, during PhaseResult) *Victim {
-	find := func(p PhaseResult) FlowPhase {
-		i := slices.IndexFunc(p.Flows, func(f FlowPhase) bool { return f.Name == name })
-		if i < 0 {
-			return FlowPhase{}
-		}
-		return p.Flows[i]
-	}
-	b, d := find(before), find(during)
-	if b.Measured <= 0 {
+	b, d := before.flow(name), during.flow(name)
+	if !(b.Measured > 0 && d.Measured >= 0) {
 		return nil
 	}
 	return &Victim{Flow: name, Before: b.Measured, During: d.Measured, Lowest: d.Lowest, Lost: (1 - d.Measured/b.Measured) * 100}

@@ -1,6 +1,7 @@
 package emulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -46,36 +47,20 @@ func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *
 	if err != nil {
 		return fmt.Errorf("predicting %s: %w", s.Name, err)
 	}
-	var held uint64
-	for _, sw := range r.Pools {
-		held = max(held, sw.Headroom+sw.Insurance)
-	}
-	burst := math.NaN()
-	if b := r.burst(); b.Done == b.Flows {
-		burst = b.LastUS
-	}
-	type number struct {
-		name, what string
-		measured   float64
-	}
-	list := []number{
-		{"pauses", "PAUSE frames", float64(r.Pause.Frames)}, {"stopped", "pause time", r.Pause.TimeUS},
-		{"victim_before", s.Victim + " before", r.Victim.Before / 1e9}, {"victim_during", s.Victim + " during", r.Victim.During / 1e9},
-		{"headroom", "headroom", float64(held) / 1e3}, {"burst", "burst done", burst}, {"lossless_drops", "lossless drops", float64(r.Losses.Lossless)},
-	}
+	list := s.values(r, true)
 	for _, one := range preview.Scores(completions(s, p.Flows, r.Flows)) {
-		list = append(list, number{one.Name, one.Name, one.Value})
+		list = append(list, experiment.Value{Name: one.Name, Value: one.Value})
 	}
 	for _, m := range list {
-		if math.IsNaN(m.measured) {
+		if math.IsNaN(m.Value) {
 			continue
 		}
-		one := p.Measure(m.name)
-		out := Predicted{What: m.what, Unit: one.Unit, Predicted: one.After, Measured: m.measured}
+		one := p.Measure(m.Name)
+		out := Predicted{What: m.Name, Unit: one.Unit, Predicted: one.After, Measured: m.Value}
 		if one.After.Mean != nil {
-			out.Within = one.After.Low*0.999 <= m.measured && m.measured <= one.After.High*1.001
-			if m.measured != 0 {
-				e := 100 * (*one.After.Mean/m.measured - 1)
+			out.Within = one.After.Low*0.999 <= m.Value && m.Value <= one.After.High*1.001
+			if m.Value != 0 {
+				e := 100 * (*one.After.Mean/m.Value - 1)
 				out.Error = &e
 			}
 		}
@@ -146,14 +131,22 @@ func (s *Scenario) traffic(c *config.Config, v Variant) (text, more string) {
 		}
 	}
 	fmt.Fprintf(&b, "flows:\n%srun: {until: %v, flows: true}\n", flows, end)
-	last := s.Flows()[len(s.Flows())-1]
-	more = fmt.Sprintf("  - {name: burst, what: makespan, group: %q}\n", last.Name)
-	for i, name := range []string{"victim_before", "victim_during"} {
-		from := times[i]
-		if !s.Phases[i].Whole {
-			from = (times[i] + times[i+1]) / 2
+	for _, m := range s.Measures {
+		if !meters[m.What].simulated {
+			continue
 		}
-		more += fmt.Sprintf("  - {name: %s, what: goodput, group: %q, from: %v, to: %v}\n", name, s.Victim, from, times[i+1])
+		more += fmt.Sprintf("  - {name: %q, what: %s", m.Name, m.What)
+		switch m.What {
+		case "makespan":
+			more += fmt.Sprintf(", group: %q", s.Flows()[len(s.Flows())-1].Name)
+		case "goodput":
+			from := times[m.Phase]
+			if !s.Phases[m.Phase].Whole {
+				from = (times[m.Phase] + times[m.Phase+1]) / 2
+			}
+			more += fmt.Sprintf(", group: %q, from: %v, to: %v", cmp.Or(m.Group, s.Victim), from, times[m.Phase+1])
+		}
+		more += "}\n"
 	}
 	return b.String(), more
 }
@@ -186,7 +179,7 @@ func predictedTable(w io.Writer, r *Report) {
 			if p.Within {
 				within = "yes"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%.5g\t%s\t%s\t\n", name, strings.TrimSpace(p.What+" "+p.Unit), p.Predicted, p.Measured, miss, within)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.5g\t%s\t%s\t\n", name, withUnit(p.What, p.Unit), p.Predicted, p.Measured, miss, within)
 			name = ""
 		}
 	}

@@ -17,11 +17,14 @@ func TestPredict(t *testing.T) {
 	if s, err = s.Select([]string{"sih", "dsh"}); err != nil {
 		t.Fatal(err)
 	}
+	phases := func(during float64) []PhaseResult {
+		return []PhaseResult{{Flows: []FlowPhase{{Name: "F0", Measured: 46.8e9}}}, {Flows: []FlowPhase{{Name: "F0", Measured: during}}}}
+	}
 	measured := []*Result{{
-		Variant: "sih", Pause: Pause{Frames: 30, TimeUS: 936}, Victim: &Victim{Before: 46.8e9, During: 29.573e9},
+		Variant: "sih", Pause: Pause{Frames: 30, TimeUS: 936}, Victim: &Victim{Flow: "F0"}, Phases: phases(29.573e9),
 		Pools: map[string]Pools{"right": {Headroom: 390_400}, "left": {}}, Flows: []FlowTotal{{Flows: 24, Done: 24, LastUS: 140.81}},
 	}, {
-		Variant: "dsh", Pause: Pause{Frames: 2, TimeUS: 11.04}, Victim: &Victim{Before: 46.8e9, During: 45.307e9},
+		Variant: "dsh", Pause: Pause{Frames: 2, TimeUS: 11.04}, Victim: &Victim{Flow: "F0"}, Phases: phases(45.307e9),
 		Flows: []FlowTotal{{Flows: 24, Done: 23}}, // which is no completion time
 	}, {Variant: "static"}} // which measured no victim
 	for i, r := range measured {

@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/pacc"
 	"github.com/headgate/headgate/emulation/network"
+	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
 
@@ -25,7 +26,6 @@ type Report struct {
 	Valid    bool      `json:"valid"`
 	Within   bool      `json:"within"`
 	Checks   []Check   `json:"checks"`
-	Notes    []string  `json:"notes,omitempty"` // remarks that no check judges
 	Variants []*Result `json:"variants"`
 
 	scenario *Scenario
@@ -42,7 +42,8 @@ type Check struct {
 
 // Result is one play.
 type Result struct {
-	Variant string `json:"variant,omitempty"`
+	Variant  string             `json:"variant,omitempty"`
+	Measures []experiment.Value `json:"measures,omitempty"` // of the scenario
 	// Invalid has the reasons why nothing follows from this play; none for a valid one.
 	Invalid []string      `json:"invalid,omitempty"`
 	Faults  []string      `json:"faults,omitempty"` // injected by the operator's flags
@@ -182,6 +183,9 @@ type Pools struct {
 func NewReport(s *Scenario, c *config.Config, times []units.Time, plays []*Result) *Report {
 	r := &Report{Scenario: s.Name, Title: s.Title, Source: s.Source, Fabric: c.Name, Scale: s.scale(c), Checks: []Check{}, Variants: plays, scenario: s}
 	r.LengthUS = times[len(times)-1].Micros()
+	for _, v := range plays {
+		v.Measures = s.values(v, false)
+	}
 	for _, l := range c.Links {
 		if l.A == s.Port || l.B == s.Port {
 			r.emulated = l.Rate
@@ -219,25 +223,18 @@ func (r *Report) check(ok bool, what, format string, args ...any) {
 	r.Checks = append(r.Checks, Check{What: what, Measured: fmt.Sprintf(format, args...), OK: ok})
 }
 
-// note adds a remark that no check judges.
-func (r *Report) note(format string, args ...any) {
-	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
-}
-
 // noLosslessDrop checks that no variant dropped a packet of a lossless class, but for the one
 // that may.
 func (r *Report) noLosslessDrop(may string) {
 	var n uint64
-	judged := 0
+	judged, what := 0, "no lossless packet is dropped"
 	for _, v := range r.Variants {
-		if v.Variant != may {
-			n += v.Losses.Lossless
-			judged++
+		if v.Variant == may {
+			what += fmt.Sprintf(" (but by %s, which may)", may)
+			continue
 		}
-	}
-	what := "no lossless packet is dropped"
-	if may != "" {
-		what += fmt.Sprintf(" (but by %s, which may)", may)
+		n += v.Losses.Lossless
+		judged++
 	}
 	if judged > 0 {
 		r.check(n == 0, what, "%d", n)

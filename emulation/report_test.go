@@ -95,10 +95,6 @@ func TestChecksOfPACC(t *testing.T) {
 			t.Errorf("%s: table %q, %v", tt.name, table.String(), err)
 		}
 	}
-	costly := reportOf(t, "pacc", dcqcn(nil), play("pacc-paper", 165, nil, us(3000), 11.3e9, 11.3e9))
-	if len(costly.Notes) != 2 || !strings.Contains(costly.Notes[0], "got 22.60 Gb/s, 23.10 with DCQCN alone, -2.2 %") {
-		t.Errorf("what PACC costs reads as %q", costly.Notes)
-	}
 }
 
 func TestReportIsWritten(t *testing.T) {
@@ -107,7 +103,7 @@ func TestReportIsWritten(t *testing.T) {
 	if err := r.WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"PAUSE frames", "\nNO   DSH sends at most half of SIH's PAUSE frames: 16 of 30\n", "yes  no lossless packet", "1500", "measured at 20 Mb/s", "-57 %"} {
+	for _, want := range []string{"PAUSE frames", "\nNO   DSH sends at most half of SIH's PAUSE frames: 0.53333, want below 0.501\n", "yes  no lossless packet", "1500", "measured at 20 Mb/s", "57.447"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
 		}

@@ -75,6 +75,11 @@ type Scenario struct {
 	Queue  int
 	Target units.Bytes
 
+	// Measures are the numbers that are compared, and Claims those that are to hold, as an experiment's.
+	Measures []Measure
+	Claims   yaml.Node
+	offers   []string // variants, before Select
+
 	// Table compares the measurements of the variants; Judge adds the checks.
 	Table func(io.Writer, *Report) `yaml:"-"`
 	Judge func(*Report)            `yaml:"-"`
@@ -171,17 +176,6 @@ func (a Action) String() string {
 //go:embed scenarios.yaml fabrics
 var files embed.FS
 
-// kinds has what the scenarios of scenarios.yaml compare and check, by name; the others are like "".
-var kinds = map[string]struct {
-	table func(io.Writer, *Report)
-	judge func(*Report)
-}{
-	"":     {policyTable, func(r *Report) { r.noLosslessDrop("") }},
-	"dsh":  {policyTable, judgeDSH},
-	"spfc": {policyTable, judgeSPFC},
-	"pacc": {queueTable, judgePACC},
-}
-
 // All returns the scenarios, the default one first.
 func All() []Scenario {
 	list := []Scenario{sozeScenario()}
@@ -193,11 +187,7 @@ func All() []Scenario {
 		panic(err) // it is built in
 	}
 	for _, s := range own {
-		kind, ok := kinds[s.Name]
-		if !ok {
-			kind = kinds[""]
-		}
-		s.Table, s.Judge, s.Fabric = kind.table, kind.judge, examples.LeafSpine
+		s.Table, s.Judge, s.Fabric, s.offers = measuresTable, judgePolicies, examples.LeafSpine, s.VariantNames()
 		if text, err := files.ReadFile("fabrics/" + s.File); err == nil {
 			s.Fabric = text
 		}

@@ -37,6 +37,14 @@ func TestScenariosFit(t *testing.T) {
 		}
 		names := map[string]bool{}
 		times := s.Times(0)
+		if _, err := s.claims(); err != nil {
+			t.Error(err)
+		}
+		for _, m := range s.Measures {
+			if meters[m.What].of == nil {
+				t.Errorf("%s: measure %s is of %q, want one of meters", s.Name, m.Name, m.What)
+			}
+		}
 		for _, v := range s.Variants {
 			if names[v.Name] {
 				t.Errorf("%s has two variants %s", s.Name, v.Name)

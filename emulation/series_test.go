@@ -103,7 +103,7 @@ func TestSettle(t *testing.T) {
 		s := series(1000*us, still, tt.queue)
 		at := s.settle(Series.queueMean, 125e3, settleBand, settleOver)
 		if (at != nil) != tt.ok || at != nil && (*at < (tt.at-settleOver).Micros() || *at > tt.at.Micros()) {
-			t.Errorf("%s: %s, want %v after %v", tt.name, after(at), tt.ok, tt.at)
+			t.Errorf("%s: settles at %v, want %v after %v", tt.name, orNever(at), tt.ok, tt.at)
 		}
 	}
 }
@@ -118,15 +118,15 @@ func TestSettleOfARate(t *testing.T) {
 	}, empty)
 	rate := func(s Series) float64 { return s.rate(0) }
 	if at := s.settle(rate, 10e9, 0.02, 50*us); at == nil || *at != 300 {
-		t.Errorf("the rate settles %s, want after 300 µs", after(at))
+		t.Errorf("the rate settles %v, want after 300 µs", orNever(at))
 	}
 	for _, level := range []float64{11e9, 0} {
 		if at := s.settle(rate, level, 0.02, 50*us); at != nil {
-			t.Errorf("the rate settles at %g b/s %s, want never", level, after(at))
+			t.Errorf("the rate settles at %g b/s %v, want never", level, orNever(at))
 		}
 	}
 	if at := s[:3].settle(rate, 5e9, 0.02, 50*us); at != nil {
-		t.Errorf("less than a window settles %s", after(at))
+		t.Errorf("less than a window settles %v", orNever(at))
 	}
 }
 

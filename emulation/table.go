@@ -61,9 +61,6 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s  %s: %s\n", mark, c.What, c.Measured)
 	}
-	for _, n := range r.Notes {
-		fmt.Fprintf(w, "     %s\n", n)
-	}
 	return nil
 }
 
@@ -94,49 +91,6 @@ func sharesTable(w io.Writer, r *Report) {
 				name = ""
 			}
 		}
-	}
-}
-
-// policyTable compares buffer policies.
-func policyTable(w io.Writer, r *Report) {
-	fmt.Fprintf(w, "policy\tPAUSE frames\tpause time µs\t%s before Gb/s\tduring\tlost\tlowest\tpeak shared KB\theadroom KB\tinsurance KB\tqueue KB\tburst done µs\tlossless drops\t\n", r.scenario.Victim)
-	for _, v := range r.Variants {
-		var p Pools
-		for _, sw := range v.Pools {
-			p.Shared, p.Headroom, p.Insurance = max(p.Shared, sw.Shared), max(p.Headroom, sw.Headroom), max(p.Insurance, sw.Insurance)
-		}
-		done, victim := "not all", "–\t–\t–\t–"
-		if b := v.burst(); b.Done == b.Flows {
-			done = fmt.Sprintf("%.0f", b.LastUS)
-		}
-		if f := v.Victim; f != nil {
-			victim = fmt.Sprintf("%.1f\t%.1f\t%+.0f %%\t%.1f", f.Before/1e9, f.During/1e9, -f.Lost, f.Lowest/1e9)
-		}
-		fmt.Fprintf(w, "%s\t%d\t%.0f\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t%d\t\n", v.name(), v.Pause.Frames, v.Pause.TimeUS, victim,
-			float64(p.Shared)/1e3, float64(p.Headroom)/1e3, float64(p.Insurance)/1e3, v.Queue.PeakKB, done, v.Losses.Lossless)
-	}
-}
-
-// queueTable compares the laws by the length of the queue.
-func queueTable(w io.Writer, r *Report) {
-	fmt.Fprint(w, "variant\tqueue peak KB\tsettled KB\t5 … 95 %\tat Qth after µs\tsteady after µs\t")
-	for _, f := range r.Variants[0].Flows {
-		fmt.Fprintf(w, "%s Gb/s\tCNPs\t", f.Name)
-	}
-	fmt.Fprint(w, "burst done µs\tlost packets\t\n")
-	when := func(us *float64) string {
-		if us == nil {
-			return "never"
-		}
-		return fmt.Sprintf("%.0f", *us)
-	}
-	for _, v := range r.Variants {
-		q := v.Queue
-		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.0f … %.0f\t%s\t%s\t", v.name(), q.PeakKB, q.SettledKB, q.LowKB, q.HighKB, when(q.SettledUS), when(q.SteadyUS))
-		for i, f := range v.Phases[1].Flows {
-			fmt.Fprintf(w, "%.2f\t%d\t", f.Measured/1e9, v.Flows[i].CNPs)
-		}
-		fmt.Fprintf(w, "%.0f\t%d\t\n", v.burst().LastUS, v.Losses.Dropped()+v.Losses.Faults())
 	}
 }
 

@@ -63,19 +63,38 @@ func (r *Range) String() string {
 	return r.text
 }
 
-// Measure is one number, before and after; Before is nil where nothing runs.
+// Sides are something before and after. A side is nil where the configuration does not have it, and Before where nothing runs.
+type Sides[T any] struct {
+	Before *T `json:"before,omitempty"`
+	After  *T `json:"after,omitempty"`
+}
+
+// side returns the side of a variant.
+func (s *Sides[T]) side(variant string) **T {
+	if variant == before {
+		return &s.Before
+	}
+	return &s.After
+}
+
+// Measure is one number.
 type Measure struct {
-	Name   string `json:"name"`
-	Unit   string `json:"unit,omitempty"`
-	Before *Range `json:"before,omitempty"`
-	After  *Range `json:"after"`
+	Name string `json:"name"`
+	Unit string `json:"unit,omitempty"`
+	Sides[Range]
 }
 
 // Group is the result of flows that are counted together.
 type Group struct {
-	Name   string     `json:"name"`
-	Before *GroupSide `json:"before,omitempty"`
-	After  *GroupSide `json:"after"`
+	Name string `json:"name"`
+	Sides[GroupSide]
+}
+
+// Link is one direction of a link.
+type Link struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Sides[LinkSide]
 }
 
 // GroupSide is a group before or after. Goodput is in Gb/s over the whole run.
@@ -86,14 +105,6 @@ type GroupSide struct {
 	Goodput  *Range `json:"goodput_gbps"`
 	FCT      *Range `json:"fct_us"`
 	Slowdown *Range `json:"slowdown"`
-}
-
-// Link is one direction of a link. A side is nil where the configuration does not have it.
-type Link struct {
-	From   string    `json:"from"`
-	To     string    `json:"to"`
-	Before *LinkSide `json:"before,omitempty"`
-	After  *LinkSide `json:"after,omitempty"`
 }
 
 // LinkSide is a link's direction before or after: experiment.Link's numbers.
@@ -158,86 +169,71 @@ func (p *Preview) Measure(name string) Measure {
 	if i := slices.IndexFunc(p.Measures, func(m Measure) bool { return m.Name == name }); i >= 0 {
 		return p.Measures[i]
 	}
-	return Measure{Name: name, After: &Range{}}
+	return Measure{Name: name, Sides: Sides[Range]{After: &Range{}}}
 }
 
 // fill reads a report.
 func (p *Preview) fill(rep *experiment.Report) {
 	for _, s := range rep.Summaries() {
-		m := entry(&p.Measures, func(m Measure) bool { return m.Name == s.Measure }, Measure{Name: s.Measure, Unit: s.Unit})
-		if s.Variant == before {
-			m.Before = rangeOf(s.Sample)
-		} else {
-			m.After = rangeOf(s.Sample)
-		}
+		m := entry(&p.Measures, func(m *Measure) bool { return m.Name == s.Measure }, Measure{Name: s.Measure, Unit: s.Unit})
+		*m.side(s.Variant) = rangeOf(s.Sample)
 	}
 	for _, variant := range []string{before, after} {
 		i := slices.IndexFunc(rep.Outcomes, func(o *experiment.Outcome) bool { return o.Variant == variant })
 		if i < 0 {
 			continue
 		}
-		for g := range rep.Outcomes[i].Groups {
-			p.group(rep, variant, g, rep.Outcomes[i].Groups[g].Name)
+		of := func(number func(*experiment.Outcome) float64) *Range { return rangeOf(rep.SampleOf(variant, number)) }
+		for g, own := range rep.Outcomes[i].Groups {
+			*entry(&p.Groups, func(g *Group) bool { return g.Name == own.Name }, Group{Name: own.Name}).side(variant) = groupSide(g, of)
 		}
-		for l := range rep.Outcomes[i].Links {
-			p.link(rep, variant, l, &rep.Outcomes[i].Links[l])
+		for l, own := range rep.Outcomes[i].Links {
+			at := Link{From: own.From, To: own.To}
+			*entry(&p.Links, func(l *Link) bool { return l.From == at.From && l.To == at.To && *l.side(variant) == nil }, at).side(variant) = linkSide(l, of)
 		}
 	}
 }
 
-func (p *Preview) group(rep *experiment.Report, variant string, g int, name string) {
-	col := func(of func(*experiment.Outcome, *experiment.Group) float64) *Range {
-		return rangeOf(rep.SampleOf(variant, func(o *experiment.Outcome) float64 { return of(o, &o.Groups[g]) }))
+// overSeeds is a number of the outcomes of one side.
+type overSeeds = func(number func(*experiment.Outcome) float64) *Range
+
+func groupSide(i int, of overSeeds) *GroupSide {
+	ended := func(number func(*experiment.Group) float64) *Range {
+		return of(func(o *experiment.Outcome) float64 {
+			if o.Groups[i].Done == 0 {
+				return math.NaN()
+			}
+			return number(&o.Groups[i])
+		})
 	}
-	ended := func(v float64, g *experiment.Group) float64 {
-		if g.Done == 0 {
-			return math.NaN()
-		}
-		return v
-	}
-	side := &GroupSide{
-		Flows:   col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return float64(g.Flows) }),
-		Done:    col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return float64(g.Done) }),
-		Victims: col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return float64(g.Victims) }),
-		Goodput: col(func(o *experiment.Outcome, g *experiment.Group) float64 {
-			return float64(g.Bytes) * 8e3 / float64(o.Ended)
-		}),
-		FCT:      col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return ended(g.FCT.Mean, g) }),
-		Slowdown: col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return ended(g.Slowdown.Mean, g) }),
-	}
-	out := entry(&p.Groups, func(g Group) bool { return g.Name == name }, Group{Name: name})
-	if variant == before {
-		out.Before = side
-	} else {
-		out.After = side
+	return &GroupSide{
+		Flows:    of(func(o *experiment.Outcome) float64 { return float64(o.Groups[i].Flows) }),
+		Done:     of(func(o *experiment.Outcome) float64 { return float64(o.Groups[i].Done) }),
+		Victims:  of(func(o *experiment.Outcome) float64 { return float64(o.Groups[i].Victims) }),
+		Goodput:  of(func(o *experiment.Outcome) float64 { return float64(o.Groups[i].Bytes) * 8e3 / float64(o.Ended) }),
+		FCT:      ended(func(g *experiment.Group) float64 { return g.FCT.Mean }),
+		Slowdown: ended(func(g *experiment.Group) float64 { return g.Slowdown.Mean }),
 	}
 }
 
-func (p *Preview) link(rep *experiment.Report, variant string, l int, at *experiment.Link) {
-	col := func(of func(*experiment.Link) float64) *Range {
-		return rangeOf(rep.SampleOf(variant, func(o *experiment.Outcome) float64 { return of(&o.Links[l]) }))
+func linkSide(i int, of overSeeds) *LinkSide {
+	return &LinkSide{
+		Paused:   of(func(o *experiment.Outcome) float64 { return o.Links[i].Paused }),
+		Load:     of(func(o *experiment.Outcome) float64 { return o.Links[i].Load }),
+		Headroom: of(func(o *experiment.Outcome) float64 { return o.Links[i].Headroom }),
+		Drops:    of(func(o *experiment.Outcome) float64 { return float64(o.Links[i].Drops) }),
 	}
-	side := &LinkSide{
-		Paused:   col(func(l *experiment.Link) float64 { return l.Paused }),
-		Load:     col(func(l *experiment.Link) float64 { return l.Load }),
-		Headroom: col(func(l *experiment.Link) float64 { return l.Headroom }),
-		Drops:    col(func(l *experiment.Link) float64 { return float64(l.Drops) }),
-	}
-	if variant == before {
-		p.Links = append(p.Links, Link{From: at.From, To: at.To, Before: side})
-		return
-	}
-	entry(&p.Links, func(l Link) bool { return l.From == at.From && l.To == at.To && l.After == nil }, Link{From: at.From, To: at.To}).After = side
 }
 
 // entry returns the first entry of a list that matches, or adds one.
-func entry[T any](list *[]T, matches func(T) bool, added T) *T {
-	i := slices.IndexFunc(*list, matches)
-	if i < 0 {
-		i = len(*list)
-		*list = append(*list, added)
+func entry[T any](list *[]T, matches func(*T) bool, added T) *T {
+	for i := range *list {
+		if e := &(*list)[i]; matches(e) {
+			return e
+		}
 	}
-	return &(*list)[i]
+	*list = append(*list, added)
+	return &(*list)[len(*list)-1]
 }
 
 func rangeOf(s experiment.Sample) *Range {

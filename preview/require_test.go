@@ -16,7 +16,7 @@ func predicted(name string, low, mean, high float64) *Preview {
 	if !math.IsNaN(mean) {
 		r.Mean = &mean
 	}
-	return &Preview{Seeds: 3, Measures: []Measure{{Name: "other", After: &Range{}}, {Name: name, After: r}}}
+	return &Preview{Seeds: 3, Measures: []Measure{{Name: "other", Sides: Sides[Range]{After: &Range{}}}, {Name: name, Sides: Sides[Range]{After: r}}}}
 }
 
 func TestRequirements(t *testing.T) {

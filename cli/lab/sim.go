@@ -242,11 +242,10 @@ With --schema it prints a JSON schema of the file for editors.`,
 
 func newSimRunCommand() *cobra.Command {
 	var (
-		b     experiment.Batch
-		out   string
-		asRaw bool
-		shard string
-		full  bool
+		b       experiment.Batch
+		results reportFlags
+		shard   string
+		full    bool
 	)
 	c := &cobra.Command{
 		Use:   "run NAME|FILE.yaml",
@@ -282,15 +281,7 @@ file disagrees with them.`,
 			if err != nil {
 				return err
 			}
-			if err := deliver(c, rep, out, asRaw); err != nil {
-				return err
-			}
-			if out != "" && b.Shards == 1 {
-				if err := f.WritePictures(filepath.Join(out, f.Name), rep, "svg", "png"); err != nil {
-					return err
-				}
-			}
-			return verdict(rep)
+			return results.deliver(c, rep, f)
 		},
 	}
 	c.Flags().Uint64Var(&b.Seed, "seed", 1, "seed of the first run")
@@ -298,16 +289,13 @@ file disagrees with them.`,
 	c.Flags().BoolVar(&full, "full", false, "at the paper's scale, where the file's own is smaller")
 	c.Flags().IntVar(&b.Jobs, "jobs", 0, "runs at a time (0: as many as there are processors for)")
 	c.Flags().IntVar(&b.Cores, "cores", 0, "processors that work on one run (0: as many as there are for each); results are the same for any number")
-	c.Flags().StringVar(&out, "out", "", "write tables, CSV series and plots below this directory")
-	c.Flags().BoolVar(&asRaw, "json", false, "print the report as JSON, as -o json does")
-	command.AddOutputFlag(c)
+	results.add(c)
 	c.Flags().StringVar(&shard, "shard", "0/1", "run only shard i of n, i from 0 to n-1, for job arrays; see sim merge")
 	return c
 }
 
 func newSimMergeCommand() *cobra.Command {
-	var out string
-	var asRaw bool
+	var results reportFlags
 	c := &cobra.Command{
 		Use:   "merge DIR",
 		Short: "Join the reports that shards of one experiment wrote to a directory",
@@ -317,15 +305,10 @@ func newSimMergeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := deliver(c, rep, out, asRaw); err != nil {
-				return err
-			}
-			return verdict(rep)
+			return results.deliver(c, rep, nil)
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "write tables, CSV series and plots below this directory")
-	c.Flags().BoolVar(&asRaw, "json", false, "print the report as JSON, as -o json does")
-	command.AddOutputFlag(c)
+	results.add(c)
 	return c
 }
 
@@ -342,19 +325,23 @@ func parseShard(s string) (i, n int, err error) {
 // errInterrupted makes the command fail after it has written its partial results.
 const errInterrupted = command.Interrupted("the results are partial")
 
-// verdict makes a command fail, after it has written its results, where they disagree with what the experiment claims.
-func verdict(rep *experiment.Report) error {
-	for _, j := range rep.Judgements {
-		if j.Verdict == experiment.Disagrees || j.Verdict == experiment.NoValue {
-			return fmt.Errorf("the claims of %s: %s", rep.Experiment, experiment.Sum(rep.Judgements))
-		}
-	}
-	return nil
+// reportFlags say where a report goes.
+type reportFlags struct {
+	out string
+	raw bool
 }
 
-func deliver(c *cobra.Command, rep *experiment.Report, out string, raw bool) error {
+func (r *reportFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&r.out, "out", "", "write tables, CSV series and plots below this directory")
+	c.Flags().BoolVar(&r.raw, "json", false, "print the report as JSON, as -o json does")
+	command.AddOutputFlag(c)
+}
+
+// deliver prints and writes a report, and the pictures of its file where that is known. Then it makes the command fail where the
+// results disagree with what the experiment claims.
+func (r *reportFlags) deliver(c *cobra.Command, rep *experiment.Report, of *experiment.File) error {
 	o, err := command.OutputOf(c)
-	if raw {
+	if r.raw {
 		o.Format = command.JSON
 	}
 	if err == nil && o.Format == command.Table {
@@ -365,8 +352,8 @@ func deliver(c *cobra.Command, rep *experiment.Report, out string, raw bool) err
 	if err != nil {
 		return err
 	}
-	if out != "" {
-		files, err := rep.WriteDir(out)
+	if r.out != "" {
+		files, err := rep.WriteDir(r.out)
 		if err != nil {
 			return err
 		}
@@ -374,6 +361,16 @@ func deliver(c *cobra.Command, rep *experiment.Report, out string, raw bool) err
 	}
 	if rep.Interrupted {
 		return errInterrupted
+	}
+	if of != nil && r.out != "" && rep.Shards == 1 {
+		if err := of.WritePictures(filepath.Join(r.out, of.Name), rep, "svg", "png"); err != nil {
+			return err
+		}
+	}
+	for _, j := range rep.Judgements {
+		if j.Verdict == experiment.Disagrees || j.Verdict == experiment.NoValue {
+			return fmt.Errorf("the claims of %s: %s", rep.Experiment, experiment.Sum(rep.Judgements))
+		}
 	}
 	return nil
 }

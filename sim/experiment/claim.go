@@ -96,6 +96,32 @@ func (f *File) decodeClaims(root *yamlnode.Map) {
 	})
 }
 
+// ReadClaims reads the section claims of a text about runs that are not the simulator's: of these variants, with these measures.
+func ReadClaims(file string, text []byte, variants, measures []string) (*File, error) {
+	d, err := yamlnode.Parse(file, text)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Name: file}
+	for _, v := range variants {
+		p := &Plan{Variant: v}
+		for _, m := range measures {
+			p.Measures = append(p.Measures, Measure{Name: m})
+		}
+		f.Plans = append(f.Plans, p)
+	}
+	d.Read(f.decodeClaims)
+	return f, d.Err()
+}
+
+// Variants returns the variants whose measures a claim is about.
+func (c *Claim) Variants() (names []string) {
+	for _, r := range slices.Concat(c.of, c.over) {
+		names = append(names, r.variant)
+	}
+	return names
+}
+
 // named does something to each claim in a list of names.
 func (f *File) named(m *yamlnode.Map, key string, do func(c *Claim)) {
 	for _, name := range m.Texts(key) {

@@ -83,13 +83,13 @@ func Check(name string) (*File, error) {
 }
 
 //go:embed template.yaml
-var template []byte
+var templateText []byte
 
 // Text returns the text of an experiment that comes with Headgate, and for "" that of a template: a commented experiment
 // that runs as it is.
 func Text(name string) ([]byte, error) {
 	if name == "" {
-		return template, nil
+		return templateText, nil
 	}
 	text, err := builtin.ReadFile(path.Join("builtin", name+".yaml"))
 	if err != nil {

@@ -203,7 +203,7 @@ func parseSizes(text string) (sizeRange, error) {
 	return s, nil
 }
 
-// Value is what a measure came to in one run. NaN, printed as "–", stands for no value.
+// Value is what a measure came to in one run. NaN stands for no value.
 type Value struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`

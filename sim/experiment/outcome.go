@@ -85,10 +85,21 @@ type Series struct {
 	Gauge   [][]float64 `json:"gauge,omitempty"`    // per gauge, at the time or over the interval
 }
 
-// MarshalJSON writes a value that is not a number as null, which JSON has no number for.
+// Text prints the value: "–" for none, and "never" for an infinite time.
+func (v Value) Text() string {
+	switch {
+	case math.IsNaN(v.Value):
+		return "–"
+	case math.IsInf(v.Value, 1):
+		return "never"
+	}
+	return number(v.Value)
+}
+
+// MarshalJSON writes a value that is no finite number as null, which JSON has no number for.
 func (v Value) MarshalJSON() ([]byte, error) {
 	type plain Value
-	if !math.IsNaN(v.Value) {
+	if !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
 		return json.Marshal(plain(v))
 	}
 	return json.Marshal(struct {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/template"
 	"unicode"
 
 	"github.com/headgate/headgate/units"
@@ -140,154 +141,102 @@ var titles = map[string]string{
 	"headgate": "Headgate's own: the systems together",
 }
 
-// page is what stands on a paper's page of one experiment.
-type page struct {
-	file     *File
-	record   *Record
-	pictures []string // names of files beside the page
+//go:embed pages.tmpl
+var pageText string
+
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
+	"anchor": anchor, "count": func(n int, what string) string { return units.Count(n, what) }, "number": func(v *float64) string { return number(*v) }, "sum": Sum,
+}).Parse(pageText))
+
+// paperPage is what stands on the page of a paper, and of it in the table of all.
+type paperPage struct {
+	Paper, Title                             string
+	Figures                                  []*figurePage
+	Claims, Directed, Right, Headlines, Near int // claims, those with a direction and headlines, and how many of either agree
+}
+
+// figurePage is a figure's section: its pictures, its headlines and the claims that do not agree, and the causes of these.
+type figurePage struct {
+	File     *File
+	Record   *Record
+	Pictures []string // beside the page, without ending
+	Shown    []judgedClaim
+	Agree    int // claims that are not shown
+	Causes   []string
+}
+
+type judgedClaim struct {
+	*Claim
+	Judged *Judgement
+}
+
+// add takes the judgements of a figure, but for claims that are newer than its record.
+func (p *paperPage) add(f *figurePage) {
+	p.Figures = append(p.Figures, f)
+	for i := range f.File.Claims {
+		c := &f.File.Claims[i]
+		if f.Record == nil {
+			return
+		}
+		j := f.Record.Judgement(c)
+		if j == nil {
+			continue
+		}
+		agrees := j.Verdict == Agrees
+		if c.directed() {
+			p.Directed++
+			p.Right += int(oneIf(agrees || j.Verdict == Direction))
+		}
+		if c.Headline {
+			p.Headlines++
+			p.Near += int(oneIf(agrees))
+		}
+		p.Claims = p.Directed + p.Headlines
+		if agrees && !c.Headline {
+			f.Agree++
+			continue
+		}
+		f.Shown = append(f.Shown, judgedClaim{c, j})
+		if !agrees && c.Cause != "" && !slices.Contains(f.Causes, c.Cause) {
+			f.Causes = append(f.Causes, c.Cause)
+		}
+	}
 }
 
 // WritePages writes README.md, a table of all figures, and a page per paper into a directory,
 // from the records in another one. Pictures are those that WritePictures left there. A figure
 // without a record stands in the table as not run.
 func WritePages(dir, records string, files []*File) error {
-	pages := map[string][]page{}
-	for _, f := range files {
-		if f.Figure == nil {
-			continue
-		}
-		rec, err := ReadRecord(os.DirFS(records), f.Name)
-		if err != nil {
-			return err
-		}
-		pg := page{file: f, record: rec}
-		for _, p := range f.pictures {
-			name := f.Name + "-" + p.name + ".svg"
-			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-				pg.pictures = append(pg.pictures, name)
+	var all []*paperPage
+	for _, paper := range Papers {
+		p := &paperPage{Paper: paper, Title: titles[paper]}
+		for _, f := range files {
+			if f.Figure == nil || f.Figure.Paper != paper {
+				continue
 			}
+			rec, err := ReadRecord(os.DirFS(records), f.Name)
+			if err != nil {
+				return err
+			}
+			fig := &figurePage{File: f, Record: rec}
+			for _, pic := range f.pictures {
+				name := f.Name + "-" + pic.name
+				if _, err := os.Stat(filepath.Join(dir, name+".svg")); err == nil {
+					fig.Pictures = append(fig.Pictures, name)
+				}
+			}
+			p.add(fig)
 		}
-		pages[f.Figure.Paper] = append(pages[f.Figure.Paper], pg)
+		if len(p.Figures) > 0 {
+			all = append(all, p)
+		}
 	}
-	var index strings.Builder
-	index.WriteString("# The papers' figures\n\nMade by `make figures`; each figure alone by `headgate sim run NAME`. A verdict holds our mean over the\nseeds against the paper's number and the tolerance that the file states: *agrees*, *direction only* (the number\nis missed, more or less than the other side is right), *disagrees*.\n\n| paper | figure | experiment | seeds | CPU time | verdict |\n|---|---|---|---|---|---|\n")
 	w := &writer{dir: dir}
-	for _, paper := range Papers {
-		if len(pages[paper]) == 0 {
-			continue
-		}
-		var b strings.Builder
-		fmt.Fprintf(&b, "# %s\n", titles[paper])
-		for _, pg := range pages[paper] {
-			pg.write(&b)
-			pg.row(&index)
-		}
-		w.text(paper+".md", b.String())
+	for _, p := range all {
+		w.write(p.Paper+".md", func(f *os.File) error { return pages.ExecuteTemplate(f, "paper.md", p) })
 	}
-	writeCounts(&index, pages)
-	w.text("README.md", index.String())
+	w.write("README.md", func(f *os.File) error { return pages.ExecuteTemplate(f, "README.md", all) })
 	return w.err
-}
-
-func (w *writer) text(name, text string) {
-	w.write(name, func(f *os.File) error {
-		_, err := f.WriteString(text)
-		return err
-	})
-}
-
-// row writes a figure's line of the table.
-func (p *page) row(b *strings.Builder) {
-	seeds, took, verdict := "–", "–", "not run"
-	if r := p.record; r != nil {
-		seeds, took, verdict = fmt.Sprint(r.Seeds), fmt.Sprintf("%.3g s", r.CPUSeconds), Sum(r.Judgements)
-	}
-	fmt.Fprintf(b, "| [%[1]s](%[1]s.md) | %s | [%s](%[1]s.md#%[3]s) | %s | %s | %s |\n", p.file.Figure.Paper, p.file.Figure.Number, p.file.Name, seeds, took, verdict)
-}
-
-// write writes a figure's section: its pictures, headlines and claims that do not agree beside the measurements, and links to the causes of misses.
-func (p *page) write(b *strings.Builder) {
-	f, r := p.file, p.record
-	fmt.Fprintf(b, "\n## %s\n\n", f.Name)
-	if r == nil {
-		fmt.Fprintf(b, "%s. Not run yet.\n", f.Title)
-		return
-	}
-	scale := ""
-	if r.Full {
-		scale = " --full"
-	}
-	fmt.Fprintf(b, "%s. [File](../../sim/experiment/builtin/%s.yaml), `headgate sim run %[2]s%s --seeds %d`, %.3g s.\n", f.Title, f.Name, scale, r.Seeds, r.CPUSeconds)
-	for _, name := range p.pictures {
-		fmt.Fprintf(b, "\n![%s](%s)\n", strings.TrimSuffix(name, ".svg"), name)
-	}
-	var causes []string
-	shown, agree := 0, 0
-	for i := range f.Claims {
-		c := &f.Claims[i]
-		j := r.Judgement(c)
-		if j == nil {
-			continue // since the record was made
-		}
-		if j.Verdict == Agrees && !c.Headline {
-			agree++
-			continue
-		}
-		if shown++; shown == 1 {
-			b.WriteString("\n| claim | paper | ours | |\n|---|---|---|---|\n")
-		}
-		name, ours := c.Name, "–"
-		if c.Headline {
-			name = "**" + name + "**"
-		}
-		if j.Ours != nil {
-			ours = number(*j.Ours)
-			if j.Half > 0 {
-				ours += " ± " + fmt.Sprintf("%.2g", j.Half)
-			}
-		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, j.Paper, ours, j.Verdict)
-		if cause := fmt.Sprintf("[Cause](disagreements.md#%s)", anchor(c.Cause)); c.Cause != "" && j.Verdict != Agrees && !slices.Contains(causes, cause) {
-			causes = append(causes, cause)
-		}
-	}
-	if agree > 0 {
-		fmt.Fprintf(b, "\nAgree without being headlines: %s.\n", units.Count(agree, "claim"))
-	}
-	if len(causes) > 0 {
-		fmt.Fprintf(b, "\n%s\n", strings.Join(causes, ", "))
-	}
-}
-
-// writeCounts writes in how many claims of each paper the direction agrees and how many of its headlines are within their tolerance, from
-// the records of the files as they are.
-func writeCounts(b *strings.Builder, pages map[string][]page) {
-	b.WriteString("\n## Directions and headlines\n\nA claim has a direction when the paper says what is more or less, or gives a number over another one. Headlines, in bold on\nthe pages, are the numbers that the papers stress in the text of their evaluations. The pages list them and every claim that does not\nagree, with its [cause](disagreements.md); `headgate sim run NAME` prints all.\n\n| paper | directions that agree | headlines within the tolerance |\n|---|---|---|\n")
-	for _, paper := range Papers {
-		directed, right, all, near := 0, 0, 0, 0
-		for _, pg := range pages[paper] {
-			for i := range pg.file.Claims {
-				c := &pg.file.Claims[i]
-				if pg.record == nil || pg.record.Judgement(c) == nil {
-					continue
-				}
-				verdict := pg.record.Judgement(c).Verdict
-				if c.directed() {
-					if directed++; verdict == Agrees || verdict == Direction {
-						right++
-					}
-				}
-				if c.Headline {
-					if all++; verdict == Agrees {
-						near++
-					}
-				}
-			}
-		}
-		if directed+all > 0 {
-			fmt.Fprintf(b, "| [%[1]s](%[1]s.md) | %d of %d | %d of %d |\n", paper, right, directed, near, all)
-		}
-	}
 }
 
 // anchor is the fragment by which GitHub finds a heading.

@@ -82,13 +82,6 @@ func (g *Graph) addSwitches(n int, format string) int {
 	return first
 }
 
-// attach joins the hosts to switches from first on, per hosts to each.
-func (g *Graph) attach(first, per int, l Line) {
-	for h := range g.Hosts {
-		g.join(h, first+h/per, l)
-	}
-}
-
 // joinAll joins each of na nodes from a on with each of nb nodes from b on.
 func (g *Graph) joinAll(a, na, b, nb int, l Line) {
 	for i := range na {

@@ -1,7 +1,6 @@
 package topo
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/headgate/headgate/units"
@@ -15,7 +14,7 @@ type Line struct {
 	Jitter, Spread units.Time
 }
 
-// maxNodes bounds a builder's nodes; the simulator's indices hold far more, but a typing
+// maxNodes and maxLinks bound a builder's fabric; the simulator's indices hold far more, but a typing
 // error in a file should not ask for a terabyte.
 const (
 	maxNodes = 1 << 18
@@ -31,20 +30,13 @@ func within(what string, v, low, high int) error {
 
 // Star joins hosts h0, h1, … by one switch s0.
 func Star(hosts int, host Line) (*Graph, error) {
-	if err := within("hosts", hosts, 2, maxNodes); err != nil {
-		return nil, err
-	}
-	g := &Graph{}
-	g.addHosts(hosts, "h%d")
-	s := g.addSwitches(1, "s%d")
-	g.attach(s, hosts, host)
-	return g, g.Check()
+	return ClosSpec{Pods: 1, ToRs: 1, PerToR: hosts, Host: host}.build("s%d", "", "")
 }
 
 // Dumbbell joins left hosts (the first) by switch s0 and right ones by s1, and the two
 // switches by trunk.
 func Dumbbell(left, right int, host, trunk Line) (*Graph, error) {
-	if err := cmp.Or(within("left", left, 1, maxNodes), within("right", right, 1, maxNodes)); err != nil {
+	if err := within("hosts", left+right, 2, maxNodes); err != nil {
 		return nil, err
 	}
 	g := &Graph{}
@@ -63,20 +55,7 @@ func Dumbbell(left, right int, host, trunk Line) (*Graph, error) {
 
 // LeafSpine joins perLeaf hosts to each leaf and every leaf to every spine.
 func LeafSpine(leaves, spines, perLeaf int, host, up Line) (*Graph, error) {
-	err := cmp.Or(within("leaves", leaves, 1, 4096), within("spines", spines, 1, 4096), within("hosts_per_leaf", perLeaf, 1, 4096))
-	if err == nil {
-		err = cmp.Or(within("hosts", leaves*perLeaf, 2, maxNodes), within("links", leaves*(perLeaf+spines), 1, maxLinks))
-	}
-	if err != nil {
-		return nil, err
-	}
-	g := &Graph{}
-	g.addHosts(leaves*perLeaf, "h%d")
-	leaf := g.addSwitches(leaves, "leaf%d")
-	spine := g.addSwitches(spines, "spine%d")
-	g.attach(leaf, perLeaf, host)
-	g.joinAll(leaf, leaves, spine, spines, up)
-	return g, g.Check()
+	return ClosSpec{Pods: 1, ToRs: leaves, Leaves: spines, PerToR: perLeaf, Host: host, Leaf: up}.build("leaf%d", "spine%d", "")
 }
 
 // FatTree is the k-ary fat-tree of Al-Fares, Loukissas and Vahdat (SIGCOMM 2008, §3): k
@@ -86,19 +65,7 @@ func FatTree(k int, host, edge, core Line) (*Graph, error) {
 		return nil, fmt.Errorf("k: %d, want an even number from 2 to 64", k)
 	}
 	half := k / 2
-	g := &Graph{}
-	g.addHosts(k*half*half, "h%d")
-	e := g.addSwitches(k*half, "edge%d")
-	a := g.addSwitches(k*half, "agg%d")
-	c := g.addSwitches(half*half, "core%d")
-	g.attach(e, half, host)
-	for pod := range k {
-		g.joinAll(e+pod*half, half, a+pod*half, half, edge)
-	}
-	for i := range k * half {
-		g.joinAll(a+i, 1, c+i%half*half, half, core)
-	}
-	return g, g.Check()
+	return ClosSpec{Pods: k, ToRs: half, Leaves: half, Spines: half, PerToR: half, Host: host, Leaf: edge, Spine: core}.build("edge%d", "agg%d", "core%d")
 }
 
 // ClosSpec is a folded Clos of pods: in each pod every ToR joins every leaf of the pod, and
@@ -112,23 +79,28 @@ type ClosSpec struct {
 
 // Clos builds a folded Clos of pods.
 func Clos(s ClosSpec) (*Graph, error) {
-	err := cmp.Or(within("pods", s.Pods, 1, 1024), within("tors", s.ToRs, 1, 1024), within("leaves", s.Leaves, 1, 1024),
-		within("spines", s.Spines, 0, 1024), within("hosts_per_tor", s.PerToR, 1, 1024))
-	if err == nil && s.Pods > 1 && s.Spines == 0 {
-		err = fmt.Errorf("spines: 0, want at least 1 to join %d pods", s.Pods)
+	if s.Pods > 1 && s.Spines == 0 {
+		return nil, fmt.Errorf("spines: 0, want at least 1 to join %d pods", s.Pods)
 	}
-	if err == nil {
-		err = cmp.Or(within("hosts", s.Pods*s.ToRs*s.PerToR, 2, maxNodes), within("links", s.Pods*(s.ToRs*(s.PerToR+s.Leaves)+s.Leaves*s.Spines), 1, maxLinks))
+	return s.build("tor%d", "leaf%d", "spine%d")
+}
+
+// build gives the switches of each tier names of a format.
+func (s ClosSpec) build(tor, leaf, spine string) (*Graph, error) {
+	if err := within("hosts", s.Pods*s.ToRs*s.PerToR, 2, maxNodes); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	if err := within("links", s.Pods*(s.ToRs*(s.PerToR+s.Leaves)+s.Leaves*s.Spines), 1, maxLinks); err != nil {
 		return nil, err
 	}
 	g := &Graph{}
 	g.addHosts(s.Pods*s.ToRs*s.PerToR, "h%d")
-	t := g.addSwitches(s.Pods*s.ToRs, "tor%d")
-	l := g.addSwitches(s.Pods*s.Leaves, "leaf%d")
-	p := g.addSwitches(s.Leaves*s.Spines, "spine%d")
-	g.attach(t, s.PerToR, s.Host)
+	t := g.addSwitches(s.Pods*s.ToRs, tor)
+	l := g.addSwitches(s.Pods*s.Leaves, leaf)
+	p := g.addSwitches(s.Leaves*s.Spines, spine)
+	for h := range g.Hosts {
+		g.join(h, t+h/s.PerToR, s.Host)
+	}
 	for pod := range s.Pods {
 		g.joinAll(t+pod*s.ToRs, s.ToRs, l+pod*s.Leaves, s.Leaves, s.Leaf)
 	}
