@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/soze"
@@ -16,7 +17,6 @@ import (
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // Participant is something beside the switches that a configuration sets, and that may have
@@ -54,7 +54,7 @@ func (c *Controller) check(ctx context.Context, cfg *config.Config) (*inputs, de
 
 // Apply parses a configuration and applies it with ApplyConfig. One with faults gives a
 // *yamlnode.Error, and nothing is applied.
-func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint64, []view.Result, error) {
+func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint64, []*pb.SwitchResult, error) {
 	var generation uint64
 	if outcome.RequestOf(ctx).Again(&generation) {
 		return generation, c.resultsOf(ctx, generation), nil
@@ -72,7 +72,7 @@ func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint6
 // nothing is applied.
 //
 // A switch that a new configuration lacks is let go and keeps its entries.
-func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint64, []view.Result, error) {
+func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint64, []*pb.SwitchResult, error) {
 	generation, next, err := c.commit(ctx, cfg, c.opts.Save)
 	if err != nil {
 		return 0, nil, err
@@ -81,7 +81,7 @@ func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint6
 }
 
 // resultsOf returns the switches' results for a generation that is in force, nil for another.
-func (c *Controller) resultsOf(ctx context.Context, generation uint64) []view.Result {
+func (c *Controller) resultsOf(ctx context.Context, generation uint64) []*pb.SwitchResult {
 	c.mu.RLock()
 	cur, is := c.current, c.generation
 	c.mu.RUnlock()
@@ -156,8 +156,8 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 	if err := c.links.forget(cfg); err != nil {
 		c.log.Error("links that are gone may come back out of service", "err", err)
 	}
-	c.event(view.Event{
-		Severity: view.Info, Subject: cfg.Name, Kind: "config.applied",
+	c.event(&pb.Event{
+		Severity: pb.Event_SEVERITY_INFO, Subject: cfg.Name, Kind: "config.applied",
 		Message: fmt.Sprintf("generation %d from %s", generation, cfg.File),
 	})
 	c.routing.Lock()
@@ -211,7 +211,7 @@ func (c *Controller) newUnits(in *inputs) (map[string]*unit, error) {
 			Switch: s, ElectionID: sp.election, Terms: c.opts.Terms, Pipeline: one.env.Pipeline, Features: c.features, Reads: c.reads, Dial: dial,
 			TrafficManager: one.driver, TrafficManagerTime: c.opts.ApplyTimeout / 3,
 			RetryMin: c.opts.RetryMin, RetryMax: c.opts.RetryMax, Heartbeat: c.opts.Heartbeat,
-			Events: c.event, Log: c.log, Ports: func(ports map[uint32]view.PortState) { c.links.report(s.Name, ports) },
+			Events: c.event, Log: c.log, Ports: func(ports map[uint32]pb.PortStatus_State) { c.links.report(s.Name, ports) },
 		})}
 	}
 	return fresh, f.err()
@@ -256,17 +256,17 @@ func specOf(env *feature.Env) spec {
 }
 
 // awaitResults collects the results of all switches.
-func (c *Controller) awaitResults(ctx context.Context, a *applied) []view.Result {
+func (c *Controller) awaitResults(ctx context.Context, a *applied) []*pb.SwitchResult {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.ApplyTimeout)
 	defer cancel()
-	results := make([]view.Result, len(a.config.Switches))
+	results := make([]*pb.SwitchResult, len(a.config.Switches))
 	c.mu.RLock()
 	running := c.running != nil
 	c.mu.RUnlock()
 	var wg sync.WaitGroup
 	for i, s := range a.config.Switches {
 		if !running {
-			results[i] = view.Result{Switch: s.Name, Err: "the controller does not run yet"}
+			results[i] = &pb.SwitchResult{Name: s.Name, Error: "the controller does not run yet"}
 			continue
 		}
 		wg.Go(func() { results[i] = a.devices[s.Name].Wait(ctx) })
@@ -304,7 +304,7 @@ func (c *Controller) SetLink(ctx context.Context, a, b string, up bool) error {
 		if !up {
 			kind, text = "link.disabled", "an operator took the link out of service"
 		}
-		c.event(view.Event{Severity: view.Warning, Subject: name, Kind: kind, Message: text})
+		c.event(&pb.Event{Severity: pb.Event_SEVERITY_WARNING, Subject: name, Kind: kind, Message: text})
 	}
 	if len(changed) > 0 {
 		c.recompute()
@@ -357,9 +357,9 @@ func (c *Controller) warn(a *applied) {
 	switch {
 	case risk == c.risk:
 	case risk != "":
-		c.event(view.Event{Severity: view.Warning, Subject: a.config.Name, Kind: "routes.risk", Message: risk})
+		c.event(&pb.Event{Severity: pb.Event_SEVERITY_WARNING, Subject: a.config.Name, Kind: "routes.risk", Message: risk})
 	default:
-		c.event(view.Event{Severity: view.Info, Subject: a.config.Name, Kind: "routes.risk_over", Message: "no longer: " + c.risk})
+		c.event(&pb.Event{Severity: pb.Event_SEVERITY_INFO, Subject: a.config.Name, Kind: "routes.risk_over", Message: "no longer: " + c.risk})
 	}
 	c.risk = risk
 }

@@ -194,8 +194,8 @@ func (r *bufferRig) policy(from, to string) time.Time {
 	r.edit(`policy: "`+from+`"`, `policy: "`+to+`"`)
 	began := time.Now()
 	for _, result := range r.apply() {
-		if result.Err != "" {
-			r.t.Fatalf("%s → %s: %s", from, to, result.Err)
+		if result.Error != "" {
+			r.t.Fatalf("%s → %s: %s", from, to, result.Error)
 		}
 	}
 	return began

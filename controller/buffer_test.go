@@ -10,7 +10,6 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/units"
 )
 
@@ -107,7 +106,7 @@ func (r *bufferRig) drained(policy string) {
 // not, and a switch that was restarted begins with normal ports.
 func TestVictimOfRestartedSwitch(t *testing.T) {
 	r := newBufferRig(t)
-	sub := r.c.Events().Subscribe(events.Options[view.Event]{Match: func(e view.Event) bool { return e.Kind == "buffer.restarted" }})
+	sub := r.c.Events().Subscribe(events.Options[*pb.Event]{Match: func(e *pb.Event) bool { return e.Kind == "buffer.restarted" }})
 	defer sub.Close()
 	r.policy("off", "spfc")
 	r.send(0, true)
@@ -116,9 +115,9 @@ func TestVictimOfRestartedSwitch(t *testing.T) {
 		t.Error("port 3 is a victim's, and sends nothing")
 	}
 	// The entry is there, and no plan would take it away.
-	plans, _, err := r.c.Plan(t.Context(), "f", r.yaml, 0)
-	if err != nil || len(plans[0].Changes) != 0 {
-		t.Errorf("plan of what is = %+v, %v", plans, err)
+	plan, err := r.c.Plan(t.Context(), "f", r.yaml, 0)
+	if err != nil || len(plan.Switches[0].Changes) != 0 {
+		t.Errorf("plan of what is = %+v, %v", plan, err)
 	}
 	r.send(0, false)
 	eventually(t, "port 1 is normal", func() bool { return r.port(0).Port == 1 && !r.port(0).Victim })
@@ -130,12 +129,12 @@ func TestVictimOfRestartedSwitch(t *testing.T) {
 	eventually(t, "port 1 is a victim's again", func() bool { return r.port(0).Victim })
 	r.do(func() { r.hosts[0].on = false })
 	r.sw.Close()
-	r.becomes("s1", view.Disconnected)
+	r.becomes("s1", pb.SwitchStatus_STATE_DISCONNECTED)
 	r.do(func() { err = r.startSwitch() })
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.becomes("s1", view.Ready)
+	r.becomes("s1", pb.SwitchStatus_STATE_READY)
 	if list, _, err := sub.Next(t.Context()); err != nil || list[0].Subject != "s1" {
 		t.Errorf("events = %+v, %v", list, err)
 	}
@@ -151,7 +150,7 @@ func TestStuckQueue(t *testing.T) {
 	r := newBufferRig(t)
 	// A PAUSE lasts for 768 ms.
 	r.edit("threshold: 30KB}", "threshold: 30KB, pause_quanta: 30000, watchdog: {stuck: 1500ms}}")
-	sub := r.c.Events().Subscribe(events.Options[view.Event]{Match: func(e view.Event) bool { return strings.HasPrefix(e.Kind, "pfc.stuck") }})
+	sub := r.c.Events().Subscribe(events.Options[*pb.Event]{Match: func(e *pb.Event) bool { return strings.HasPrefix(e.Kind, "pfc.stuck") }})
 	defer sub.Close()
 	r.policy("off", "sih")
 	if err := r.sw.SetPortRate(2, units.Kbps); err != nil {
@@ -160,7 +159,7 @@ func TestStuckQueue(t *testing.T) {
 	r.send(0, true)
 	eventually(t, "port 1 is paused", func() bool { return r.port(0).Paused == "3" })
 	before, _, _, _ := r.hosts[0].counts()
-	next := func() view.Event {
+	next := func() *pb.Event {
 		list, _, err := sub.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +185,7 @@ func TestStuckQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.drained("sih")
-	if e := next(); e.Kind != buffer.StuckAlarm+"_over" || e.Since.IsZero() {
+	if e := next(); e.Kind != buffer.StuckAlarm+"_over" || e.Since == nil {
 		t.Errorf("event = %+v", e)
 	}
 	eventually(t, "nothing is paused", func() bool { return r.port(0).Paused == "" && len(r.buffer().GetAlarms()) == 0 })

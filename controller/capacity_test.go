@@ -39,7 +39,7 @@ func TestWhatCannotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `hosts: makes the switch "s0" want 291 groups with 2328 next hops together of action profile ingress.routing.ecmp, which holds 2048`
-	_, _, planned := c.Plan(context.Background(), "crowd.yaml", crowd(292, 8), 0)
+	_, planned := c.Plan(context.Background(), "crowd.yaml", crowd(292, 8), 0)
 	_, _, applied := c.Apply(context.Background(), "crowd.yaml", crowd(292, 8))
 	for name, err := range map[string]error{"plan": planned, "apply": applied} {
 		var faulty *yamlnode.Error

@@ -15,7 +15,9 @@ import (
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/conduct"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
@@ -26,7 +28,6 @@ import (
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/confine"
 )
 
@@ -70,8 +71,8 @@ type Options struct {
 	// traffic manager has a third of it for one comparison.
 	ApplyTimeout time.Duration
 	// Events and Samples are the buses to publish on; by default the controller makes its own.
-	Events  *events.Bus[view.Event]
-	Samples *events.Bus[view.Sample]
+	Events  *events.Bus[*pb.Event]
+	Samples *events.Bus[feature.Sample]
 	Log     *slog.Logger
 }
 
@@ -80,15 +81,15 @@ type Options struct {
 type Controller struct {
 	opts     Options
 	features []*feature.Feature
-	events   *events.Bus[view.Event]
-	samples  *events.Bus[view.Sample]
+	events   *events.Bus[*pb.Event]
+	samples  *events.Bus[feature.Sample]
 	links    *linkMonitor
 	log      *slog.Logger
 	reads    *device.ReadSemaphore
 	conduct  *conduct.Judge
 
 	alarmsMu sync.Mutex
-	alarms   map[view.HostAlarm]uint64 // guarded by alarmsMu
+	alarms   map[conduct.HostAlarm]uint64 // guarded by alarmsMu
 
 	applying sync.Mutex // locked before routing
 
@@ -153,17 +154,20 @@ func New(o Options) (*Controller, error) {
 		o.TrafficManagers = trafficManagers(o.Log)
 	}
 	if o.Events == nil {
-		o.Events = events.NewNumberedBus(1000, func(e *view.Event, n uint64) { e.Number = n })
+		o.Events = events.NewNumberedBus(1000, func(e *pb.Event, cursor string) {
+			e.Cursor = cursor
+			pb.Clean(e)
+		})
 	}
 	if o.Samples == nil {
-		o.Samples = events.NewBus[view.Sample](0)
+		o.Samples = events.NewBus[feature.Sample](0)
 	}
 	c := &Controller{
 		opts: o, log: o.Log, generation: o.Generation,
 		events: o.Events, samples: o.Samples, reads: device.NewReadSemaphore(config.Comparisons),
 	}
 	c.links = newLinkMonitor(c.event, o.Links)
-	c.conduct, c.alarms = conduct.New(c.event, c.Counted, c.Path), map[view.HostAlarm]uint64{}
+	c.conduct, c.alarms = conduct.New(c.event, c.Counted, c.Path), map[conduct.HostAlarm]uint64{}
 	for _, construct := range features() {
 		c.features = append(c.features, construct(callbacks{c}))
 	}
@@ -222,21 +226,21 @@ func (c *Controller) start(u *unit, before ...*unit) {
 }
 
 // Events returns the bus of events.
-func (c *Controller) Events() *events.Bus[view.Event] { return c.events }
+func (c *Controller) Events() *events.Bus[*pb.Event] { return c.events }
 
 // Samples returns the bus of telemetry samples.
-func (c *Controller) Samples() *events.Bus[view.Sample] { return c.samples }
+func (c *Controller) Samples() *events.Bus[feature.Sample] { return c.samples }
 
 // event publishes and logs.
-func (c *Controller) event(e view.Event) {
-	if e.Time.IsZero() {
-		e.Time = time.Now()
+func (c *Controller) event(e *pb.Event) {
+	if e.Time == nil {
+		e.Time = timestamppb.Now()
 	}
 	level := slog.LevelInfo
 	switch e.Severity {
-	case view.Warning:
+	case pb.Event_SEVERITY_WARNING:
 		level = slog.LevelWarn
-	case view.Error:
+	case pb.Event_SEVERITY_ERROR:
 		level = slog.LevelError
 	}
 	c.countAlarm(e)
@@ -255,7 +259,7 @@ func (c *Controller) snapshot() *applied {
 type callbacks struct{ c *Controller }
 
 // Sample implements feature.Callbacks.
-func (h callbacks) Sample(s view.Sample) {
+func (h callbacks) Sample(s feature.Sample) {
 	h.c.conduct.Sampled(s)
 	h.c.samples.Publish(s)
 }
@@ -264,4 +268,4 @@ func (h callbacks) Sample(s view.Sample) {
 func (h callbacks) LinkSeen(link, at string) { h.c.links.seen(link, at, time.Now()) }
 
 // Event implements feature.Callbacks.
-func (h callbacks) Event(e view.Event) { h.c.event(e) }
+func (h callbacks) Event(e *pb.Event) { h.c.event(e) }

@@ -13,9 +13,10 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -27,18 +28,18 @@ func TestApply(t *testing.T) {
 	if got := f.c.Fabric(); got.Name != "" || f.c.Switches() != nil {
 		t.Errorf("fabric before the first apply = %+v", got)
 	}
-	plans, _, err := f.c.Plan(context.Background(), "fabric.yaml", f.yaml, 0)
+	plan, err := f.c.Plan(context.Background(), "fabric.yaml", f.yaml, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(plans) != 7 || plans[0].Unreachable != "" || !strings.HasPrefix(plans[0].Changes[0].String(), "pipeline → program ") {
-		t.Errorf("plan = %+v", plans[0])
+	if len(plan.Switches) != 6 || len(plan.Controller) == 0 || plan.Switches[0].Unreachable != "" || !strings.HasPrefix(plan.Switches[0].Changes[0].Line(), "pipeline → program ") {
+		t.Errorf("plan = %+v", plan.Switches[0])
 	}
 	if writes, _, pushes := f.switches["leaf1"].Counts(); writes != 0 || pushes != 0 {
 		t.Error("a plan writes")
 	}
 	for _, r := range f.apply() {
-		if r.Err != "" || r.Inserted == 0 {
+		if r.Error != "" || r.Inserted == 0 {
 			t.Errorf("result = %+v", r)
 		}
 	}
@@ -61,11 +62,11 @@ func TestApply(t *testing.T) {
 		}
 	}
 	fab := f.c.Fabric()
-	if fab.Generation != 1 || len(fab.Hosts) != 8 || len(fab.Links) != 16 || fab.Links[0].State != view.PortUnknown || fab.Links[0].Delay != 2*time.Millisecond || fab.Config != string(f.yaml) {
+	if fab.Generation != 1 || len(fab.Hosts) != 8 || len(fab.Links) != 16 || fab.Links[0].State != pb.PortStatus_STATE_UNKNOWN || fab.Links[0].Delay.AsDuration() != 2*time.Millisecond || fab.Config != string(f.yaml) {
 		t.Errorf("fabric = %+v", fab)
 	}
 	leaf := f.state("leaf1")
-	if leaf.State != view.Ready || leaf.Entries != len(lines) || len(leaf.Ports) != 4 || leaf.Ports[2].Peer != "spine1" {
+	if leaf.State != pb.SwitchStatus_STATE_READY || int(leaf.Entries) != len(lines) || len(leaf.Ports) != 4 || leaf.Ports[2].Peer != "spine1" {
 		t.Errorf("leaf1 = %+v, it has %d entries", leaf, len(lines))
 	}
 	for sw, detail := range map[string]string{"leaf1": "tried", "leaf2": "poll packets"} {
@@ -77,26 +78,26 @@ func TestApply(t *testing.T) {
 	}
 	before, _, _ := f.switches["leaf1"].Counts()
 	for _, r := range f.apply() {
-		if r.Err != "" || r.Inserted+r.Modified+r.Deleted != 0 {
+		if r.Error != "" || r.Inserted+r.Modified+r.Deleted != 0 {
 			t.Errorf("second apply = %+v", r)
 		}
 	}
-	plans, _, err = f.c.Plan(context.Background(), "fabric.yaml", f.yaml, 0)
-	if err != nil || len(plans) != 6 || len(plans[0].Changes) != 0 {
-		t.Errorf("plan of what is = %+v, %v", plans, err)
+	plan, err = f.c.Plan(context.Background(), "fabric.yaml", f.yaml, 0)
+	if err != nil || len(plan.Switches) != 6 || len(plan.Controller)+len(plan.Switches[0].Changes) != 0 {
+		t.Errorf("plan of what is = %+v, %v", plan, err)
 	}
 	if after, _, _ := f.switches["leaf1"].Counts(); after != before {
 		t.Errorf("%d writes for nothing", after-before)
 	}
 	fewer := strings.Replace(string(f.yaml), "  - {name: h8, ipv4: 10.0.4.2}\n", "", 1)
 	fewer = strings.Replace(fewer, "  - {a: \"leaf4:2\", b: h8, rate: 50Mbps, delay: 1us}\n", "", 1)
-	plans, _, err = f.c.Plan(context.Background(), "fabric.yaml", []byte(fewer), 0)
-	shorter := []view.Change{ // one host is its rack's prefix
-		{Kind: view.Insert, Table: "ingress.routing.ipv4_lpm", Key: "dst_addr=10.0.4.1/32", New: "group 4"},
-		{Kind: view.Delete, Table: "ingress.routing.ipv4_lpm", Key: "dst_addr=10.0.4.0/30", Old: "group 4"},
+	plan, err = f.c.Plan(context.Background(), "fabric.yaml", []byte(fewer), 0)
+	shorter := []*pb.Change{ // one host is its rack's prefix
+		{Kind: pb.Change_KIND_INSERT, Table: "ingress.routing.ipv4_lpm", Key: "dst_addr=10.0.4.1/32", New: "group 4"},
+		{Kind: pb.Change_KIND_DELETE, Table: "ingress.routing.ipv4_lpm", Key: "dst_addr=10.0.4.0/30", Old: "group 4"},
 	}
-	if err != nil || !slices.Equal(plans[0].Changes, shorter) {
-		t.Errorf("plan without h8 = %+v, %v", plans, err)
+	if err != nil || !slices.EqualFunc(plan.Switches[0].Changes, shorter, sameChange) {
+		t.Errorf("plan without h8 = %+v, %v", plan, err)
 	}
 	generation, results, err := f.c.Apply(context.Background(), "fabric.yaml", []byte(fewer))
 	if err != nil || generation != 3 || results[0].Inserted != 1 || results[0].Deleted != 1 || results[3].Deleted != 9 {
@@ -113,7 +114,7 @@ func TestFaultsApplyNothing(t *testing.T) {
 	if !errors.As(err, &faults) || faults.Faults[0].Field != "scale" {
 		t.Errorf("error = %v", err)
 	}
-	if _, _, err := f.c.Plan(context.Background(), "fabric.yaml", []byte(bad), 0); err == nil {
+	if _, err := f.c.Plan(context.Background(), "fabric.yaml", []byte(bad), 0); err == nil {
 		t.Error("a plan of a faulty configuration")
 	}
 	if f.c.Config() != nil || f.c.Fabric().Generation != 0 {
@@ -181,19 +182,19 @@ func TestUnreachableSwitch(t *testing.T) {
 		}
 	}
 	for _, r := range f.apply() {
-		if (r.Err != "") != (r.Switch == "spine2") {
+		if (r.Error != "") != (r.Name == "spine2") {
 			t.Errorf("result = %+v", r)
 		}
 	}
-	plans, _, err := f.c.Plan(context.Background(), "f", f.yaml, 0)
-	if err != nil || !strings.Contains(plans[5].Unreachable, "refused") || len(plans[5].Changes) == 0 {
-		t.Errorf("plan of spine2 = %+v, %v", plans[5], err)
+	plan, err := f.c.Plan(context.Background(), "f", f.yaml, 0)
+	if err != nil || !strings.Contains(plan.Switches[5].Unreachable, "refused") || len(plan.Switches[5].Changes) == 0 {
+		t.Errorf("plan of spine2 = %+v, %v", plan.Switches[5], err)
 	}
 	eventually(t, "routes around spine2", func() bool { return f.group() == "3" })
 	// It is there again, but takes no entries: packets would end there.
 	f.switches["spine2"].SetRefuse(func(*p4v1.Update) (codes.Code, string) { return codes.ResourceExhausted, "no room" })
 	f.switches["spine2"].Start()
-	f.becomes("spine2", view.Degraded)
+	f.becomes("spine2", pb.SwitchStatus_STATE_DEGRADED)
 	for range 10 {
 		f.c.checkHealth(time.Now())
 		f.c.recompute()
@@ -202,7 +203,7 @@ func TestUnreachableSwitch(t *testing.T) {
 		}
 	}
 	f.switches["spine2"].SetRefuse(nil)
-	f.becomes("spine2", view.Ready)
+	f.becomes("spine2", pb.SwitchStatus_STATE_READY)
 	eventually(t, "routes over spine2", func() bool { return f.group() == "3, 4" })
 }
 
@@ -216,10 +217,10 @@ func TestKilledSwitchComesBackWhole(t *testing.T) {
 			f.apply()
 			want := s.Describe()
 			s.Stop()
-			f.becomes("leaf1", view.Disconnected)
+			f.becomes("leaf1", pb.SwitchStatus_STATE_DISCONNECTED)
 			s.Lose()
 			s.Start()
-			f.becomes("leaf1", view.Ready)
+			f.becomes("leaf1", pb.SwitchStatus_STATE_READY)
 			if got := s.Describe(); !slices.Equal(got, want) {
 				t.Errorf("it has %d entries, had %d", len(got), len(want))
 			}
@@ -229,9 +230,9 @@ func TestKilledSwitchComesBackWhole(t *testing.T) {
 			// A restart that kept its state gets neither pipeline nor entries.
 			_, before, _ := s.Counts()
 			s.Stop()
-			f.becomes("leaf1", view.Disconnected)
+			f.becomes("leaf1", pb.SwitchStatus_STATE_DISCONNECTED)
 			s.Start()
-			f.becomes("leaf1", view.Ready)
+			f.becomes("leaf1", pb.SwitchStatus_STATE_READY)
 			if _, after, pushes := s.Counts(); pushes != 2 || after != before {
 				t.Errorf("%d pushes, %d more updates", pushes, after-before)
 			}
@@ -282,7 +283,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "routes without the link", func() bool { return f.group() == "4" })
-	if p := f.state("leaf1").Ports[2]; p.State != view.PortDown {
+	if p := f.state("leaf1").Ports[2]; p.State != pb.PortStatus_STATE_DOWN {
 		t.Errorf("port = %+v", p)
 	}
 	if err := f.c.SetLink(ctx, "spine1", "leaf1:3", true); err != nil {
@@ -293,7 +294,7 @@ func TestLinks(t *testing.T) {
 		t.Error("a link that is not there was set")
 	}
 
-	sub := f.c.Events().Subscribe(events.Options[view.Event]{})
+	sub := f.c.Events().Subscribe(events.Options[*pb.Event]{})
 	defer sub.Close()
 	f.setWire("leaf1:4-spine2:1", false)
 	eventually(t, "routes without the dead link", func() bool { return f.group() == "3" })
@@ -304,7 +305,7 @@ func TestLinks(t *testing.T) {
 	f.setWire("leaf1:4-spine2:1", false)
 	eventually(t, "both suspect", func() bool {
 		p := f.state("leaf1").Ports
-		return p[2].State == view.PortDown && p[3].State == view.PortDown
+		return p[2].State == pb.PortStatus_STATE_DOWN && p[3].State == pb.PortStatus_STATE_DOWN
 	})
 	eventually(t, "routes over both", func() bool { return f.group() == "3, 4" })
 	var kinds []string
@@ -324,7 +325,7 @@ func TestLinks(t *testing.T) {
 
 func TestTelemetry(t *testing.T) {
 	f := newFabric(t)
-	sub := f.c.Samples().Subscribe(events.Options[view.Sample]{Match: func(s view.Sample) bool { return s.Switch == "leaf1" && s.Port == 3 }})
+	sub := f.c.Samples().Subscribe(events.Options[feature.Sample]{Match: func(s feature.Sample) bool { return s.Switch == "leaf1" && s.Port == 3 }})
 	defer sub.Close()
 	f.startAll()
 	f.apply()

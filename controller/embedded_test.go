@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"testing"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/tests/switchtest"
@@ -88,13 +89,13 @@ func TestEmbeddedSwitches(t *testing.T) {
 	f := &fabric{t: t}
 	f.c, f.stop = f.controller(options())
 	defer f.stop()
-	sub := f.c.Samples().Subscribe(events.Options[view.Sample]{Match: func(s view.Sample) bool { return s.Switch == "s1" && s.Port == 1 && s.DeparturePackets > 0 }})
+	sub := f.c.Samples().Subscribe(events.Options[feature.Sample]{Match: func(s feature.Sample) bool { return s.Switch == "s1" && s.Port == 1 && s.DeparturePackets > 0 }})
 	defer sub.Close()
 	f.yaml = e.yaml(`qos: {ecn: [{queue: 1, kmin: 10KB, kmax: 100KB, pmax: 0.5}]}
 controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 `)
 	for _, r := range f.apply() {
-		if r.Err != "" || r.Inserted == 0 {
+		if r.Error != "" || r.Inserted == 0 {
 			t.Errorf("result = %+v", r)
 		}
 	}
@@ -103,7 +104,7 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 	for _, c := range v.Capabilities {
 		supported[c.Name] = c.Supported
 	}
-	if v.State != view.Ready || !supported["p4runtime"] || !supported["counter_read"] || !supported["telemetry.polls"] {
+	if v.State != pb.SwitchStatus_STATE_READY || !supported["p4runtime"] || !supported["counter_read"] || !supported["telemetry.polls"] {
 		t.Errorf("s1 = %+v", v)
 	}
 	total := uint64(0)
@@ -112,48 +113,48 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 			t.Errorf("table %+v", u)
 		}
 	}
-	if v.ElectionID != "1" || v.Program == 0 || total == 0 || total > uint64(v.Entries) {
-		t.Errorf("s1 bids with %q for program %x, %d entries of %d in tables", v.ElectionID, v.Program, total, v.Entries)
+	if v.ElectionId != "1" || v.Program == 0 || total == 0 || total > uint64(v.Entries) {
+		t.Errorf("s1 bids with %q for program %x, %d entries of %d in tables", v.ElectionId, v.Program, total, v.Entries)
 	}
 	// The probes themselves are departures of the port.
 	samples, _, err := sub.Next(ctx)
 	if err != nil || samples[0].Peer != "s2" {
 		t.Fatalf("samples = %+v, %v", samples, err)
 	}
-	plans, _, err := f.c.Plan(ctx, "f", f.yaml, 0)
-	if err != nil || len(plans[0].Changes)+len(plans[1].Changes) != 0 {
-		t.Errorf("plan of what is = %+v, %v", plans, err)
+	plan, err := f.c.Plan(ctx, "f", f.yaml, 0)
+	if err != nil || len(plan.Switches[0].Changes)+len(plan.Switches[1].Changes) != 0 {
+		t.Errorf("plan of what is = %+v, %v", plan, err)
 	}
 
-	state := func(port int, want view.PortState) func() bool {
+	state := func(port int, want pb.PortStatus_State) func() bool {
 		return func() bool { return f.state("s1").Ports[port].State == want }
 	}
 	loop.Post(func() { links[0].SetUp(false) })
-	eventually(t, "the cut is seen", state(0, view.PortDown))
+	eventually(t, "the cut is seen", state(0, pb.PortStatus_STATE_DOWN))
 	eventually(t, "routes over the other link", func() bool {
-		plans, _, err := f.c.Plan(ctx, "f", f.yaml, 0)
-		return err == nil && len(plans[0].Changes) == 0
+		plan, err := f.c.Plan(ctx, "f", f.yaml, 0)
+		return err == nil && len(plan.Switches[0].Changes) == 0
 	})
 	loop.Post(func() { links[0].SetUp(true) })
-	eventually(t, "the mend is seen", state(0, view.PortUp))
+	eventually(t, "the mend is seen", state(0, pb.PortStatus_STATE_UP))
 
 	// The P4Runtime server dies and comes back: nothing is lost, nothing is pushed again.
 	pushes := f.c.Stats()["s1"].Pushes
 	list[0].StopGRPC()
-	f.becomes("s1", view.Disconnected)
+	f.becomes("s1", pb.SwitchStatus_STATE_DISCONNECTED)
 	if err := f.c.SetLink(ctx, "s1:2", "s2", false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := list[0].ServeGRPC(addresses[0], nil); err != nil {
 		t.Fatal(err)
 	}
-	f.becomes("s1", view.Ready)
+	f.becomes("s1", pb.SwitchStatus_STATE_READY)
 	if got := f.c.Stats()["s1"].Pushes; got != pushes {
 		t.Errorf("%d pushes, want %d", got, pushes)
 	}
 	// What changed meanwhile is there now.
-	plans, _, err = f.c.Plan(ctx, "f", f.yaml, 0)
-	if err != nil || len(plans[0].Changes) != 0 || plans[0].Unreachable != "" {
-		t.Errorf("plan = %+v, %v", plans[0], err)
+	plan, err = f.c.Plan(ctx, "f", f.yaml, 0)
+	if err != nil || len(plan.Switches[0].Changes) != 0 || plan.Switches[0].Unreachable != "" {
+		t.Errorf("plan = %+v, %v", plan.Switches[0], err)
 	}
 }

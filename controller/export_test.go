@@ -1,6 +1,9 @@
 package controller
 
-import "github.com/headgate/headgate/controller/p4runtime/device"
+import (
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/p4runtime/device"
+)
 
 // Stats returns every switch's counters, by name.
 func (c *Controller) Stats() map[string]device.Stats {
@@ -13,4 +16,9 @@ func (c *Controller) Stats() map[string]device.Stats {
 		}
 	}
 	return stats
+}
+
+// sameChange reports whether two changes are one, whatever their texts are.
+func sameChange(a, b *pb.Change) bool {
+	return a.GetKind() == b.GetKind() && a.GetTable() == b.GetTable() && a.GetKey() == b.GetKey() && a.GetOld() == b.GetOld() && a.GetNew() == b.GetNew()
 }

@@ -12,9 +12,9 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"go.uber.org/goleak"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
@@ -172,7 +172,7 @@ func (f *fabric) edit(old, fresh string) {
 	f.yaml = []byte(strings.ReplaceAll(string(f.yaml), old, fresh))
 }
 
-func (f *fabric) apply() []view.Result {
+func (f *fabric) apply() []*pb.SwitchResult {
 	f.t.Helper()
 	_, results, err := f.c.Apply(context.Background(), "fabric.yaml", f.yaml)
 	if err != nil {
@@ -187,17 +187,17 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	lag.Await(t, what, cond)
 }
 
-func (f *fabric) state(sw string) view.Switch {
+func (f *fabric) state(sw string) *pb.SwitchStatus {
 	for _, s := range f.c.Switches() {
 		if s.Name == sw {
 			return s
 		}
 	}
 	f.t.Fatalf("no switch %s", sw)
-	return view.Switch{}
+	return &pb.SwitchStatus{}
 }
 
-func (f *fabric) becomes(sw string, state view.SwitchState) {
+func (f *fabric) becomes(sw string, state pb.SwitchStatus_State) {
 	f.t.Helper()
 	eventually(f.t, fmt.Sprintf("%s in state %d", sw, state), func() bool { return f.state(sw).State == state })
 }

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src"
 )
 
@@ -28,21 +28,21 @@ func TestTwoControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range results {
-		if !strings.Contains(r.Err, "backup") {
+		if !strings.Contains(r.Error, "backup") {
 			t.Errorf("result = %+v", r)
 		}
 	}
-	all := func(c *Controller, state view.SwitchState) func() bool {
+	all := func(c *Controller, state pb.SwitchStatus_State) func() bool {
 		return func() bool {
-			return !slices.ContainsFunc(c.Switches(), func(s view.Switch) bool { return s.State != state })
+			return !slices.ContainsFunc(c.Switches(), func(s *pb.SwitchStatus) bool { return s.State != state })
 		}
 	}
-	eventually(t, "the second is backup", all(second, view.Backup))
-	if f.state("leaf1").State != view.Ready {
+	eventually(t, "the second is backup", all(second, pb.SwitchStatus_STATE_BACKUP))
+	if f.state("leaf1").State != pb.SwitchStatus_STATE_READY {
 		t.Errorf("the first is %+v", f.state("leaf1"))
 	}
 	f.stop()
-	eventually(t, "the second is primary", all(second, view.Ready))
+	eventually(t, "the second is primary", all(second, pb.SwitchStatus_STATE_READY))
 }
 
 func TestRefusedUpdates(t *testing.T) {
@@ -58,15 +58,15 @@ func TestRefusedUpdates(t *testing.T) {
 	said := func(err string) bool {
 		return strings.Contains(err, "no room") && strings.Contains(err, "ingress.routing.ecmp group 3")
 	}
-	if r := f.apply()[0]; !said(r.Err) {
+	if r := f.apply()[0]; !said(r.Error) {
 		t.Errorf("result = %+v", r)
 	}
 	// It may have been tried again, with fewer updates.
-	if v := f.state("leaf1"); v.State != view.Degraded || !said(v.Err) {
-		t.Errorf("leaf1 is in state %v: %s", v.State, v.Err)
+	if v := f.state("leaf1"); v.State != pb.SwitchStatus_STATE_DEGRADED || !said(v.Error) {
+		t.Errorf("leaf1 is in state %v: %s", v.State, v.Error)
 	}
 	s.SetRefuse(nil)
-	f.becomes("leaf1", view.Ready)
+	f.becomes("leaf1", pb.SwitchStatus_STATE_READY)
 }
 
 // flaky fails every fifth unary call, as a bad network would.
@@ -99,8 +99,8 @@ func TestFlakySwitch(t *testing.T) {
 		}
 	}
 	f.apply()
-	f.becomes("leaf1", view.Ready)
-	if got := f.switches["leaf1"].Entities(); got != f.state("leaf1").Entries {
+	f.becomes("leaf1", pb.SwitchStatus_STATE_READY)
+	if got := f.switches["leaf1"].Entities(); got != int(f.state("leaf1").Entries) {
 		t.Errorf("%d entries, want %d", got, f.state("leaf1").Entries)
 	}
 }
@@ -132,12 +132,12 @@ func TestWrongPipelineIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	plans, _, err := f.c.Plan(context.Background(), "f", f.yaml, 0)
-	if err != nil || !strings.Contains(plans[0].Changes[0].String(), "pipeline: another program, whose entries are lost → ") {
-		t.Errorf("plan = %+v, %v", plans[0], err)
+	plan, err := f.c.Plan(context.Background(), "f", f.yaml, 0)
+	if err != nil || !strings.Contains(plan.Switches[0].Changes[0].Line(), "pipeline: another program, whose entries are lost → ") {
+		t.Errorf("plan = %+v, %v", plan.Switches[0], err)
 	}
 	for _, r := range f.apply() {
-		if r.Err != "" {
+		if r.Error != "" {
 			t.Errorf("result = %+v", r)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -78,7 +78,7 @@ func TestLinksOutOfService(t *testing.T) {
 	if _, _, err := f.c.commitOf(yaml); err != nil {
 		t.Fatal(err)
 	}
-	sub := f.c.events.Subscribe(events.Options[view.Event]{Recent: 1000, Match: func(e view.Event) bool { return strings.HasPrefix(e.Kind, "routes.") }})
+	sub := f.c.events.Subscribe(events.Options[*pb.Event]{Recent: 1000, Match: func(e *pb.Event) bool { return strings.HasPrefix(e.Kind, "routes.") }})
 	defer sub.Close()
 	var kinds []string
 	risk := func() []string {

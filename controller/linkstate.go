@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/device"
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/units"
 )
 
@@ -23,22 +23,22 @@ import (
 // process has ended is. Probes cannot tell these two: they come and go by the sessions of both
 // switches. Routes avoid what is suspect where there is another way.
 type linkMonitor struct {
-	event    func(view.Event)
+	event    func(*pb.Event)
 	keeper   LinkKeeper    // nil: the operator's word is forgotten with the process
 	reported chan struct{} // a switch said something of its ports, which is to be evaluated; holds one token
 
 	mu        sync.Mutex // guards all below
 	links     map[string]*linkState
 	switches  map[string]*switchState
-	events    []view.Event // of the evaluation that runs
-	rerouted  bool         // in it routes change without an event
-	evaluated time.Time    // time of the last full evaluation
-	awake     time.Time    // since when it has been evaluated without a break
+	events    []*pb.Event // of the evaluation that runs
+	rerouted  bool        // in it routes change without an event
+	evaluated time.Time   // time of the last full evaluation
+	awake     time.Time   // since when it has been evaluated without a break
 }
 
 // linkState is the state of a link.
 type linkState struct {
-	state    view.PortState       // from ports and probes, at the last evaluation
+	state    pb.PortStatus_State  // from ports and probes, at the last evaluation
 	why      string               // state is PortDown
 	disabled bool                 // by the operator; kept over configurations
 	suspect  bool                 // by ports and probes: routes avoid it
@@ -49,9 +49,9 @@ type linkState struct {
 
 // switchState is the state of a switch.
 type switchState struct {
-	ports       map[uint32]view.PortState // as the switch reports them; nil without a report
-	lost        time.Time                 // since when it is out of reach
-	unreachable bool                      // for long
+	ports       map[uint32]pb.PortStatus_State // as the switch reports them; nil without a report
+	lost        time.Time                      // since when it is out of reach
+	unreachable bool                           // for long
 }
 
 // OutOfService is why a link is down that an operator took out of service.
@@ -65,7 +65,7 @@ type LinkKeeper interface {
 	SaveLinks(down map[string]bool, done *outcome.Done) error
 }
 
-func newLinkMonitor(event func(view.Event), keeper LinkKeeper) *linkMonitor {
+func newLinkMonitor(event func(*pb.Event), keeper LinkKeeper) *linkMonitor {
 	m := &linkMonitor{
 		event: event, keeper: keeper, reported: make(chan struct{}, 1),
 		links: map[string]*linkState{}, switches: map[string]*switchState{},
@@ -102,7 +102,7 @@ func (m *linkMonitor) seen(link, at string, now time.Time) {
 }
 
 // report notes all that a switch says of its ports, nil when it says nothing.
-func (m *linkMonitor) report(sw string, ports map[uint32]view.PortState) {
+func (m *linkMonitor) report(sw string, ports map[uint32]pb.PortStatus_State) {
 	m.mu.Lock()
 	m.node(sw).ports = ports
 	m.mu.Unlock()
@@ -207,14 +207,14 @@ func (m *linkMonitor) state() topology.State {
 
 // portState returns what is known of the ports at both ends of a link, why they are down, and
 // whether an operator took the link out of service.
-func (m *linkMonitor) portState(link string) (state view.PortState, why string, outOfService bool) {
+func (m *linkMonitor) portState(link string) (state pb.PortStatus_State, why string, outOfService bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch l := m.links[link]; {
 	case l == nil:
-		return view.PortUnknown, "", false
+		return pb.PortStatus_STATE_UNKNOWN, "", false
 	case l.disabled:
-		return view.PortDown, OutOfService, true
+		return pb.PortStatus_STATE_DOWN, OutOfService, true
 	default:
 		return l.state, l.why, false
 	}
@@ -238,7 +238,7 @@ func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Heal
 	for i := range c.Links {
 		k := &c.Links[i]
 		l := m.link(k.Name)
-		l.state, l.why = view.PortUnknown, ""
+		l.state, l.why = pb.PortStatus_STATE_UNKNOWN, ""
 		if k.A.Port == 0 || k.B.Port == 0 {
 			m.evaluateHost(c, k, l)
 		} else {
@@ -255,8 +255,8 @@ func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Heal
 }
 
 // tell adds an event to the evaluation.
-func (m *linkMonitor) tell(severity view.Severity, subject, kind, text string) {
-	m.events = append(m.events, view.Event{Severity: severity, Subject: subject, Kind: kind, Message: text})
+func (m *linkMonitor) tell(severity pb.Event_Severity, subject, kind, text string) {
+	m.events = append(m.events, &pb.Event{Severity: severity, Subject: subject, Kind: kind, Message: text})
 }
 
 func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Duration, now time.Time) {
@@ -268,7 +268,7 @@ func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Du
 		s.lost = time.Time{}
 		if s.unreachable {
 			s.unreachable = false
-			m.tell(view.Info, name, "switch.reachable", "the switch holds what it should; routes use it again")
+			m.tell(pb.Event_SEVERITY_INFO, name, "switch.reachable", "the switch holds what it should; routes use it again")
 		}
 		return
 	case s.lost.Before(m.awake):
@@ -285,7 +285,7 @@ func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Du
 	case h.Gone:
 		text = "nothing listens at its address: its process has ended, and forwards no more; routes avoid the switch where they can"
 	}
-	m.tell(view.Error, name, "switch.unreachable", text)
+	m.tell(pb.Event_SEVERITY_ERROR, name, "switch.unreachable", text)
 }
 
 // ports names the end of a link whose switch says that its port is down, "" for none; up reports
@@ -296,9 +296,9 @@ func (m *linkMonitor) ports(k *config.Link) (down string, up bool) {
 			continue
 		}
 		switch m.node(e.Node).ports[e.Port] {
-		case view.PortDown:
+		case pb.PortStatus_STATE_DOWN:
 			return e.String(), false
-		case view.PortUp:
+		case pb.PortStatus_STATE_UP:
 			up = true
 		}
 	}
@@ -313,20 +313,20 @@ func (m *linkMonitor) evaluateHost(c *config.Config, k *config.Link, l *linkStat
 	}
 	switch down, up := m.ports(k); {
 	case down != "":
-		l.state, l.why = view.PortDown, "the port "+down+" is down, says its switch"
+		l.state, l.why = pb.PortStatus_STATE_DOWN, "the port "+down+" is down, says its switch"
 		if !l.cut {
 			l.cut = true
 			text := ": " + host + " is cut off"
 			if slices.ContainsFunc(c.Links, func(o config.Link) bool { return o.Name != k.Name && (o.A.Node == host || o.B.Node == host) }) {
 				text = "; routes avoid the link where they can"
 			}
-			m.tell(view.Error, k.Name, "link.down", l.why+text)
+			m.tell(pb.Event_SEVERITY_ERROR, k.Name, "link.down", l.why+text)
 		}
 	case up:
-		l.state = view.PortUp
+		l.state = pb.PortStatus_STATE_UP
 		if l.cut {
 			l.cut = false
-			m.tell(view.Info, k.Name, "link.up", "the port is up, says its switch")
+			m.tell(pb.Event_SEVERITY_INFO, k.Name, "link.up", "the port is up, says its switch")
 		}
 	}
 }
@@ -378,10 +378,10 @@ func (m *linkMonitor) evaluateLink(k *config.Link, l *linkState, switches map[st
 	f := &l.flap
 	switch {
 	case why != "":
-		l.state, l.why = view.PortDown, why
+		l.state, l.why = pb.PortStatus_STATE_DOWN, why
 		switch {
 		case !l.suspect:
-			m.tell(view.Error, k.Name, "link.down", why+"; routes avoid the link where they can")
+			m.tell(pb.Event_SEVERITY_ERROR, k.Name, "link.down", why+"; routes avoid the link where they can")
 		case f.back.IsZero():
 			return
 		default: // while it was held, and better than others that are suspect
@@ -390,7 +390,7 @@ func (m *linkMonitor) evaluateLink(k *config.Link, l *linkState, switches map[st
 		l.suspect, *f = true, flap{downs: f.downs + 1}
 		return
 	case heard:
-		l.state = view.PortUp
+		l.state = pb.PortStatus_STATE_UP
 	}
 	switch {
 	case l.suspect && !heard: // the grace period after an attachment proves nothing
@@ -401,13 +401,13 @@ func (m *linkMonitor) evaluateLink(k *config.Link, l *linkState, switches map[st
 		}
 		if now.Sub(f.back) >= hold {
 			l.suspect, f.back = false, now
-			m.tell(view.Info, k.Name, "link.up", back)
+			m.tell(pb.Event_SEVERITY_INFO, k.Name, "link.up", back)
 			return
 		}
 		times := units.Count(f.downs, "time")
-		l.state, l.why = view.PortDown, "it is held, as it went down "+times
+		l.state, l.why = pb.PortStatus_STATE_DOWN, "it is held, as it went down "+times
 		if first {
-			m.tell(view.Warning, k.Name, "link.held",
+			m.tell(pb.Event_SEVERITY_WARNING, k.Name, "link.held",
 				fmt.Sprintf("%s after %s down; routes avoid the link for another %v, and longer with each time", back, times, hold))
 		}
 	case now.Sub(f.back) >= c.FlapHoldMax:

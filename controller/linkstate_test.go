@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/device"
 	"github.com/headgate/headgate/controller/state/outcome"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // monitor is a linkMonitor with a clock of its own and two switches a and b.
@@ -45,7 +45,7 @@ func (k keptLinks) SaveLinks(links map[string]bool, _ *outcome.Done) error {
 
 func newMonitor(t *testing.T) *monitor {
 	j := &monitor{t: t, kept: keptLinks{}, now: time.Unix(1000, 0), health: map[string]device.Health{}}
-	j.linkMonitor = newLinkMonitor(func(e view.Event) { j.kinds = append(j.kinds, e.Kind) }, j.kept)
+	j.linkMonitor = newLinkMonitor(func(e *pb.Event) { j.kinds = append(j.kinds, e.Kind) }, j.kept)
 	j.c = &config.Config{
 		Switches: []config.Switch{{Name: "a"}, {Name: "b"}},
 		Links: []config.Link{
@@ -81,9 +81,9 @@ func (j *monitor) after(d time.Duration, want ...string) {
 	}
 }
 
-func (j *monitor) is(when string, want view.PortState) {
+func (j *monitor) is(when string, want pb.PortStatus_State) {
 	j.t.Helper()
-	if got, why, _ := j.portState("l"); got != want || (why == "") != (want != view.PortDown) {
+	if got, why, _ := j.portState("l"); got != want || (why == "") != (want != pb.PortStatus_STATE_DOWN) {
 		j.t.Errorf("%s: %v %s, want %v", when, got, why, want)
 	}
 }
@@ -95,11 +95,11 @@ func (j *monitor) both() {
 
 func TestProbeTimeout(t *testing.T) {
 	j := newMonitor(t)
-	j.is("at first", view.PortUnknown)
+	j.is("at first", pb.PortStatus_STATE_UNKNOWN)
 	j.after(3 * time.Second)
-	j.is("nothing came yet", view.PortUnknown)
+	j.is("nothing came yet", pb.PortStatus_STATE_UNKNOWN)
 	j.after(time.Second, "link.down")
-	j.is("nothing came", view.PortDown)
+	j.is("nothing came", pb.PortStatus_STATE_DOWN)
 	j.after(time.Second)
 	if s := j.state(); !s.SuspectLinks["l"] || len(s.SuspectLinks) != 1 {
 		t.Errorf("%v are down, want l and nothing else", s.SuspectLinks)
@@ -108,8 +108,8 @@ func TestProbeTimeout(t *testing.T) {
 	j.after(0) // one direction is not enough
 	j.both()
 	j.after(time.Second, "link.up")
-	j.is("probes come", view.PortUp)
-	if got, _, _ := j.portState("h"); got != view.PortUnknown {
+	j.is("probes come", pb.PortStatus_STATE_UP)
+	if got, _, _ := j.portState("h"); got != pb.PortStatus_STATE_UNKNOWN {
 		t.Error("the state of a host's port is known")
 	}
 	// One direction dies.
@@ -122,7 +122,7 @@ func TestNoVerdictWhileASwitchIsDetached(t *testing.T) {
 	j.both()
 	j.health["b"] = device.Health{Forwards: true, Known: true}
 	j.after(time.Hour)
-	j.is("one switch is away", view.PortUnknown)
+	j.is("one switch is away", pb.PortStatus_STATE_UNKNOWN)
 	// It comes back: the time begins anew.
 	j.health["b"] = device.Health{Forwards: true, Known: true, Attached: j.now}
 	j.after(3 * time.Second)
@@ -161,9 +161,9 @@ func TestFlaps(t *testing.T) {
 	up(healthInterval, "link.up")
 	j.after(down, "link.down")
 	up(2*time.Second, "link.held")
-	j.is("held", view.PortDown)
+	j.is("held", pb.PortStatus_STATE_DOWN)
 	up(healthInterval, "link.up")
-	j.is("up", view.PortUp)
+	j.is("up", pb.PortStatus_STATE_UP)
 	j.after(down, "link.down")
 	up(time.Second, "link.held")
 	j.after(down) // it goes while it is held
@@ -190,10 +190,10 @@ func TestStandstill(t *testing.T) {
 	j.after(time.Second)
 	j.now = j.now.Add(20 * time.Second) // frozen
 	j.after(2 * time.Second)
-	j.is("nothing came yet", view.PortUnknown)
+	j.is("nothing came yet", pb.PortStatus_STATE_UNKNOWN)
 	j.both()
 	j.after(2 * time.Second)
-	j.is("probes come again", view.PortUp)
+	j.is("probes come again", pb.PortStatus_STATE_UP)
 	j.seen("l", "a", j.now)
 	j.after(2*time.Second, "switch.unreachable", "link.down")
 }
@@ -252,7 +252,7 @@ func TestOperatorsWordLasts(t *testing.T) {
 	if changed, err := j.set([]string{"m", "h"}, false, nil); len(changed) > 0 || err == nil || j.state().DownLinks["h"] || j.state().DownLinks["m"] {
 		t.Errorf("set while the store fails: %v, %v", changed, err)
 	}
-	j.is("the operator's word", view.PortDown)
+	j.is("the operator's word", pb.PortStatus_STATE_DOWN)
 	restarted := newLinkMonitor(nil, j.kept)
 	if !restarted.state().DownLinks["l"] {
 		t.Errorf("after a restart: %v", restarted.state())
@@ -291,7 +291,7 @@ func (k slowLinks) SaveLinks(map[string]bool, *outcome.Done) error {
 // store that is slow, probes of all links are noted and ports reported.
 func TestProbesWaitForNoWrite(t *testing.T) {
 	k := slowLinks{make(chan struct{}), make(chan struct{})}
-	m := newLinkMonitor(func(view.Event) {}, k)
+	m := newLinkMonitor(func(*pb.Event) {}, k)
 	for name, write := range map[string]func() error{
 		"set":    func() error { _, err := m.set([]string{"a-b"}, false, nil); return err },
 		"forget": func() error { return m.forget(&config.Config{}) },
@@ -326,7 +326,7 @@ func TestProbesWaitForNoWrite(t *testing.T) {
 func TestNeverReached(t *testing.T) {
 	for reached, want := range map[bool]string{false: "never reached: nothing listens", true: "its process has ended"} {
 		var got string
-		m := newLinkMonitor(func(e view.Event) { got = e.Message }, nil)
+		m := newLinkMonitor(func(e *pb.Event) { got = e.Message }, nil)
 		c := &config.Config{Switches: []config.Switch{{Name: "s"}}, Controller: config.Controller{UnreachableAfter: time.Second}}
 		m.evaluate(c, map[string]device.Health{"s": {Known: true, Gone: true, Reached: reached}}, time.Unix(1000, 0))
 		if !strings.Contains(got, want) {

@@ -9,7 +9,6 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/packet"
 )
 
@@ -17,7 +16,7 @@ import (
 // comes with the configuration, tells, and goes with it.
 func TestReceivedStorm(t *testing.T) {
 	r := newBufferRig(t)
-	sub := r.c.Events().Subscribe(events.Options[view.Event]{Match: func(e view.Event) bool { return strings.HasPrefix(e.Kind, "pfc.received_storm") }})
+	sub := r.c.Events().Subscribe(events.Options[*pb.Event]{Match: func(e *pb.Event) bool { return strings.HasPrefix(e.Kind, "pfc.received_storm") }})
 	defer sub.Close()
 	const section = "pfc_watchdog: {detection_time: 50ms, restoration_time: 60ms, action: forward}\n"
 	obeys := func(want bool, detail string) {
@@ -30,13 +29,13 @@ func TestReceivedStorm(t *testing.T) {
 	}
 	r.edit(`policy: "off"`, `policy: "sih"`) // without a policy the switch obeys in all classes, as its flags say
 	plain := r.yaml
-	if got := r.apply()[0].Err; got != "" {
+	if got := r.apply()[0].Error; got != "" {
 		t.Fatal(got)
 	}
 	obeys(false, "start it with --pfc")
 	r.yaml = append([]byte(section), plain...)
 	// A switch that was started without --pfc has nothing to watch.
-	if got := r.apply()[0].Err; !strings.Contains(got, "PFC watchdog") || !strings.Contains(got, "--pfc") {
+	if got := r.apply()[0].Error; !strings.Contains(got, "PFC watchdog") || !strings.Contains(got, "--pfc") {
 		t.Errorf("result %q, want what to do", got)
 	}
 	r.sw.Close()
@@ -46,7 +45,7 @@ func TestReceivedStorm(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r.becomes("s1", view.Ready)
+	r.becomes("s1", pb.SwitchStatus_STATE_READY)
 	obeys(true, "tried")
 	eventually(t, "storms are read", func() bool {
 		_, ok := testenv.Number(r.state("s1"), "pfc_storms_last_read_timestamp_seconds")
@@ -58,7 +57,7 @@ func TestReceivedStorm(t *testing.T) {
 		pause.Quanta[c] = 65535 // 1.7 s
 	}
 	r.do(func() { r.hosts[1].port.Receive(pause.Append(nil), r.loop.Now()) })
-	var happened []view.Event
+	var happened []*pb.Event
 	for len(happened) < 2 {
 		more, _, err := sub.Next(t.Context())
 		if err != nil {
@@ -83,11 +82,11 @@ func TestReceivedStorm(t *testing.T) {
 	})
 	// The file without it asks for the default, an alarm.
 	r.yaml = plain
-	plans, _, err := r.c.Plan(t.Context(), "f", r.yaml, 0)
-	if err != nil || len(plans[0].Changes) != 1 || plans[0].Changes[0].Kind != view.Modify || !strings.Contains(plans[0].Changes[0].String(), "→ action=alert, default=true, ") {
-		t.Errorf("plan %+v, %v", plans, err)
+	plan, err := r.c.Plan(t.Context(), "f", r.yaml, 0)
+	if err != nil || len(plan.Switches[0].Changes) != 1 || plan.Switches[0].Changes[0].Kind != pb.Change_KIND_MODIFY || !strings.Contains(plan.Switches[0].Changes[0].Line(), "→ action=alert, default=true, ") {
+		t.Errorf("plan %+v, %v", plan, err)
 	}
-	if got := r.apply()[0]; got.Err != "" || got.Modified != 1 {
+	if got := r.apply()[0]; got.Error != "" || got.Modified != 1 {
 		t.Errorf("result %+v", got)
 	}
 }

@@ -6,41 +6,40 @@ import (
 	"strings"
 	"sync"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/device"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // Planner is a participant that can say what a configuration would change with it.
 type Planner interface {
-	Changes(*config.Config) []view.Change
+	Changes(*config.Config) []*pb.Change
 }
 
 // Plan says what Apply would write to each switch, and changes nothing. What changes beside the
-// switches, such as keys of the configuration, budgets and what hosts must agree on, comes last, as
-// the plan of a switch without a name. The notes say what can go wrong in the
-// fabric as a whole, and, where failures is more than 0, what would while up to so many links fail. A
-// configuration with faults gives a *yamlnode.Error.
-func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failures int) ([]view.Plan, []string, error) {
+// switches, such as keys of the configuration, budgets and what hosts must agree on, are the controller's changes. The
+// notes say what can go wrong in the fabric as a whole, and, where failures is more than 0, what would while up to so many
+// links fail. A configuration with faults gives a *yamlnode.Error.
+func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failures int) (*pb.PlanConfigResponse, error) {
 	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	in, desired, err := c.check(ctx, cfg)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer in.close()
-	plans := make([]view.Plan, len(cfg.Switches))
+	plans := make([]*pb.SwitchPlan, len(cfg.Switches))
 	var wg sync.WaitGroup
 	for i, s := range cfg.Switches {
 		wg.Go(func() {
 			release, err := c.reads.Acquire(ctx)
 			if err != nil {
-				plans[i] = view.Plan{Switch: s.Name, Unreachable: err.Error()}
+				plans[i] = &pb.SwitchPlan{Name: s.Name, Unreachable: err.Error()}
 				return
 			}
 			defer release()
@@ -51,39 +50,42 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 	for i, s := range cfg.Switches {
 		plans[i].Notes = c.advice(in.switches[s.Name].env)
 	}
-	own := c.ownChanges(cfg)
+	out := &pb.PlanConfigResponse{Switches: plans, Controller: c.ownChanges(cfg), Notes: c.notes(ctx, cfg, in.graph, failures)}
 	for _, part := range c.opts.Participants {
 		if part, ok := part.(Planner); ok {
-			own = append(own, part.Changes(cfg)...)
+			out.Controller = append(out.Controller, part.Changes(cfg)...)
 		}
 	}
-	if len(own) > 0 {
-		plans = append(plans, view.Plan{Changes: own})
+	for _, p := range append(plans, &pb.SwitchPlan{Changes: out.GetController()}) {
+		for _, change := range p.GetChanges() {
+			change.Text = change.Line()
+		}
 	}
-	return plans, c.notes(ctx, cfg, in.graph, failures), nil
+	pb.Clean(out)
+	return out, nil
 }
 
 // ownChanges returns the changes of keys, and their effects beside the switches.
-func (c *Controller) ownChanges(cfg *config.Config) []view.Change {
+func (c *Controller) ownChanges(cfg *config.Config) []*pb.Change {
 	keys, now := map[string]string{}, c.Config()
 	var parameters map[string]string
 	if now != nil {
 		keys, parameters = now.Values(Sections()...), parametersByName(c.hostParameters(now))
 	}
-	list := slices.DeleteFunc(view.Diff("configuration", keys, cfg.Values(Sections()...)), func(v view.Change) bool {
+	list := slices.DeleteFunc(pb.Diff("configuration", keys, cfg.Values(Sections()...)), func(v *pb.Change) bool {
 		return slices.ContainsFunc(c.opts.Fixed, func(key string) bool { return v.Key == key || strings.HasPrefix(v.Key, key+".") })
 	})
-	list = append(list, view.Diff("host parameter", parameters, parametersByName(c.hostParameters(cfg)))...)
+	list = append(list, pb.Diff("host parameter", parameters, parametersByName(c.hostParameters(cfg)))...)
 	disabled, kept := c.links.disabled(), map[string]string{}
 	for _, l := range cfg.Links {
 		if state, ok := disabled[l.Name]; ok {
 			kept[l.Name] = state
 		}
 	}
-	return append(list, view.Diff("link", disabled, kept)...)
+	return append(list, pb.Diff("link", disabled, kept)...)
 }
 
-func parametersByName(list []view.HostParameter) map[string]string {
+func parametersByName(list []*pb.HostParameter) map[string]string {
 	by := map[string]string{}
 	for _, p := range list {
 		by[strings.TrimSpace(p.Law+" "+p.Name)] = p.Value
@@ -136,7 +138,7 @@ func (c *Controller) advice(env *feature.Env) []string {
 
 // planOne uses the session where there is one, and else a connection of its own, for
 // which nobody needs to be primary.
-func (c *Controller) planOne(ctx context.Context, s config.Switch, in *switchInputs, want device.Desired) view.Plan {
+func (c *Controller) planOne(ctx context.Context, s config.Switch, in *switchInputs, want device.Desired) *pb.SwitchPlan {
 	c.mu.RLock()
 	var u *unit
 	if c.current != nil {
@@ -159,7 +161,7 @@ func (c *Controller) planOne(ctx context.Context, s config.Switch, in *switchInp
 	}
 	plan := device.PlanOf(ctx, s.Name, client, err, in.env.Pipeline, want.State, feature.Externs(c.features, &s)...)
 	if err == nil && in.driver != nil {
-		device.PlanTrafficManager(ctx, &plan, in.driver, want.TrafficManager)
+		device.PlanTrafficManager(ctx, plan, in.driver, want.TrafficManager)
 	}
 	return plan
 }

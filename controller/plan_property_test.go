@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/tests/race"
 	"github.com/headgate/headgate/tests/switchtest"
 )
@@ -290,7 +290,7 @@ func (r *editRig) apply(file object) int {
 	}
 	was := r.c.Config()
 	own := r.own()
-	plans, _, planned := r.c.Plan(r.t.Context(), "f", text, 0)
+	plan, planned := r.c.Plan(r.t.Context(), "f", text, 0)
 	if n := len(r.writes.take()); n > 0 {
 		r.t.Fatal("a plan writes")
 	}
@@ -300,27 +300,25 @@ func (r *editRig) apply(file object) int {
 			r.t.Fatalf("plan says %v, apply %v, of\n%s", planned, applied, text)
 		}
 		if got := r.own(); !reflect.DeepEqual(got, own) || len(r.writes.take()) > 0 {
-			r.t.Fatalf("an apply that is refused changes something: %v, %v", view.Diff("", own, got), applied)
+			r.t.Fatalf("an apply that is refused changes something: %v, %v", pb.Diff("", own, got), applied)
 		}
 		return stepRefused
 	}
 	for _, res := range results {
-		if res.Err != "" {
-			r.t.Fatalf("%s: %s, of\n%s", res.Switch, res.Err, text)
+		if res.Error != "" {
+			r.t.Fatalf("%s: %s, of\n%s", res.Name, res.Error, text)
 		}
 	}
 	r.file = file
-	r.update(plans)
-	if len(plans) > 0 && plans[len(plans)-1].Switch == "" {
-		r.patch("controller", own, plans[len(plans)-1].Changes)
-	}
+	r.update(plan.Switches)
+	r.patch("controller", own, plan.Controller)
 	if got := r.own(); !maps.Equal(got, own) {
-		r.t.Fatalf("the plan leaves out %v, of\n%s", view.Diff("", own, got), text)
+		r.t.Fatalf("the plan leaves out %v, of\n%s", pb.Diff("", own, got), text)
 	}
-	if was != nil && !reflect.DeepEqual(parts(was), parts(r.c.Config())) && len(plans) == len(file["switches"].([]any)) {
+	if was != nil && !reflect.DeepEqual(parts(was), parts(r.c.Config())) && len(plan.Controller) == 0 {
 		r.t.Fatalf("the plan leaves out a change of the configuration from\n%s\nto\n%s", was.Source, text)
 	}
-	if slices.ContainsFunc(plans, func(p view.Plan) bool { return len(p.Changes) > 0 }) {
+	if len(plan.Controller) > 0 || slices.ContainsFunc(plan.Switches, func(p *pb.SwitchPlan) bool { return len(p.Changes) > 0 }) {
 		return stepChanged
 	}
 	return stepSame
@@ -366,21 +364,21 @@ func (r *editRig) own() map[string]string {
 // settle waits until the switches hold what they should.
 func (r *editRig) settle() {
 	for _, res := range r.c.awaitResults(r.t.Context(), r.c.snapshot()) {
-		if res.Err != "" {
+		if res.Error != "" {
 			r.t.Fatal(res)
 		}
 	}
 }
 
 // patch makes changes to values, whose old ones must be those that the changes say.
-func (r *editRig) patch(who string, values map[string]string, list []view.Change) {
+func (r *editRig) patch(who string, values map[string]string, list []*pb.Change) {
 	for _, c := range list {
 		key := c.Table + " " + c.Key
 		old, is := values[key]
-		if is == (c.Kind == view.Insert) || old != c.Old || c.Kind == view.Modify && c.Old == c.New {
+		if is == (c.Kind == pb.Change_KIND_INSERT) || old != c.Old || c.Kind == pb.Change_KIND_MODIFY && c.Old == c.New {
 			r.t.Errorf("%s has %q (%v): %v", who, old, is, c)
 		}
-		if c.Kind == view.Delete {
+		if c.Kind == pb.Change_KIND_DELETE {
 			delete(values, key)
 		} else {
 			values[key] = c.New
@@ -389,12 +387,12 @@ func (r *editRig) patch(who string, values map[string]string, list []view.Change
 }
 
 // update holds what the switches got written against plans, nil for none, and remembers it.
-func (r *editRig) update(plans []view.Plan) {
+func (r *editRig) update(plans []*pb.SwitchPlan) {
 	got := r.writes.take()
 	for _, s := range r.c.Config().Switches {
-		var plan []view.Change
+		var plan []*pb.Change
 		for _, p := range plans {
-			if p.Switch == s.Name {
+			if p.Name == s.Name {
 				plan = p.Changes
 			}
 		}
@@ -405,13 +403,13 @@ func (r *editRig) update(plans []view.Plan) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		var wrote []view.Change
+		var wrote []*pb.Change
 		for _, u := range got[s.DeviceID] {
 			named := pipe.Named(u.GetEntity())
-			c := view.Change{Kind: view.ChangeKind(u.GetType()), New: named.Value()}
+			c := &pb.Change{Kind: pb.Change_Kind(u.GetType()), New: named.Value()}
 			c.Table, c.Key = named.Place()
 			old, known := r.held[s.Name][c.Table+" "+c.Key]
-			if c.Kind == view.Modify && !known { // a default entry as the program has it
+			if c.Kind == pb.Change_KIND_MODIFY && !known { // a default entry as the program has it
 				for _, p := range plan {
 					if p.Table == c.Table && p.Key == c.Key {
 						old = p.Old
@@ -420,7 +418,7 @@ func (r *editRig) update(plans []view.Plan) {
 				r.held[s.Name][c.Table+" "+c.Key] = old
 			}
 			c.Old = old
-			if c.Kind == view.Delete {
+			if c.Kind == pb.Change_KIND_DELETE {
 				c.New = ""
 			}
 			wrote = append(wrote, c)
@@ -430,15 +428,15 @@ func (r *editRig) update(plans []view.Plan) {
 			continue
 		}
 		pushed := len(plan) > 0 && plan[0].Table == "pipeline"
-		plan = slices.DeleteFunc(slices.Clone(plan), func(c view.Change) bool {
+		plan = slices.DeleteFunc(slices.Clone(plan), func(c *pb.Change) bool {
 			// A program comes with default entries, which nobody knows before the switch runs it.
-			asIs := pushed && c.Kind == view.Modify && !slices.Contains(wrote, c)
+			asIs := pushed && c.Kind == pb.Change_KIND_MODIFY && !slices.ContainsFunc(wrote, func(w *pb.Change) bool { return sameChange(w, c) })
 			if asIs {
 				r.held[s.Name][c.Table+" "+c.Key] = c.New
 			}
 			return c.Table == "pipeline" || asIs
 		})
-		if !slices.Equal(plan, wrote) {
+		if !slices.EqualFunc(plan, wrote, sameChange) {
 			r.t.Errorf("%s: the plan has\n%v\nand the switch got\n%v", s.Name, plan, wrote)
 		}
 	}

@@ -6,19 +6,19 @@ import (
 	"testing"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/p4runtime/device"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // says has a switch say of its ports 1 and 2 what they are.
-func (j *monitor) says(sw string, one, two view.PortState) {
-	j.report(sw, map[uint32]view.PortState{1: one, 2: two})
+func (j *monitor) says(sw string, one, two pb.PortStatus_State) {
+	j.report(sw, map[uint32]pb.PortStatus_State{1: one, 2: two})
 }
 
 // TestPorts: a link is out of the routes when one of its switches says that its port is down, at the next
 // verdict and whatever probes say, and comes back by probes.
 func TestPorts(t *testing.T) {
-	const up, down, unknown = view.PortUp, view.PortDown, view.PortUnknown
+	const up, down, unknown = pb.PortStatus_STATE_UP, pb.PortStatus_STATE_DOWN, pb.PortStatus_STATE_UNKNOWN
 	j := newMonitor(t)
 	suspects := func(want ...string) {
 		t.Helper()
@@ -75,28 +75,28 @@ func TestPorts(t *testing.T) {
 func TestHostsPort(t *testing.T) {
 	j := newMonitor(t)
 	j.c.Controller.ProbeInterval = 0
-	host := func(want view.PortState) {
+	host := func(want pb.PortStatus_State) {
 		t.Helper()
 		if state, _, _ := j.portState("h"); state != want {
 			t.Errorf("the host's port: %v, want %v", state, want)
 		}
 	}
-	j.says("a", view.PortUp, view.PortUp)
+	j.says("a", pb.PortStatus_STATE_UP, pb.PortStatus_STATE_UP)
 	j.after(0)
-	host(view.PortUp)
-	j.says("a", view.PortUp, view.PortDown)
+	host(pb.PortStatus_STATE_UP)
+	j.says("a", pb.PortStatus_STATE_UP, pb.PortStatus_STATE_DOWN)
 	j.after(0, "link.down")
-	host(view.PortDown)
+	host(pb.PortStatus_STATE_DOWN)
 	j.after(time.Second)
 	if s := j.state(); len(s.SuspectLinks) != 1 || !s.SuspectLinks["h"] || len(s.DownLinks) > 0 {
 		t.Errorf("routes avoid %v %v, want h if they can", s.SuspectLinks, s.DownLinks)
 	}
 	j.report("a", nil)
 	j.after(time.Second)
-	host(view.PortUnknown)
-	j.says("a", view.PortUp, view.PortUp)
+	host(pb.PortStatus_STATE_UNKNOWN)
+	j.says("a", pb.PortStatus_STATE_UP, pb.PortStatus_STATE_UP)
 	j.after(0, "link.up")
-	host(view.PortUp)
+	host(pb.PortStatus_STATE_UP)
 }
 
 // TestPortFlaps: a link whose carrier flaps is held as one whose probes do.
@@ -105,9 +105,9 @@ func TestPortFlaps(t *testing.T) {
 	j.c.Controller.FlapHold, j.c.Controller.FlapHoldMax = 2*time.Second, 5*time.Second
 	j.both()
 	for _, want := range []string{"link.up", "link.held"} {
-		j.says("a", view.PortDown, view.PortUp)
+		j.says("a", pb.PortStatus_STATE_DOWN, pb.PortStatus_STATE_UP)
 		j.after(0, "link.down")
-		j.says("a", view.PortUp, view.PortUp)
+		j.says("a", pb.PortStatus_STATE_UP, pb.PortStatus_STATE_UP)
 		j.both()
 		j.after(0, want)
 	}
@@ -120,7 +120,7 @@ func TestPortFlaps(t *testing.T) {
 	}
 	held(true)
 	j.routes = 0
-	j.says("a", view.PortDown, view.PortUp)
+	j.says("a", pb.PortStatus_STATE_DOWN, pb.PortStatus_STATE_UP)
 	j.after(0) // who knows that it comes and goes need not hear it each time
 	held(false)
 	if j.routes != 1 {

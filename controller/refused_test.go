@@ -110,7 +110,7 @@ func TestRefused(t *testing.T) {
 			if f := faults.Faults[0]; f.Field != tt.field || f.Line == 0 || !strings.Contains(f.Text, tt.text) {
 				t.Errorf("fault %+v, want %s with a line: %s", f, tt.field, tt.text)
 			}
-			if _, _, err := c.Plan(context.Background(), "f.yaml", chipFabric(tt.keys, tt.sections), 0); !errors.As(err, &faults) {
+			if _, err := c.Plan(context.Background(), "f.yaml", chipFabric(tt.keys, tt.sections), 0); !errors.As(err, &faults) {
 				t.Errorf("plan: error %v", err)
 			}
 		})

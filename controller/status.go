@@ -15,104 +15,102 @@ import (
 	"github.com/headgate/headgate/controller/feature/routing"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/ecmp"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/preview/observed"
 )
 
-// Fabric returns the running configuration with the state of its links and of its switches' sessions, without what Switches
-// knows beside that; the zero Fabric before the first Apply.
-func (c *Controller) Fabric() view.Fabric {
+// Fabric returns the running configuration with the state of its links; before the first Apply the generation alone.
+func (c *Controller) Fabric() *pb.GetFabricResponse {
 	c.mu.RLock()
 	cur, generation := c.current, c.generation
 	c.mu.RUnlock()
 	if cur == nil {
-		return view.Fabric{Generation: generation}
+		return &pb.GetFabricResponse{Generation: generation}
 	}
-	f := FabricOf(cur.config, generation, func(link string) (view.PortState, string) {
+	return FabricOf(cur.config, generation, func(link string) (pb.PortStatus_State, string) {
 		state, why, _ := c.links.portState(link)
 		return state, why
 	})
-	for i, s := range f.Switches {
-		f.Switches[i] = cur.devices[s.Name].Status()
-	}
-	return f
 }
 
 // FabricOf returns what a configuration says of the fabric, with the states of links, by name, and why one is
-// down. Of switches it is name, device and address.
-func FabricOf(cfg *config.Config, generation uint64, state func(link string) (view.PortState, string)) view.Fabric {
-	f := view.Fabric{Name: cfg.Name, Generation: generation, Config: string(cfg.Source), Scale: cfg.Scale}
+// down.
+func FabricOf(cfg *config.Config, generation uint64, state func(link string) (pb.PortStatus_State, string)) *pb.GetFabricResponse {
+	f := &pb.GetFabricResponse{Name: cfg.Name, Generation: generation, Config: string(cfg.Source), Scale: cfg.Scale}
 	for _, s := range cfg.Switches {
-		f.Switches = append(f.Switches, view.Switch{Name: s.Name, DeviceID: s.DeviceID, Address: s.Address})
+		f.Switches = append(f.Switches, &pb.Switch{Name: s.Name, DeviceId: s.DeviceID, Address: s.Address})
 	}
 	for _, h := range cfg.Hosts {
-		f.Hosts = append(f.Hosts, view.Host{Name: h.Name, Addresses: h.Addresses(), MAC: net.HardwareAddr(h.MAC[:]).String()})
+		host := &pb.Host{Name: h.Name, Mac: net.HardwareAddr(h.MAC[:]).String()}
+		if h.IPv4.IsValid() {
+			host.Ipv4 = h.IPv4.String()
+		}
+		if h.IPv6.IsValid() {
+			host.Ipv6 = h.IPv6.String()
+		}
+		f.Hosts = append(f.Hosts, host)
 	}
+	end := func(e config.Endpoint) *pb.Endpoint { return &pb.Endpoint{Node: e.Node, Port: e.Port} }
 	for _, l := range cfg.Links {
-		link := view.Link{A: view.Endpoint(l.A), B: view.Endpoint(l.B), RateBPS: uint64(l.Rate), Delay: cfg.Scaled(l.Delay).Duration()}
+		link := &pb.Link{A: end(l.A), B: end(l.B), RateBps: uint64(l.Rate), Delay: pb.Duration(cfg.Scaled(l.Delay).Duration())}
 		link.State, link.Reason = state(l.Name)
 		f.Links = append(f.Links, link)
 	}
 	return f
 }
 
-// Switches returns every switch's session, capabilities and ports, in the order of the
+// Switches returns every switch's session, capabilities, ports and what the features know of it, in the order of the
 // configuration.
-func (c *Controller) Switches() []view.Switch {
+func (c *Controller) Switches() []*pb.SwitchStatus {
 	cur := c.snapshot()
 	if cur == nil {
 		return nil
 	}
-	return c.switches(cur)
-}
-
-// Switch is Switches for one; false when there is none of that name.
-func (c *Controller) Switch(name string) (view.Switch, bool) {
-	cur := c.snapshot()
-	if cur == nil || cur.devices[name] == nil {
-		return view.Switch{}, false
-	}
-	return c.oneSwitch(cur, name), true
-}
-
-func (c *Controller) switches(a *applied) []view.Switch {
-	list := make([]view.Switch, 0, len(a.config.Switches))
-	for _, s := range a.config.Switches {
-		list = append(list, c.oneSwitch(a, s.Name))
+	list := make([]*pb.SwitchStatus, 0, len(cur.config.Switches))
+	for _, s := range cur.config.Switches {
+		list = append(list, c.oneSwitch(cur, s.Name))
 	}
 	return list
 }
 
-func (c *Controller) oneSwitch(a *applied, name string) view.Switch {
+// Switch is Switches for one; false when there is none of that name.
+func (c *Controller) Switch(name string) (*pb.SwitchStatus, bool) {
+	cur := c.snapshot()
+	if cur == nil || cur.devices[name] == nil {
+		return nil, false
+	}
+	return c.oneSwitch(cur, name), true
+}
+
+func (c *Controller) oneSwitch(a *applied, name string) *pb.SwitchStatus {
 	v := a.devices[name].Status()
-	v.Ports, v.Status = c.ports(a, name), c.status(name)
+	v.Ports, v.Features = c.ports(a, name), c.status(name)
 	return v
 }
 
-func (c *Controller) ports(a *applied, name string) []view.Port {
-	var list []view.Port
+func (c *Controller) ports(a *applied, name string) []*pb.PortStatus {
+	var list []*pb.PortStatus
 	for _, p := range a.graph.Ports(name) {
 		state, why, outOfService := c.links.portState(p.Link)
-		list = append(list, view.Port{Number: p.Number, Peer: p.Peer, State: state, Reason: why, OutOfService: outOfService})
+		list = append(list, &pb.PortStatus{Port: p.Number, Peer: p.Peer, State: state, Reason: why, OutOfService: outOfService})
 	}
 	return list
 }
 
 // SwitchSummaries returns the names and ports of the switch of a name, of all where it is "", and what the features
 // know of them where that is wanted.
-func (c *Controller) SwitchSummaries(name string, status bool) []view.Switch {
+func (c *Controller) SwitchSummaries(name string, status bool) []*pb.SwitchStatus {
 	cur := c.snapshot()
 	if cur == nil {
 		return nil
 	}
-	var list []view.Switch
+	var list []*pb.SwitchStatus
 	for _, s := range cur.config.Switches {
 		if name == "" || s.Name == name {
-			v := view.Switch{Name: s.Name, Ports: c.ports(cur, s.Name)}
+			v := &pb.SwitchStatus{Name: s.Name, Ports: c.ports(cur, s.Name)}
 			if status {
-				v.Status = c.status(s.Name)
+				v.Features = c.status(s.Name)
 			}
 			list = append(list, v)
 		}
@@ -139,15 +137,15 @@ func (c *Controller) Config() *config.Config {
 }
 
 // HostParameters returns the parameters that all hosts share, in one order; nil before the first Apply.
-func (c *Controller) HostParameters() []view.HostParameter {
+func (c *Controller) HostParameters() []*pb.HostParameter {
 	if cfg := c.Config(); cfg != nil {
 		return c.hostParameters(cfg)
 	}
 	return nil
 }
 
-func (c *Controller) hostParameters(cfg *config.Config) []view.HostParameter {
-	var list []view.HostParameter
+func (c *Controller) hostParameters(cfg *config.Config) []*pb.HostParameter {
+	var list []*pb.HostParameter
 	for _, f := range c.features {
 		if f.HostParameters != nil {
 			list = append(list, f.HostParameters(cfg)...)
@@ -155,7 +153,7 @@ func (c *Controller) hostParameters(cfg *config.Config) []view.HostParameter {
 	}
 	for _, p := range c.opts.Participants {
 		if s, ok := p.(interface {
-			HostParameters(c *config.Config) []view.HostParameter
+			HostParameters(c *config.Config) []*pb.HostParameter
 		}); ok {
 			list = append(list, s.HostParameters(cfg)...)
 		}
@@ -199,7 +197,7 @@ func (c *Controller) Conduct() *conduct.Judge { return c.conduct }
 // Path returns the ports of switches by which a flow of the running configuration goes, the first switch's first, or
 // nil if that is not known (see topology.Routes.Path). A flow to the UDP port of RoCEv2 or of maxQD's shim is
 // UDP; others are TCP.
-func (c *Controller) Path(src, dst netip.AddrPort) (list []view.Endpoint) {
+func (c *Controller) Path(src, dst netip.AddrPort) []config.Endpoint {
 	cur := c.snapshot()
 	if cur == nil {
 		return nil
@@ -212,13 +210,10 @@ func (c *Controller) Path(src, dst netip.AddrPort) (list []view.Endpoint) {
 	if dst.Port() == ids.UDPPortRoCE || dst.Port() == soze.Of(cur.config).UDPPort {
 		f.Protocol = unix.IPPROTO_UDP
 	}
-	for _, p := range routes.Path(f, func(sw string) topology.Hashing {
+	return routes.Path(f, func(sw string) topology.Hashing {
 		s := cur.config.Switch(sw)
 		return topology.Hashing{Seed: routing.SeedOf(s), By: routing.Of(s).Fields()}
-	}) {
-		list = append(list, view.Endpoint(p))
-	}
-	return list
+	})
 }
 
 // judged returns the ports of a fabric for the judge of hosts' reports.
@@ -226,7 +221,7 @@ func judged(cfg *config.Config, g *topology.Graph) (ports []conduct.Port) {
 	queue := int(qos.Of(cfg).ClassOf(soze.Of(cfg).DSCP).Queue)
 	for _, s := range cfg.Switches {
 		for _, p := range g.Ports(s.Name) {
-			port := conduct.Port{Endpoint: view.Endpoint{Node: s.Name, Port: p.Number}, Peer: p.Peer, Rate: p.Rate, Queue: queue}
+			port := conduct.Port{Endpoint: config.Endpoint{Node: s.Name, Port: p.Number}, Peer: p.Peer, Rate: p.Rate, Queue: queue}
 			if host := cfg.Host(p.Peer); host != nil {
 				port.Addresses = [2]netip.Addr{host.IPv4, host.IPv6}
 			}
@@ -237,19 +232,19 @@ func judged(cfg *config.Config, g *topology.Graph) (ports []conduct.Port) {
 }
 
 // HostAlarms returns, for each host, how often each event of the kinds host.* was raised.
-func (c *Controller) HostAlarms() map[view.HostAlarm]uint64 {
+func (c *Controller) HostAlarms() map[conduct.HostAlarm]uint64 {
 	c.alarmsMu.Lock()
 	defer c.alarmsMu.Unlock()
 	return maps.Clone(c.alarms)
 }
 
 // countAlarm counts an event that names a host of the fabric.
-func (c *Controller) countAlarm(e view.Event) {
+func (c *Controller) countAlarm(e *pb.Event) {
 	kind, ours := strings.CutPrefix(e.Kind, "host.")
 	if !ours || strings.HasSuffix(kind, "_over") {
 		return
 	}
 	c.alarmsMu.Lock()
 	defer c.alarmsMu.Unlock()
-	c.alarms[view.HostAlarm{Host: e.Subject, Alarm: kind}]++
+	c.alarms[conduct.HostAlarm{Host: e.Subject, Alarm: kind}]++
 }

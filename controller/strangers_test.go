@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/tests/race"
 )
@@ -44,7 +44,7 @@ func TestStrangersLeaveLinksUp(t *testing.T) {
 	o.Heartbeat = 0
 	f.c, f.stop = f.controller(o)
 	defer f.stop()
-	sub := f.c.Events().Subscribe(events.Options[view.Event]{})
+	sub := f.c.Events().Subscribe(events.Options[*pb.Event]{})
 	defer sub.Close()
 	f.yaml = e.yaml(`scale: 200
 qos: {queue_limit: 1MB, classes: [{dscp: 0, class: 0, queue: 0}, {dscp: 48, class: 6, queue: 6}]}
@@ -53,13 +53,13 @@ source_check: {edge_ports: false}
 controller: {poll_interval: 100ms, probe_interval: 100ms, probe_timeout: 1s}
 `)
 	for _, r := range f.apply() {
-		if r.Err != "" {
+		if r.Error != "" {
 			t.Fatalf("result = %+v", r)
 		}
 	}
 	eventually(t, "links up", func() bool {
 		ports := f.state("s1").Ports
-		return ports[0].State == view.PortUp && ports[1].State == view.PortUp
+		return ports[0].State == pb.PortStatus_STATE_UP && ports[1].State == pb.PortStatus_STATE_UP
 	})
 	// Sources for the whole flow table of a switch in three seconds, and seconds in which nothing but them is handled.
 	const frames, batch = 16384, 64
@@ -89,7 +89,7 @@ controller: {poll_interval: 100ms, probe_interval: 100ms, probe_timeout: 1s}
 			fault("event %s of %s: %s", x.Kind, x.Subject, x.Message)
 		}
 	}
-	if ports := f.state("s1").Ports; ports[0].State != view.PortUp || ports[1].State != view.PortUp {
+	if ports := f.state("s1").Ports; ports[0].State != pb.PortStatus_STATE_UP || ports[1].State != pb.PortStatus_STATE_UP {
 		fault("ports of s1: %+v", ports)
 	}
 	switch late := worst(); {

@@ -81,7 +81,7 @@ links: [{a: "s1:1", b: h1, rate: 1Mbps}, {a: "s1:2", b: h2, rate: 1Mbps}]
 soze: {udp_port: 4000}
 `, addr)
 	for _, r := range f.apply() {
-		if r.Err != "" || r.Inserted == 0 {
+		if r.Error != "" || r.Inserted == 0 {
 			t.Fatalf("result = %+v", r)
 		}
 	}
@@ -116,16 +116,16 @@ soze: {udp_port: 4000}
 	for _, tt := range []struct{ port, want string }{
 		{"4000", ""}, {"4001", "pipeline: another program"}, {fmt.Sprint(maxqd.Port), "pipeline: another program"},
 	} {
-		plans, _, err := f.c.Plan(ctx, "f", []byte(strings.Replace(string(f.yaml), "4000", tt.port, 1)), 0)
+		plan, err := f.c.Plan(ctx, "f", []byte(strings.Replace(string(f.yaml), "4000", tt.port, 1)), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		first := ""
-		if c := plans[0].Changes; len(c) > 0 {
-			first = c[0].String()
+		if c := plan.Switches[0].Changes; len(c) > 0 {
+			first = c[0].Line()
 		}
-		if plans[0].Unreachable != "" || (first == "") != (tt.want == "") || !strings.HasPrefix(first, tt.want) {
-			t.Errorf("plan for UDP port %s: %+v, want %q first", tt.port, plans[0], tt.want)
+		if plan.Switches[0].Unreachable != "" || (first == "") != (tt.want == "") || !strings.HasPrefix(first, tt.want) {
+			t.Errorf("plan for UDP port %s: %+v, want %q first", tt.port, plan.Switches[0], tt.want)
 		}
 	}
 }

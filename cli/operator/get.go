@@ -71,7 +71,7 @@ func getLinks(ctx context.Context, e *env) error {
 		}
 		row(w, append(head, "REASON")...)
 		for _, l := range r.GetLinks() {
-			cells := []any{endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), duration(l.GetDelay()), word(l.GetState())}
+			cells := []any{endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), duration(l.GetDelay()), pb.Word(l.GetState())}
 			if e.Wide {
 				cells = append(cells, addresses[l.GetA().GetNode()], addresses[l.GetB().GetNode()])
 			}
@@ -89,7 +89,7 @@ func getSwitches(ctx context.Context, e *env) error {
 		row(w, head...)
 		for _, s := range r.GetSwitches() {
 			cells := []any{
-				s.GetName(), s.GetDeviceId(), s.GetAddress(), word(s.GetState()), e.ago(s.GetSince()), s.GetEntries(), s.GetReconciles(),
+				s.GetName(), s.GetDeviceId(), s.GetAddress(), pb.Word(s.GetState()), e.ago(s.GetSince()), s.GetEntries(), s.GetReconciles(),
 				countUp(s.GetPorts()), s.GetError(),
 			}
 			if e.Wide {
@@ -115,12 +115,6 @@ func countUp[P interface{ GetState() pb.PortStatus_State }](ports []P) string {
 	default:
 		return fmt.Sprintf("%d/%d, %d unknown", n[pb.PortStatus_STATE_UP], len(ports), unknown)
 	}
-}
-
-// word is a value of an enumeration for people: STATE_UP is "up".
-func word(v fmt.Stringer) string {
-	_, name, _ := strings.Cut(v.String(), "_")
-	return strings.ToLower(name)
 }
 
 func getFlows(ctx context.Context, e *env) error {

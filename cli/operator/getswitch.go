@@ -56,7 +56,7 @@ func (e *env) drawSession(w io.Writer, s *pb.SwitchStatus) {
 	row(w, "switch", s.GetName())
 	row(w, "device", s.GetDeviceId())
 	row(w, "address", s.GetAddress())
-	row(w, "state", fmt.Sprintf("%s for %s", word(s.GetState()), cmp.Or(e.ago(s.GetSince()), "ever")))
+	row(w, "state", fmt.Sprintf("%s for %s", pb.Word(s.GetState()), cmp.Or(e.ago(s.GetSince()), "ever")))
 	if s.GetError() != "" {
 		row(w, "reason", s.GetError())
 	}
@@ -83,7 +83,7 @@ func drawPorts(w io.Writer, s *pb.SwitchStatus, links []*pb.Link) {
 	}
 	row(w, "PORT", "PEER", "LINK RATE", "STATE", "REASON")
 	for _, p := range s.GetPorts() {
-		row(w, p.GetPort(), p.GetPeer(), rates[p.GetPort()], word(p.GetState()), p.GetReason())
+		row(w, p.GetPort(), p.GetPeer(), rates[p.GetPort()], pb.Word(p.GetState()), p.GetReason())
 	}
 }
 
@@ -129,7 +129,7 @@ func drawEvents(w io.Writer, events []*pb.Event) {
 		if v.GetPort() > 0 {
 			port = fmt.Sprint(v.GetPort())
 		}
-		row(w, at(v.GetTime()), word(v.GetSeverity()), v.GetKind(), port, v.GetMessage())
+		row(w, at(v.GetTime()), pb.Word(v.GetSeverity()), v.GetKind(), port, v.GetMessage())
 	}
 }
 

@@ -23,12 +23,12 @@ import (
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/preview/observed"
@@ -63,8 +63,8 @@ type server struct {
 	address string
 	weights *weights.Registry
 	history *history.Store
-	events  *events.Bus[view.Event]
-	samples *events.Bus[view.Sample]
+	events  *events.Bus[*pb.Event]
+	samples *events.Bus[feature.Sample]
 	stop    func()
 
 	mu   sync.Mutex
@@ -74,7 +74,7 @@ type server struct {
 func serve() (*server, error) {
 	log := audit.New(audit.Options{})
 	reg := weights.New(weights.Options{Audit: log})
-	s := &server{weights: reg, events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
+	s := &server{weights: reg, events: events.NewBus[*pb.Event](16), samples: events.NewBus[feature.Sample](0)}
 	ctx, cancel := context.WithCancel(context.Background())
 	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -114,56 +114,56 @@ prioplus: {base_rtt: %v, fluctuation: %v, noise: %v, priorities: 3}
 	return s, nil
 }
 
-func (*server) Path(_, _ netip.AddrPort) []view.Endpoint { return nil }
+func (*server) Path(_, _ netip.AddrPort) []config.Endpoint { return nil }
 
-func (s *server) Fabric() view.Fabric {
+func (s *server) Fabric() *pb.GetFabricResponse {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := view.PortUp
+	state := pb.PortStatus_STATE_UP
 	if s.down {
-		state = view.PortDown
+		state = pb.PortStatus_STATE_DOWN
 	}
-	return view.Fabric{
+	return &pb.GetFabricResponse{
 		Name: "tiny", Generation: 3, Config: "name: tiny\n",
-		Switches: []view.Switch{{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559"}, {Name: "s2", DeviceID: 2, Address: "127.0.0.1:9560"}},
-		Hosts:    []view.Host{{Name: "h1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, MAC: "02:00:00:00:00:01"}},
-		Links: []view.Link{
-			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "s2", Port: 1}, RateBPS: 1e8, Delay: 50 * time.Microsecond, State: state},
-			{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "h1"}, RateBPS: 4e7, Delay: time.Microsecond},
+		Switches: []*pb.Switch{{Name: "s1", DeviceId: 1, Address: "127.0.0.1:9559"}, {Name: "s2", DeviceId: 2, Address: "127.0.0.1:9560"}},
+		Hosts:    []*pb.Host{{Name: "h1", Ipv4: "10.0.0.1", Mac: "02:00:00:00:00:01"}},
+		Links: []*pb.Link{
+			{A: &pb.Endpoint{Node: "s1", Port: 1}, B: &pb.Endpoint{Node: "s2", Port: 1}, RateBps: 1e8, Delay: pb.Duration(50 * time.Microsecond), State: state},
+			{A: &pb.Endpoint{Node: "s1", Port: 2}, B: &pb.Endpoint{Node: "h1"}, RateBps: 4e7, Delay: pb.Duration(time.Microsecond)},
 		},
 	}
 }
 
 func (s *server) Counted() []observed.Source { return nil }
 
-func (s *server) HostParameters() []view.HostParameter { return nil }
+func (s *server) HostParameters() []*pb.HostParameter { return nil }
 
-func (s *server) Switch(string) (view.Switch, bool) { return view.Switch{}, false }
+func (s *server) Switch(string) (*pb.SwitchStatus, bool) { return &pb.SwitchStatus{}, false }
 
-func (s *server) SwitchSummaries(string, bool) []view.Switch { return nil }
+func (s *server) SwitchSummaries(string, bool) []*pb.SwitchStatus { return nil }
 
-func (s *server) Switches() []view.Switch {
-	return []view.Switch{
-		{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559", State: view.Ready, Since: time.Now().Add(-90 * time.Second), Entries: 12, Reconciles: 1,
-			ElectionID: "7", Program: 0xab, Tables: []*pb.TableUse{{Name: "ingress.small", Entries: 3, Size: 4}, {Name: "ingress.large", Entries: 9, Size: 1024}, {Name: "open", Entries: 1}},
+func (s *server) Switches() []*pb.SwitchStatus {
+	return []*pb.SwitchStatus{
+		{Name: "s1", DeviceId: 1, Address: "127.0.0.1:9559", State: pb.SwitchStatus_STATE_READY, Since: pb.Stamp(time.Now().Add(-90 * time.Second)), Entries: 12, Reconciles: 1,
+			ElectionId: "7", Program: 0xab, Tables: []*pb.TableUse{{Name: "ingress.small", Entries: 3, Size: 4}, {Name: "ingress.large", Entries: 9, Size: 1024}, {Name: "open", Entries: 1}},
 			Capabilities: []*pb.Capability{
-				{Name: "qos.queue_limit", Supported: true, By: view.ByProgram}, {Name: "buffer.dsh_estimate", Supported: true, By: view.ByProgram},
+				{Name: "qos.queue_limit", Supported: true, By: pb.ByProgram}, {Name: "buffer.dsh_estimate", Supported: true, By: pb.ByProgram},
 				{Name: "register_read", Detail: "UNIMPLEMENTED"},
 			},
-			Ports: []view.Port{{Number: 1, Peer: "s2", State: view.PortUp}, {Number: 2, Peer: "h1"}}},
-		{Name: "s2", DeviceID: 2, Address: "127.0.0.1:9560", State: view.Disconnected, Err: "connection refused\x1b[2J"},
-		{Name: "s3", DeviceID: 3, Address: "127.0.0.1:9561", State: view.Ready, Capabilities: s.chip("127.0.0.1:50052")},
-		{Name: "s4", DeviceID: 4, Address: "127.0.0.1:9562", State: view.Ready, Capabilities: s.chip("127.0.0.1:50053")},
+			Ports: []*pb.PortStatus{{Port: 1, Peer: "s2", State: pb.PortStatus_STATE_UP}, {Port: 2, Peer: "h1"}}},
+		{Name: "s2", DeviceId: 2, Address: "127.0.0.1:9560", State: pb.SwitchStatus_STATE_DISCONNECTED, Error: "connection refused\x1b[2J"},
+		{Name: "s3", DeviceId: 3, Address: "127.0.0.1:9561", State: pb.SwitchStatus_STATE_READY, Capabilities: s.chip("127.0.0.1:50052")},
+		{Name: "s4", DeviceId: 4, Address: "127.0.0.1:9562", State: pb.SwitchStatus_STATE_READY, Capabilities: s.chip("127.0.0.1:50053")},
 	}
 }
 
 // chip is what a switch with a traffic manager can do.
 func (s *server) chip(manager string) []*pb.Capability {
 	return []*pb.Capability{
-		{Name: "qos.queue_limit", Supported: true, By: view.ByTrafficManager, Detail: "the traffic manager holds the limit"},
+		{Name: "qos.queue_limit", Supported: true, By: pb.ByTrafficManager, Detail: "the traffic manager holds the limit"},
 		{Name: "buffer.dsh_estimate", Detail: "the program for tofino1 has no table ingress.buffer.buffer_policy; the policies dsh and dsh+spfc pause at their thresholds, not before by DSH's estimate"},
 		{Name: "register_read", Detail: "UNIMPLEMENTED"},
-		{Name: "traffic_manager", Supported: true, By: view.ByTarget, Detail: "by BF Runtime at " + manager},
+		{Name: "traffic_manager", Supported: true, By: pb.ByTarget, Detail: "by BF Runtime at " + manager},
 	}
 }
 
@@ -174,21 +174,28 @@ func check(config []byte) error {
 	return nil
 }
 
-func (s *server) Plan(_ context.Context, _ string, config []byte, failures int) (plans []view.Plan, notes []string, err error) {
+func (s *server) Plan(_ context.Context, _ string, config []byte, failures int) (*pb.PlanConfigResponse, error) {
+	plan := &pb.PlanConfigResponse{Switches: []*pb.SwitchPlan{{Name: "s1"}, {Name: "s2"}}}
 	if failures > 0 {
-		notes = []string{fmt.Sprintf("with up to %d failed links: no cycle", failures)}
+		plan.Notes = []string{fmt.Sprintf("with up to %d failed links: no cycle", failures)}
 	}
 	if err := check(config); err != nil || strings.Contains(string(config), "same") {
-		return []view.Plan{{Switch: "s1"}, {Switch: "s2"}}, notes, err
+		return plan, err
 	}
-	return []view.Plan{
-		{Switch: "s1", Changes: []view.Change{{Kind: view.Insert, Table: "route", Key: "10.0.0.0/24", New: "port 1"}, {Kind: view.Modify, Table: "queue", Key: "0", Old: "1MB", New: "2MB"}, {Kind: view.Delete, Table: "route", Key: "10.0.1.0/24", Old: "port 2"}}},
-		{Switch: "s2", Unreachable: "connection refused", Notes: []string{"port 1 is paused until it has drained"}, Changes: []view.Change{{Kind: view.Insert, Table: "route", Key: "10.0.0.0/24", New: "port 1"}}},
-		{Changes: []view.Change{{Kind: view.Modify, Table: "budget", Key: "web", Old: "3", New: "5"}}},
-	}, notes, nil
+	plan.Switches = []*pb.SwitchPlan{
+		{Name: "s1", Changes: []*pb.Change{{Kind: pb.Change_KIND_INSERT, Table: "route", Key: "10.0.0.0/24", New: "port 1"}, {Kind: pb.Change_KIND_MODIFY, Table: "queue", Key: "0", Old: "1MB", New: "2MB"}, {Kind: pb.Change_KIND_DELETE, Table: "route", Key: "10.0.1.0/24", Old: "port 2"}}},
+		{Name: "s2", Unreachable: "connection refused", Notes: []string{"port 1 is paused until it has drained"}, Changes: []*pb.Change{{Kind: pb.Change_KIND_INSERT, Table: "route", Key: "10.0.0.0/24", New: "port 1"}}},
+	}
+	plan.Controller = []*pb.Change{{Kind: pb.Change_KIND_MODIFY, Table: "budget", Key: "web", Old: "3", New: "5"}}
+	for _, p := range append(plan.Switches, &pb.SwitchPlan{Changes: plan.Controller}) {
+		for _, c := range p.Changes {
+			c.Text = c.Line()
+		}
+	}
+	return plan, nil
 }
 
-func (s *server) Apply(ctx context.Context, file string, config []byte) (uint64, []view.Result, error) {
+func (s *server) Apply(ctx context.Context, file string, config []byte) (uint64, []*pb.SwitchResult, error) {
 	if err := check(config); err != nil {
 		return 0, nil, err
 	}
@@ -198,9 +205,9 @@ func (s *server) Apply(ctx context.Context, file string, config []byte) (uint64,
 	if err := s.history.Save(ctx, history.Entry{File: file, YAML: string(config), Generation: 4, Applied: time.Now()}); err != nil {
 		return 0, nil, err
 	}
-	r := []view.Result{{Switch: "s1", Inserted: 1, Modified: 1, Deleted: 1}, {Switch: "s2", Inserted: 1}}
+	r := []*pb.SwitchResult{{Name: "s1", Inserted: 1, Modified: 1, Deleted: 1}, {Name: "s2", Inserted: 1}}
 	if strings.Contains(string(config), "half") {
-		r[1] = view.Result{Switch: "s2", Err: "connection refused"}
+		r[1] = &pb.SwitchResult{Name: "s2", Error: "connection refused"}
 	}
 	return 4, r, nil
 }
@@ -242,11 +249,11 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 func publish(ts *testscript.TestScript, _ bool, args []string) {
 	s, start := get(ts), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	if args[0] == "event" {
-		s.events.Publish(view.Event{Time: start, Severity: view.Warning, Subject: args[1], Kind: args[2], Message: strings.Join(args[3:], " ")})
+		s.events.Publish(&pb.Event{Time: pb.Stamp(start), Severity: pb.Event_SEVERITY_WARNING, Subject: args[1], Kind: args[2], Message: strings.Join(args[3:], " ")})
 		return
 	}
 	for i := range 2 {
-		s.samples.Publish(view.Sample{
+		s.samples.Publish(feature.Sample{
 			Time: start.Add(time.Duration(i) * time.Second), Switch: "s1", Port: 2, Peer: "h1", QueueBytes: [8]uint32{0: 1000, 6: 500},
 			QueueingDelay: 250 * time.Microsecond, DepartureBytes: uint64(i) * 5_000_000, Drops: 1,
 		})

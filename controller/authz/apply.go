@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -52,7 +52,7 @@ func short(lines []string) string {
 }
 
 // Changes implements controller.Planner.
-func (a *Authorizer) Changes(cfg *config.Config) []view.Change {
+func (a *Authorizer) Changes(cfg *config.Config) []*pb.Change {
 	p, err := load(cfg, a.Files)
 	if err != nil {
 		return nil // Check has said so
@@ -67,7 +67,7 @@ func (a *Authorizer) Changes(cfg *config.Config) []view.Change {
 		}
 		return by
 	}
-	return view.Diff("policy", lines(now), lines(p.lines))
+	return pb.Diff("policy", lines(now), lines(p.lines))
 }
 
 type lockoutKey struct{}

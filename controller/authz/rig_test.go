@@ -16,12 +16,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/headgate/headgate/api/client"
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/serving/northbound"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/testcert"
 	"github.com/headgate/headgate/internal/tlsfiles"
@@ -33,21 +33,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // backend is a fabric of two hosts.
 type backend struct{}
 
-func (backend) Path(_, _ netip.AddrPort) []view.Endpoint { return nil }
+func (backend) Path(_, _ netip.AddrPort) []config.Endpoint { return nil }
 
-func (backend) Fabric() view.Fabric {
-	return view.Fabric{Name: "lab", Hosts: []view.Host{{Name: "h1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, {Name: "h2", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}}
+func (backend) Fabric() *pb.GetFabricResponse {
+	return &pb.GetFabricResponse{Name: "lab", Hosts: []*pb.Host{{Name: "h1", Ipv4: "10.0.0.1"}, {Name: "h2", Ipv4: "10.0.0.2"}}}
 }
 func (backend) Counted() []observed.Source                          { return nil }
-func (backend) HostParameters() []view.HostParameter                { return nil }
-func (backend) Switches() []view.Switch                             { return nil }
-func (backend) Switch(string) (view.Switch, bool)                   { return view.Switch{}, false }
-func (backend) SwitchSummaries(string, bool) []view.Switch          { return nil }
+func (backend) HostParameters() []*pb.HostParameter                 { return nil }
+func (backend) Switches() []*pb.SwitchStatus                        { return nil }
+func (backend) Switch(string) (*pb.SwitchStatus, bool)              { return &pb.SwitchStatus{}, false }
+func (backend) SwitchSummaries(string, bool) []*pb.SwitchStatus     { return nil }
 func (backend) SetLink(context.Context, string, string, bool) error { return nil }
-func (backend) Plan(context.Context, string, []byte, int) ([]view.Plan, []string, error) {
-	return nil, nil, nil
+func (backend) Plan(context.Context, string, []byte, int) (*pb.PlanConfigResponse, error) {
+	return nil, nil
 }
-func (backend) Apply(context.Context, string, []byte) (uint64, []view.Result, error) {
+func (backend) Apply(context.Context, string, []byte) (uint64, []*pb.SwitchResult, error) {
 	return 1, nil, nil
 }
 

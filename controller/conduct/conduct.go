@@ -12,7 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headgate/headgate/controller/view"
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
@@ -40,9 +42,14 @@ const (
 	Telemetry = "host.telemetry"
 )
 
+// HostAlarm is something that a host of the fabric was found to do.
+type HostAlarm struct {
+	Host, Alarm string // Alarm is the kind of the event that tells of it, without "host." in front
+}
+
 // Port is a port of a switch that leads to a host or another switch.
 type Port struct {
-	view.Endpoint
+	config.Endpoint
 	Peer      string        // the host or switch
 	Addresses [2]netip.Addr // of a host, by IPv4 and IPv6; both invalid for a switch
 	Rate      units.Rate
@@ -67,14 +74,14 @@ type at struct {
 	Flow
 	host string
 	when time.Time
-	path []view.Endpoint // the ports that it crosses; only that to its destination where the way is not known
+	path []config.Endpoint // the ports that it crosses; only that to its destination where the way is not known
 }
 
 // port is a Port with its observations.
 type port struct {
 	Port
-	began   view.Sample // of the window; its Time is zero before the first
-	least   uint32      // bytes of the queue, in all samples of the window
+	began   feature.Sample // of the window; its Time is zero before the first
+	least   uint32         // bytes of the queue, in all samples of the window
 	samples int
 	full    bool                  // in the last window
 	level   float64               // then, bits per second for a weight of 1
@@ -89,32 +96,32 @@ type alarm struct{ kind, host, to string }
 type standing struct {
 	on     bool
 	streak int // judgments in a row that contradict on
-	at     view.Endpoint
+	at     config.Endpoint
 	since  time.Time
 }
 
 // Judge judges. It is safe for concurrent use. Its memory grows with the flows that hosts report.
 type Judge struct {
-	event   func(view.Event)
+	event   func(*pb.Event)
 	counted func() []observed.Source
-	path    func(src, dst netip.AddrPort) []view.Endpoint
+	path    func(src, dst netip.AddrPort) []config.Endpoint
 
 	mu      sync.Mutex
 	udpPort uint16 // of packets that carry maxQD
 	hosts   map[netip.Addr]Port
-	ports   map[view.Endpoint]*port
-	through map[view.Endpoint]map[string]map[key]at // flows by a port that they cross and the host that reported them
-	from    map[string][]view.Endpoint              // the ports under which through has flows of a host
+	ports   map[config.Endpoint]*port
+	through map[config.Endpoint]map[string]map[key]at // flows by a port that they cross and the host that reported them
+	from    map[string][]config.Endpoint              // the ports under which through has flows of a host
 	alarms  map[alarm]*standing
 }
 
 // New returns a judge that knows no ports. It publishes by event, which must not call it. counted returns the
 // switches' counters by source; nil means that there are none. path returns the ports of switches that a flow
 // crosses, or nil if its way is not known.
-func New(event func(view.Event), counted func() []observed.Source, path func(src, dst netip.AddrPort) []view.Endpoint) *Judge {
+func New(event func(*pb.Event), counted func() []observed.Source, path func(src, dst netip.AddrPort) []config.Endpoint) *Judge {
 	return &Judge{
-		event: event, counted: counted, path: path, ports: map[view.Endpoint]*port{}, through: map[view.Endpoint]map[string]map[key]at{},
-		from: map[string][]view.Endpoint{}, alarms: map[alarm]*standing{},
+		event: event, counted: counted, path: path, ports: map[config.Endpoint]*port{}, through: map[config.Endpoint]map[string]map[key]at{},
+		from: map[string][]config.Endpoint{}, alarms: map[alarm]*standing{},
 	}
 }
 
@@ -124,7 +131,7 @@ func (j *Judge) Configure(ports []Port, udpPort uint16) {
 	defer j.mu.Unlock()
 	j.udpPort, j.hosts = udpPort, map[netip.Addr]Port{}
 	before := j.ports
-	j.ports = map[view.Endpoint]*port{}
+	j.ports = map[config.Endpoint]*port{}
 	for _, p := range ports {
 		for _, a := range p.Addresses {
 			if a.IsValid() {
@@ -161,7 +168,7 @@ func (j *Judge) Reported(host string, when time.Time, flows []Flow) {
 		}
 		path := j.path(f.Src, f.Dst)
 		if path == nil {
-			path = []view.Endpoint{to.Endpoint}
+			path = []config.Endpoint{to.Endpoint}
 		}
 		for _, p := range path {
 			if j.through[p] == nil {
@@ -177,10 +184,10 @@ func (j *Judge) Reported(host string, when time.Time, flows []Flow) {
 }
 
 // Sampled takes the result of a port's poll.
-func (j *Judge) Sampled(s view.Sample) {
+func (j *Judge) Sampled(s feature.Sample) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := j.ports[view.Endpoint{Node: s.Switch, Port: s.Port}]
+	p := j.ports[config.Endpoint{Node: s.Switch, Port: s.Port}]
 	if p == nil {
 		return
 	}
@@ -196,7 +203,7 @@ func (j *Judge) Sampled(s view.Sample) {
 	j.begin(p, s)
 }
 
-func (j *Judge) begin(p *port, s view.Sample) {
+func (j *Judge) begin(p *port, s feature.Sample) {
 	p.began, p.least, p.samples, p.flows = s, s.QueueBytes[p.Queue], 1, map[key]at{}
 	for _, flows := range j.through[p.Endpoint] {
 		maps.Copy(p.flows, flows)
@@ -226,15 +233,15 @@ func (j *Judge) set(now time.Time, p *port, a alarm, found bool, text string) {
 		return
 	}
 	s.on, s.since = true, now
-	j.event(view.Event{Time: now, Severity: view.Warning, Subject: a.host, Kind: a.kind, Port: p.Endpoint.Port, Since: now, Message: text})
+	j.event(&pb.Event{Time: pb.Stamp(now), Severity: pb.Event_SEVERITY_WARNING, Subject: a.host, Kind: a.kind, Port: p.Endpoint.Port, Since: pb.Stamp(now), Message: text})
 }
 
 // end ends an alarm. The caller holds mu.
 func (j *Judge) end(now time.Time, a alarm, s *standing) {
 	delete(j.alarms, a)
 	if s.on {
-		j.event(view.Event{
-			Time: now, Severity: view.Info, Subject: a.host, Kind: a.kind + "_over", Port: s.at.Port, Since: s.since,
+		j.event(&pb.Event{
+			Time: pb.Stamp(now), Severity: pb.Event_SEVERITY_INFO, Subject: a.host, Kind: a.kind + "_over", Port: s.at.Port, Since: pb.Stamp(s.since),
 			Message: fmt.Sprintf("%s to %s: over after %v", a.host, a.to, now.Sub(s.since).Round(time.Millisecond)),
 		})
 	}
@@ -247,7 +254,7 @@ type party struct {
 }
 
 // judge judges the window of a port that ends with a sample. The caller holds mu.
-func (j *Judge) judge(p *port, s view.Sample) {
+func (j *Judge) judge(p *port, s feature.Sample) {
 	span := s.Time.Sub(p.began.Time).Seconds()
 	departed := 8 * float64(s.DepartureBytes-p.began.DepartureBytes) / span
 	p.full = departed >= fullShare*float64(p.Rate)

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/view"
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
@@ -17,11 +19,11 @@ const udpPort = 50151
 type rig struct {
 	*Judge
 	now      time.Time
-	events   []view.Event
+	events   []*pb.Event
 	departed uint64
 	acked    map[string]uint64
 	pairs    map[string]uint64 // bytes to h3 that switches count, by source; nil where they count none
-	path     []view.Endpoint   // of all flows; nil for unknown
+	path     []config.Endpoint // of all flows; nil for unknown
 	port     uint16            // of all flows
 	law      string
 }
@@ -32,18 +34,18 @@ var addresses = map[string]netip.Addr{
 
 func newRig() *rig {
 	r := &rig{now: time.Unix(1000, 0), acked: map[string]uint64{}, port: udpPort}
-	r.Judge = New(func(e view.Event) { r.events = append(r.events, e) }, func() []observed.Source {
+	r.Judge = New(func(e *pb.Event) { r.events = append(r.events, e) }, func() []observed.Source {
 		var list []observed.Source
 		for src, n := range r.pairs {
 			list = append(list, observed.Source{Host: src, Pairs: []observed.Pair{{Src: addresses[src], Dst: addresses["h3"], Bytes: n}}})
 		}
 		return list
-	}, func(netip.AddrPort, netip.AddrPort) []view.Endpoint { return r.path })
+	}, func(netip.AddrPort, netip.AddrPort) []config.Endpoint { return r.path })
 	var ports []Port
 	for i, h := range []string{"h1", "h2", "h3"} {
 		at := [2]netip.Addr{}
 		at[i%2] = addresses[h]
-		ports = append(ports, Port{Endpoint: view.Endpoint{Node: "leaf", Port: uint32(i + 1)}, Peer: h, Addresses: at, Rate: 20 * units.Mbps})
+		ports = append(ports, Port{Endpoint: config.Endpoint{Node: "leaf", Port: uint32(i + 1)}, Peer: h, Addresses: at, Rate: 20 * units.Mbps})
 	}
 	r.Configure(ports, udpPort)
 	return r
@@ -77,7 +79,7 @@ func (r *rig) pass(d time.Duration, queue uint32, flows map[string]flow, unrepor
 			}
 		}
 		for i := range 4 {
-			s := view.Sample{Time: r.now.Add(time.Duration(i) * time.Millisecond), Switch: "leaf", Port: 3, QueueBytes: [8]uint32{queue}, DepartureBytes: r.departed}
+			s := feature.Sample{Time: r.now.Add(time.Duration(i) * time.Millisecond), Switch: "leaf", Port: 3, QueueBytes: [8]uint32{queue}, DepartureBytes: r.departed}
 			r.Sampled(s)
 			if s.Switch, s.Port = "spine", 1; r.path != nil {
 				r.Sampled(s)
@@ -188,8 +190,8 @@ func TestBetweenSwitches(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig()
-			leaf := view.Endpoint{Node: "leaf", Port: 3}
-			r.path = []view.Endpoint{{Node: "spine", Port: 1}, leaf}
+			leaf := config.Endpoint{Node: "leaf", Port: 3}
+			r.path = []config.Endpoint{{Node: "spine", Port: 1}, leaf}
 			r.Configure([]Port{
 				{Endpoint: r.path[0], Peer: "leaf", Rate: c.spine},
 				{Endpoint: leaf, Peer: "h3", Addresses: [2]netip.Addr{1: addresses["h3"]}, Rate: c.leaf},
@@ -209,9 +211,9 @@ func TestBetweenSwitches(t *testing.T) {
 // TestHeldElsewhere: a low rate is explained by a full port where the flow has its share, and by an earlier one.
 func TestHeldElsewhere(t *testing.T) {
 	r := newRig()
-	first, second := view.Endpoint{Node: "leaf", Port: 3}, view.Endpoint{Node: "spine", Port: 1}
+	first, second := config.Endpoint{Node: "leaf", Port: 3}, config.Endpoint{Node: "spine", Port: 1}
 	r.ports[first], r.ports[second] = &port{full: true, level: 9e6}, &port{full: true, level: 1e5}
-	f := party{at: at{Flow: Flow{Weight: 1}, path: []view.Endpoint{first, second}}, rate: 1e5}
+	f := party{at: at{Flow: Flow{Weight: 1}, path: []config.Endpoint{first, second}}, rate: 1e5}
 	if !r.elsewhere(&f, r.ports[first]) || !r.elsewhere(&f, r.ports[second]) {
 		t.Error("a flow with its share of the second port, or less than it at the first, starves at the other")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
@@ -31,7 +32,6 @@ import (
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/state/store"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/service"
 )
 
@@ -204,7 +204,7 @@ func (o Options) withGeneration(err error) error {
 func (d *daemon) acceptLoss(lost error, generation uint64) {
 	d.Log.Error("the state is not what it was, which --accept-loss accepts", "generation", generation, "err", lost)
 	d.audit.Record(audit.Entry{Peer: "controller", What: audit.AcceptLoss, Subject: d.Config.Controller.State, Value: float64(generation), After: lost.Error()}, nil)
-	d.core.Events().Publish(view.Event{Time: time.Now(), Severity: view.Error, Subject: d.Config.Controller.State, Kind: "state.loss", Message: lost.Error()})
+	d.core.Events().Publish(&pb.Event{Time: pb.Stamp(time.Now()), Severity: pb.Event_SEVERITY_ERROR, Subject: d.Config.Controller.State, Kind: "state.loss", Message: lost.Error()})
 }
 
 // serve applies the configuration and runs everything until ctx ends.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/state/history"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -54,7 +54,7 @@ func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
 	err = fmt.Errorf("%w; the configuration stays that was applied last, on %s: mend the file, or what stands against it, and send SIGHUP", err, saved.Applied.Format(time.DateTime))
 	d.refused.Store(&err)
 	d.Log.Error("the file was refused", "err", err)
-	d.core.Events().Publish(view.Event{Time: time.Now(), Severity: view.Error, Subject: d.Config.File, Kind: "config.refused", Message: err.Error()})
+	d.core.Events().Publish(&pb.Event{Time: pb.Stamp(time.Now()), Severity: pb.Event_SEVERITY_ERROR, Subject: d.Config.File, Kind: "config.refused", Message: err.Error()})
 	return nil
 }
 
@@ -97,11 +97,11 @@ func (d *daemon) rollback(ctx context.Context, to history.Entry) error {
 }
 
 // apply makes the operator's file the configuration, and returns the switches' results.
-func (d *daemon) apply(ctx context.Context, cfg *config.Config) ([]view.Result, error) {
+func (d *daemon) apply(ctx context.Context, cfg *config.Config) ([]*pb.SwitchResult, error) {
 	return d.applyAs(ctx, cfg, cfg)
 }
 
-func (d *daemon) applyAs(ctx context.Context, cfg, file *config.Config) ([]view.Result, error) {
+func (d *daemon) applyAs(ctx context.Context, cfg, file *config.Config) ([]*pb.SwitchResult, error) {
 	was := d.core.Fabric()
 	before := d.file.Swap(file)
 	generation, results, err := d.core.ApplyConfig(ctx, cfg)
@@ -157,8 +157,8 @@ func (d *daemon) reload(ctx context.Context, cfg *config.Config) error {
 	}
 	results, err := d.apply(history.With(ctx, history.Note{By: "controller", Why: "the file was read again"}), cfg)
 	for _, r := range results {
-		if r.Err != "" {
-			d.Log.Info("the switch does not hold its configuration yet", "switch", r.Switch, "err", r.Err)
+		if r.Error != "" {
+			d.Log.Info("the switch does not hold its configuration yet", "switch", r.Name, "err", r.Error)
 		}
 	}
 	return err

@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/metrics"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/service"
@@ -147,10 +147,10 @@ func (d *daemon) ready() []metrics.Check {
 		configuration.Err = *why
 	}
 	list = append(list, configuration)
-	for _, s := range fabric.Switches {
+	for _, s := range d.core.Switches() {
 		c := metrics.Check{Part: "switch " + s.Name}
-		if s.State != view.Ready {
-			c.Err = fmt.Errorf("%s: %s", view.StateName(s.State), s.Err)
+		if s.State != pb.SwitchStatus_STATE_READY {
+			c.Err = fmt.Errorf("%s: %s", pb.Word(s.State), s.Error)
 		}
 		list = append(list, c)
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
@@ -29,7 +30,6 @@ import (
 	"github.com/headgate/headgate/controller/state/cluster"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/store"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/service"
@@ -356,16 +356,16 @@ func (f *follower) derive() *northbound.FollowerState {
 	db, cfg, number := f.db, f.cfg, f.number
 	return &northbound.FollowerState{
 		Authorizer: f.authorizer, History: history.New(db, f.Log), Leader: f.AskLeader,
-		Fabric: func() view.Fabric {
+		Fabric: func() *pb.GetFabricResponse {
 			down := map[string]bool{}
 			for _, name := range db.DownLinks() {
 				down[name] = true
 			}
-			return controller.FabricOf(cfg, number, func(link string) (view.PortState, string) {
+			return controller.FabricOf(cfg, number, func(link string) (pb.PortStatus_State, string) {
 				if down[link] {
-					return view.PortDown, controller.OutOfService
+					return pb.PortStatus_STATE_DOWN, controller.OutOfService
 				}
-				return view.PortUnknown, ""
+				return pb.PortStatus_STATE_UNKNOWN, ""
 			})
 		},
 		Weights: sync.OnceValue(func() *weights.Registry { return weights.New(weights.Options{Keeper: db, Log: f.Log}) }),

@@ -14,7 +14,6 @@ import (
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/internal/confine"
 )
 
@@ -39,9 +38,5 @@ func Offline(ctx context.Context, file, text string, failures int) (*pb.PlanConf
 	if err != nil {
 		return nil, err
 	}
-	plans, notes, err := core.Plan(ctx, file, []byte(text), failures)
-	if err != nil {
-		return nil, err
-	}
-	return northbound.PlansToProto(plans, notes), nil
+	return core.Plan(ctx, file, []byte(text), failures)
 }

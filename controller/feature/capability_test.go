@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -34,16 +34,16 @@ func TestBy(t *testing.T) {
 		want    string
 		lacking string
 	}{
-		{"program", limit, v1model, 8, "", view.ByProgram, ""},
-		{"queues", limit, v1model, 7, "", view.ByNothing, "it takes 8 priority queues, the switch is configured with 7"},
-		{"no table", limit, chip, 8, "", view.ByNothing, "the program for tofino2 has no table ingress.admission.queue_limit"},
-		{"manager", limit, chip, 8, "x:1", view.ByTrafficManager, "the program for tofino2 has no table ingress.admission.queue_limit"},
-		{"program before manager", class, chip, 8, "x:1", view.ByProgram, ""},
-		{"no manager for it", class, chip, 7, "x:1", view.ByNothing, "it takes 8 priority queues, the switch is configured with 7"},
-		{"filter", filter, chip, 8, "x:1", view.ByTrafficManager, ""},
-		{"filter alone", filter, chip, 8, "", view.ByNothing, "it has to be set up by BF Runtime"},
-		{"no filter", filter, v1model, 8, "", view.ByNothing, "the program for tofino2 has no low-pass filter egress.maxqd.delay_filter"},
-		{"all kinds", several, v1model, 8, "", view.ByNothing,
+		{"program", limit, v1model, 8, "", pb.ByProgram, ""},
+		{"queues", limit, v1model, 7, "", pb.ByNothing, "it takes 8 priority queues, the switch is configured with 7"},
+		{"no table", limit, chip, 8, "", pb.ByNothing, "the program for tofino2 has no table ingress.admission.queue_limit"},
+		{"manager", limit, chip, 8, "x:1", pb.ByTrafficManager, "the program for tofino2 has no table ingress.admission.queue_limit"},
+		{"program before manager", class, chip, 8, "x:1", pb.ByProgram, ""},
+		{"no manager for it", class, chip, 7, "x:1", pb.ByNothing, "it takes 8 priority queues, the switch is configured with 7"},
+		{"filter", filter, chip, 8, "x:1", pb.ByTrafficManager, ""},
+		{"filter alone", filter, chip, 8, "", pb.ByNothing, "it has to be set up by BF Runtime"},
+		{"no filter", filter, v1model, 8, "", pb.ByNothing, "the program for tofino2 has no low-pass filter egress.maxqd.delay_filter"},
+		{"all kinds", several, v1model, 8, "", pb.ByNothing,
 			"the program for tofino2 has no table no.table, no action profile no.profile, no counter no.counter, no direct counter no.direct, no digest no_digest, no controller header no_header"},
 	}
 	for _, tt := range tests {

@@ -18,7 +18,6 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/pollreport"
@@ -67,7 +66,7 @@ type Feature struct {
 	Counted func(sw string) (observed.Traffic, bool)
 	// HostParameters returns the parameters that all hosts must share under a configuration, always in the
 	// same order.
-	HostParameters func(c *config.Config) []view.HostParameter
+	HostParameters func(c *config.Config) []*pb.HostParameter
 	// UDPPort returns the UDP port of maxQD's packets, a constant of the program, and the key that sets it.
 	UDPPort func(c *config.Config) (port uint16, key string)
 	// Probes returns entities to read from a switch to learn what neither program nor configuration tells.
@@ -169,14 +168,28 @@ type TrafficManager interface {
 	Victims(ports []uint32) error
 }
 
+// Sample is what telemetry publishes of a poll's report: of one egress port, once in each
+// controller.poll_interval.
+type Sample struct {
+	Time             time.Time
+	Switch           string
+	Port             uint32
+	Peer             string
+	QueueBytes       [8]uint32
+	QueueingDelay    time.Duration
+	DepartureBytes   uint64
+	DeparturePackets uint64
+	Drops            uint64
+}
+
 // Callbacks are the controller's services for features. Their methods never wait.
 type Callbacks interface {
 	// Sample publishes the report of a poll.
-	Sample(s view.Sample)
+	Sample(s Sample)
 	// LinkSeen says that a packet came to the switch at over a link, by its name, just now.
 	LinkSeen(link, at string)
 	// Event publishes something that happened.
-	Event(e view.Event)
+	Event(e *pb.Event)
 }
 
 // Constructor makes a feature.
@@ -293,11 +306,11 @@ func EmbeddedOnly(chip string) func(config.Target) string {
 // On returns the capability as it is on a switch that runs a pipeline.
 func (c Capability) On(pipe *pipeline.Pipeline, s *config.Switch) *pb.Capability {
 	by, lacking := c.By(pipe, s)
-	v := &pb.Capability{Name: c.Name, Supported: by != view.ByNothing, By: by}
+	v := &pb.Capability{Name: c.Name, Supported: by != pb.ByNothing, By: by}
 	switch by {
-	case view.ByTrafficManager:
+	case pb.ByTrafficManager:
 		v.Detail = "the traffic manager " + c.TrafficManager
-	case view.ByNothing:
+	case pb.ByNothing:
 		v.Detail = lacking
 		if c.TrafficManager != "" && s.Target.Chip() != "" {
 			v.Detail += ", bf_runtime is not set"
@@ -314,23 +327,23 @@ func (c Capability) By(pipe *pipeline.Pipeline, s *config.Switch) (by, lacking s
 	switch missing := pipe.Lacks(c.Objects); {
 	case c.Without != nil:
 		if lacking = c.Without(s.Target); lacking == "" {
-			return view.ByTarget, ""
+			return pb.ByTarget, ""
 		}
 	case len(missing) > 0:
 		lacking = fmt.Sprintf("the program for %s has no %s", s.Target.Architecture(), strings.Join(missing, ", no "))
 	case s.PriorityQueues < c.Queues:
 		lacking = fmt.Sprintf("it takes %d priority queues, the switch is configured with %d", c.Queues, s.PriorityQueues)
 	case c.SetUp && s.BFRuntime == "":
-		return view.ByNothing, "it has to be set up by BF Runtime"
+		return pb.ByNothing, "it has to be set up by BF Runtime"
 	case c.SetUp:
-		return view.ByTrafficManager, ""
+		return pb.ByTrafficManager, ""
 	default:
-		return view.ByProgram, ""
+		return pb.ByProgram, ""
 	}
 	if c.TrafficManager != "" && s.BFRuntime != "" {
-		return view.ByTrafficManager, lacking
+		return pb.ByTrafficManager, lacking
 	}
-	return view.ByNothing, lacking
+	return pb.ByNothing, lacking
 }
 
 // In reports whether a program has all objects of the capability.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headgate/headgate/controller/view"
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/units"
@@ -24,7 +24,7 @@ type Driver interface {
 	// error, a *units.FieldError, names the field, its value and what is allowed.
 	Check(want *Config) error
 	// Plan returns the writes of an Apply, and writes nothing.
-	Plan(ctx context.Context, want *Config) ([]view.Change, error)
+	Plan(ctx context.Context, want *Config) ([]*pb.Change, error)
 	// Apply makes the switch hold want and returns how many settings it wrote. from is what
 	// the switch is known to hold, nil when that is not known; it may make Apply quicker.
 	// An Apply that fails may have written a part; the next one goes on from there.

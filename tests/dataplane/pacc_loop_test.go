@@ -21,10 +21,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/pacc"
-	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/serving/tables"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
@@ -129,7 +130,7 @@ func startController(t *testing.T, tg target.Target, yaml string) *controller.Co
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	for deadline := time.Now().Add(time.Minute); c.Switches()[0].State != view.Ready; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); c.Switches()[0].State != pb.SwitchStatus_STATE_READY; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not ready: %+v", c.Switches()[0])
 		}
@@ -268,8 +269,8 @@ func testPacc(t *testing.T, tg target.Target, yaml string, six bool) {
 	}
 	t.Logf("ticks %v, late %v, missed %v, worst %v s late", shown("pacc_ticks"), shown("pacc_late_ticks"), shown("pacc_missed_ticks"), shown("pacc_lateness_max_seconds"))
 	// What was learned is not drift.
-	if plans, _, err := c.Plan(context.Background(), "pacc.yaml", []byte(yaml), 0); err != nil || len(plans[0].Changes) != 0 {
-		t.Errorf("the plan of what is: %+v, %v", plans, err)
+	if plan, err := c.Plan(context.Background(), "pacc.yaml", []byte(yaml), 0); err != nil || len(plan.Switches[0].Changes) != 0 {
+		t.Errorf("the plan of what is: %+v, %v", plan, err)
 	}
 }
 
@@ -344,11 +345,11 @@ func tsharkReadsCNPs(t *testing.T, six bool, cnps map[uint32][][]byte) {
 }
 
 // shownNumber returns what a switch shows for a metric without keys.
-func shownNumber(s view.Switch, metric string) (float64, bool) {
-	for _, t := range view.Tables {
+func shownNumber(s *pb.SwitchStatus, metric string) (float64, bool) {
+	for _, t := range tables.All {
 		for i, c := range t.Columns {
 			if rows := t.Rows(s.Status); c.GetMetric() == metric && len(rows) > 0 {
-				return view.Number(rows[0].Values[i])
+				return tables.Number(rows[0].Values[i])
 			}
 		}
 	}

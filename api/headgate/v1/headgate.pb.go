@@ -306,7 +306,9 @@ type GetFabricResponse struct {
 	// What was built: version and commit.
 	Build string `protobuf:"bytes,8,opt,name=build,proto3" json:"build,omitempty"`
 	// The controller's clock.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=time,proto3" json:"time,omitempty"`
+	// Line rate over the rate at which the fabric runs; 0 without a configuration.
+	Scale         int64 `protobuf:"varint,10,opt,name=scale,proto3" json:"scale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -402,6 +404,13 @@ func (x *GetFabricResponse) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *GetFabricResponse) GetScale() int64 {
+	if x != nil {
+		return x.Scale
+	}
+	return 0
 }
 
 type Switch struct {
@@ -812,9 +821,11 @@ type SwitchStatus struct {
 	// Oldest first, as many as were asked for.
 	Events []*Event `protobuf:"bytes,15,rep,name=events,proto3" json:"events,omitempty"`
 	// What the controller's features know of the switch.
-	Features      *FeatureStatus `protobuf:"bytes,16,opt,name=features,proto3" json:"features,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Features *FeatureStatus `protobuf:"bytes,16,opt,name=features,proto3" json:"features,omitempty"`
+	// Messages of the switch that came faster than a loop of the controller took them.
+	DroppedMessages uint64 `protobuf:"varint,17,opt,name=dropped_messages,json=droppedMessages,proto3" json:"dropped_messages,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *SwitchStatus) Reset() {
@@ -957,6 +968,13 @@ func (x *SwitchStatus) GetFeatures() *FeatureStatus {
 		return x.Features
 	}
 	return nil
+}
+
+func (x *SwitchStatus) GetDroppedMessages() uint64 {
+	if x != nil {
+		return x.DroppedMessages
+	}
+	return 0
 }
 
 type TableUse struct {
@@ -1465,7 +1483,9 @@ type PortStatus struct {
 	Peer  string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
 	State PortStatus_State       `protobuf:"varint,4,opt,name=state,proto3,enum=headgate.v1.PortStatus_State" json:"state,omitempty"`
 	// Why it is down.
-	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// An operator took its link out of service; it is down then.
+	OutOfService  bool `protobuf:"varint,6,opt,name=out_of_service,json=outOfService,proto3" json:"out_of_service,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1526,6 +1546,13 @@ func (x *PortStatus) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *PortStatus) GetOutOfService() bool {
+	if x != nil {
+		return x.OutOfService
+	}
+	return false
 }
 
 type PlanConfigRequest struct {
@@ -6498,7 +6525,7 @@ var File_api_headgate_v1_headgate_proto protoreflect.FileDescriptor
 const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\n" +
 	"\x1eapi/headgate/v1/headgate.proto\x12\vheadgate.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1capi/headgate/v1/status.proto\"\x12\n" +
-	"\x10GetFabricRequest\"\xc0\x02\n" +
+	"\x10GetFabricRequest\"\xd6\x02\n" +
 	"\x11GetFabricResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
 	"\bswitches\x18\x02 \x03(\v2\x13.headgate.v1.SwitchR\bswitches\x12'\n" +
@@ -6510,7 +6537,9 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"generation\x12\x16\n" +
 	"\x06member\x18\a \x01(\tR\x06member\x12\x14\n" +
 	"\x05build\x18\b \x01(\tR\x05build\x12.\n" +
-	"\x04time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"S\n" +
+	"\x04time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
+	"\x05scale\x18\n" +
+	" \x01(\x03R\x05scale\"S\n" +
 	"\x06Switch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tdevice_id\x18\x02 \x01(\x04R\bdeviceId\x12\x18\n" +
@@ -6535,7 +6564,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06recent\x18\x02 \x01(\rR\x06recent\"M\n" +
 	"\x14ListSwitchesResponse\x125\n" +
-	"\bswitches\x18\x01 \x03(\v2\x19.headgate.v1.SwitchStatusR\bswitches\"\x85\x06\n" +
+	"\bswitches\x18\x01 \x03(\v2\x19.headgate.v1.SwitchStatusR\bswitches\"\xb0\x06\n" +
 	"\fSwitchStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tdevice_id\x18\x02 \x01(\x04R\bdeviceId\x12\x18\n" +
@@ -6556,7 +6585,8 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\aprogram\x18\r \x01(\x04R\aprogram\x12-\n" +
 	"\x06tables\x18\x0e \x03(\v2\x15.headgate.v1.TableUseR\x06tables\x12*\n" +
 	"\x06events\x18\x0f \x03(\v2\x12.headgate.v1.EventR\x06events\x126\n" +
-	"\bfeatures\x18\x10 \x01(\v2\x1a.headgate.v1.FeatureStatusR\bfeatures\"\x84\x01\n" +
+	"\bfeatures\x18\x10 \x01(\v2\x1a.headgate.v1.FeatureStatusR\bfeatures\x12)\n" +
+	"\x10dropped_messages\x18\x11 \x01(\x04R\x0fdroppedMessages\"\x84\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12STATE_DISCONNECTED\x10\x01\x12\x10\n" +
@@ -6596,13 +6626,14 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tsupported\x18\x02 \x01(\bR\tsupported\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"\xc1\x01\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\xe7\x01\n" +
 	"\n" +
 	"PortStatus\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x123\n" +
 	"\x05state\x18\x04 \x01(\x0e2\x1d.headgate.v1.PortStatus.StateR\x05state\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"8\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12$\n" +
+	"\x0eout_of_service\x18\x06 \x01(\bR\foutOfService\"8\n" +
 	"\x05State\x12\x11\n" +
 	"\rSTATE_UNKNOWN\x10\x00\x12\f\n" +
 	"\bSTATE_UP\x10\x01\x12\x0e\n" +

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"syscall"
 	"time"
 
@@ -183,7 +182,7 @@ func ask(ctx context.Context, s *config.Switch, dirs confine.Dirs) Finding {
 func Controller(switches []*pb.SwitchStatus) []Finding {
 	var list []Finding
 	for _, s := range switches {
-		f := Finding{Area: "controller", Subject: s.GetName(), Verdict: OK, Text: strings.ToLower(strings.TrimPrefix(s.GetState().String(), "STATE_"))}
+		f := Finding{Area: "controller", Subject: s.GetName(), Verdict: OK, Text: pb.Word(s.GetState())}
 		switch s.GetState() {
 		case pb.SwitchStatus_STATE_READY:
 			f.Text += fmt.Sprintf(", runs the wanted program %016x", s.GetProgram())

@@ -3,8 +3,8 @@ package priority
 import (
 	"cmp"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -137,12 +137,12 @@ func (plan *Plan) fluctuate(c *config.Config) error {
 }
 
 // HostParameters implements feature.Shared.
-func (*Registry) HostParameters(c *config.Config) []view.HostParameter {
+func (*Registry) HostParameters(c *config.Config) []*pb.HostParameter {
 	plan := PlanOf(c)
 	if plan == nil {
 		return nil
 	}
-	return []view.HostParameter{{Law: "prioplus", Name: "base-rtt", Value: plan.Base.String()}}
+	return []*pb.HostParameter{{Law: "prioplus", Name: "base-rtt", Value: plan.Base.String()}}
 }
 
 // check is config.Section.Check: it holds the section against the scale and the bound on delays.

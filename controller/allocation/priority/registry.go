@@ -12,9 +12,9 @@ import (
 	"slices"
 	"sync"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/state/outcome"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
@@ -91,10 +91,10 @@ func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 }
 
 // Changes implements controller.Planner.
-func (r *Registry) Changes(cfg *config.Config) []view.Change {
+func (r *Registry) Changes(cfg *config.Config) []*pb.Change {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return view.Diff("channel", r.plan.texts(), PlanOf(cfg).texts())
+	return pb.Diff("channel", r.plan.texts(), PlanOf(cfg).texts())
 }
 
 // texts returns the channels for people, by priority; none of a nil Plan.

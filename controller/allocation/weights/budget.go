@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -44,7 +44,7 @@ func (r *Registry) Check(cfg *config.Config) error {
 }
 
 // Changes implements controller.Planner.
-func (r *Registry) Changes(cfg *config.Config) []view.Change {
+func (r *Registry) Changes(cfg *config.Config) []*pb.Change {
 	r.write.Lock()
 	defer r.write.Unlock()
 	s, _, err := r.configured(cfg)
@@ -60,7 +60,7 @@ func (r *Registry) Changes(cfg *config.Config) []view.Change {
 			to[name] = a.Limit.String()
 		}
 	}
-	return view.Diff("budget", from, to)
+	return pb.Diff("budget", from, to)
 }
 
 // Configure implements controller.Participant: it takes the budgets of a configuration, all or

@@ -22,11 +22,11 @@ import (
 	"sync"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/p4src/ids"
@@ -111,9 +111,9 @@ func LosslessAnywhere(c *config.Config) (classes uint8) {
 }
 
 // hostParameters tells hosts which classes' PAUSE they obey. Without a policy they obey what somebody else has configured.
-func hostParameters(c *config.Config) []view.HostParameter {
+func hostParameters(c *config.Config) []*pb.HostParameter {
 	if classes := units.Classes(LosslessAnywhere(c)); classes != 0 {
-		return []view.HostParameter{{Name: "lossless", Value: classes.String()}}
+		return []*pb.HostParameter{{Name: "lossless", Value: classes.String()}}
 	}
 	return nil
 }
@@ -220,8 +220,8 @@ func (l *loop) schedule(poll time.Duration) {
 func (l *loop) announce(now time.Time) {
 	for _, p := range l.ports {
 		if p.half < minRefresh {
-			l.callbacks.Event(view.Event{
-				Time: now, Severity: view.Warning, Subject: l.sw.Name(), Kind: "pfc.refresh_off", Port: p.Number,
+			l.callbacks.Event(&pb.Event{
+				Time: pb.Stamp(now), Severity: pb.Event_SEVERITY_WARNING, Subject: l.sw.Name(), Kind: "pfc.refresh_off", Port: p.Number,
 				Message: fmt.Sprintf("%s: a PAUSE of %d quanta lasts %v at %v, too short for the controller to repeat it; only packets that come and go make the switch repeat it",
 					p.name(), l.buffer.PauseQuanta, units.FromDuration(2*p.half), p.rate),
 			})
@@ -303,8 +303,8 @@ func (b *base) counted(at time.Time, read map[uint32]totals) {
 		}
 	}
 	if len(back) > 0 {
-		b.callbacks.Event(view.Event{
-			Time: at, Severity: view.Warning, Subject: b.sw.Name(), Kind: "buffer.restarted",
+		b.callbacks.Event(&pb.Event{
+			Time: pb.Stamp(at), Severity: pb.Event_SEVERITY_WARNING, Subject: b.sw.Name(), Kind: "buffer.restarted",
 			Message: "counters ran backwards, so the switch was restarted: the states of its ports begin anew; " + strings.Join(back, ", "),
 		})
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/tables/log2"
@@ -88,7 +87,7 @@ func TestPolicies(t *testing.T) {
 
 // TestHostParameters: hosts obey PAUSE of the classes that are lossless somewhere, and of all without a policy.
 func TestHostParameters(t *testing.T) {
-	if got := hostParameters(lossless(t)); len(got) != 1 || got[0] != (view.HostParameter{Name: "lossless", Value: "3"}) {
+	if got := hostParameters(lossless(t)); len(got) != 1 || got[0].Name != "lossless" || got[0].Value != "3" {
 		t.Errorf("%+v", got)
 	}
 	if got := hostParameters(lossless(t, "policy: dsh ", `policy: "off" `)); got != nil {

@@ -6,12 +6,12 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -22,7 +22,7 @@ import (
 // desired is feature.Feature.Desired: how PFC frames leave the switch, the policy, and what that needs.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
-	if by, err := means(env); err != nil || by != view.ByProgram {
+	if by, err := means(env); err != nil || by != pb.ByProgram {
 		return nil, err
 	}
 	var c feature.EntityList
@@ -44,7 +44,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 			return nil, fmt.Errorf("policy %s: %w", Of(s).Policy, err)
 		}
 		policy, tables = built.Policy, built.Tables
-		if env.By(obeyCapability) == view.ByTarget {
+		if env.By(obeyCapability) == pb.ByTarget {
 			obeyed := queuesOf(env.Config, s)
 			for c := range obeyed {
 				obeyed[c] &^= 1 << priority(s) // PFC frames leave by that queue
@@ -105,23 +105,23 @@ func means(env *feature.Env) (string, error) {
 	field, value := env.Config.Origin(s, "buffer.policy"), fmt.Sprintf("%q", Of(s).Policy)
 	switch {
 	case program: // which has entries even where it is off
-		return view.ByProgram, nil
+		return pb.ByProgram, nil
 	case !Of(s).On():
-		return view.ByNothing, nil
-	case env.By(accountCapability) == view.ByNothing:
-		return view.ByNothing, env.Refuse(field, value, accountCapability)
-	case env.By(pauseCapability) == view.ByNothing:
-		return view.ByNothing, env.Refuse(field, value, pauseCapability)
-	case Of(s).Victims() && env.By(departCapability) == view.ByNothing:
-		return view.ByNothing, env.Refuse(field, value, departCapability)
+		return pb.ByNothing, nil
+	case env.By(accountCapability) == pb.ByNothing:
+		return pb.ByNothing, env.Refuse(field, value, accountCapability)
+	case env.By(pauseCapability) == pb.ByNothing:
+		return pb.ByNothing, env.Refuse(field, value, pauseCapability)
+	case Of(s).Victims() && env.By(departCapability) == pb.ByNothing:
+		return pb.ByNothing, env.Refuse(field, value, departCapability)
 	}
-	return view.ByTrafficManager, nil
+	return pb.ByTrafficManager, nil
 }
 
 func shape(env *feature.Env, c *trafficmanager.Config) error {
 	s := env.Switch
 	by, err := means(env)
-	if by != view.ByTrafficManager || err != nil {
+	if by != pb.ByTrafficManager || err != nil {
 		return err
 	}
 	h, _, on := Headroom(env.Config, s)

@@ -11,11 +11,11 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
@@ -228,8 +228,8 @@ func (l *loop) reclaim(now time.Time) error {
 		}
 		p.moved = now // if it has no effect, not at once again
 		errs = errors.Join(errs, l.ask(p, "forget", ids.PacketOutForget))
-		l.callbacks.Event(view.Event{
-			Time: now, Severity: view.Warning, Subject: l.sw.Name(), Kind: "buffer.reclaimed", Port: p.Number,
+		l.callbacks.Event(&pb.Event{
+			Time: pb.Stamp(now), Severity: pb.Event_SEVERITY_WARNING, Subject: l.sw.Name(), Kind: "buffer.reclaimed", Port: p.Number,
 			Message: fmt.Sprintf("%s: paused, and nothing of it has left for %v, in which every queue empties: the switch has dropped packets that are still accounted, and its accounts begin anew; give its queues more room (simple_switch_CLI: set_queue_depth)",
 				p.name(), now.Sub(since).Round(roundedTime)),
 		})

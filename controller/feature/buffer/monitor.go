@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
@@ -29,8 +29,8 @@ type alarmKey struct {
 	class int
 }
 
-var severities = map[string]view.Severity{
-	StormAlarm: view.Warning, StuckAlarm: view.Warning, LateAlarm: view.Error, DropAlarm: view.Error,
+var severities = map[string]pb.Event_Severity{
+	StormAlarm: pb.Event_SEVERITY_WARNING, StuckAlarm: pb.Event_SEVERITY_WARNING, LateAlarm: pb.Event_SEVERITY_ERROR, DropAlarm: pb.Event_SEVERITY_ERROR,
 }
 
 func (l *loop) monitor(now time.Time) {
@@ -108,7 +108,7 @@ func (l *loop) over(now time.Time, key alarmKey, a Alarm) {
 	delete(l.memory.alarms, key)
 	l.blame(now, a, false)
 	a.Text = fmt.Sprintf("port %d%s: over after %v", a.Port, where(a.Class), now.Sub(a.Since).Round(roundedTime))
-	l.callbacks.Event(event(now, l.sw.Name(), view.Info, key.kind+overSuffix, a))
+	l.callbacks.Event(event(now, l.sw.Name(), pb.Event_SEVERITY_INFO, key.kind+overSuffix, a))
 }
 
 func where(class int) string {
@@ -118,10 +118,10 @@ func where(class int) string {
 	return fmt.Sprintf(" class %d", class)
 }
 
-func event(now time.Time, sw string, severity view.Severity, kind string, a Alarm) view.Event {
-	e := view.Event{Time: now, Severity: severity, Subject: sw, Kind: kind, Message: a.Text, Port: a.Port, Since: a.Since}
+func event(now time.Time, sw string, severity pb.Event_Severity, kind string, a Alarm) *pb.Event {
+	e := &pb.Event{Time: pb.Stamp(now), Severity: severity, Subject: sw, Kind: kind, Message: a.Text, Port: a.Port, Since: pb.Stamp(a.Since)}
 	if a.Class >= 0 && a.Class < headroom.Classes {
-		class := uint8(a.Class)
+		class := uint32(a.Class)
 		e.Class = &class
 	}
 	return e
@@ -312,12 +312,12 @@ func (b *base) blame(now time.Time, a Alarm, on bool) {
 		return
 	}
 	name := fmt.Sprintf("%s %s %d %d", b.sw.Name(), a.Kind, a.Port, a.Class)
-	e := view.Event{Time: now, Severity: view.Warning, Subject: a.pauser, Kind: PauserAlarm, Since: a.Since}
+	e := &pb.Event{Time: pb.Stamp(now), Severity: pb.Event_SEVERITY_WARNING, Subject: a.pauser, Kind: PauserAlarm, Since: pb.Stamp(a.Since)}
 	switch {
 	case on && b.pausers.begin(a.pauser, name):
 		e.Message = fmt.Sprintf("its PAUSEs stop other ports of the fabric: %s %s", b.sw.Name(), a.Text)
 	case !on && b.pausers.end(a.pauser, name):
-		e.Severity, e.Kind, e.Message = view.Info, PauserAlarm+overSuffix, "its PAUSEs stop no other port any more"
+		e.Severity, e.Kind, e.Message = pb.Event_SEVERITY_INFO, PauserAlarm+overSuffix, "its PAUSEs stop no other port any more"
 	default:
 		return
 	}

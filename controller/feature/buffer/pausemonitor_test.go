@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/view"
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -31,10 +31,10 @@ func TestStorm(t *testing.T) {
 		t.Fatalf("events = %+v", r.callbacks.Events)
 	}
 	e := r.callbacks.Events[0]
-	if e.Kind != StormAlarm || e.Subject != "leaf1" || e.Port != 1 || e.Class != nil || e.Since.IsZero() || e.Severity != view.Warning || !strings.Contains(e.Message, "port 1 (h1): ") {
+	if e.Kind != StormAlarm || e.Subject != "leaf1" || e.Port != 1 || e.Class != nil || e.Since == nil || e.Severity != pb.Event_SEVERITY_WARNING || !strings.Contains(e.Message, "port 1 (h1): ") {
 		t.Errorf("event = %+v", e)
 	}
-	if a := r.shown().Alarms; len(a) != 1 || a[0].Since != e.Since {
+	if a := r.shown().Alarms; len(a) != 1 || !a[0].Since.Equal(e.Since.AsTime()) {
 		t.Errorf("alarms = %+v", a)
 	}
 	r.run(3*time.Second, at(60)) // more than half of the bound: it is not over
@@ -92,7 +92,7 @@ func TestLosslessDrops(t *testing.T) {
 	}
 	r.add(ids.CounterLosslessDrops, 1<<3|3, 2)
 	r.run(500*time.Millisecond, nil)
-	if len(r.callbacks.Events) != 1 || r.callbacks.Events[0].Kind != DropAlarm || r.callbacks.Events[0].Severity != view.Error || *r.callbacks.Events[0].Class != 3 || r.state().LosslessDrops[3] != 7 {
+	if len(r.callbacks.Events) != 1 || r.callbacks.Events[0].Kind != DropAlarm || r.callbacks.Events[0].Severity != pb.Event_SEVERITY_ERROR || *r.callbacks.Events[0].Class != 3 || r.state().LosslessDrops[3] != 7 {
 		t.Fatalf("events = %+v, port %+v", r.callbacks.Events, r.state())
 	}
 	r.add(ids.CounterLosslessDrops, 1<<3|3, 1) // the same alarm

@@ -11,7 +11,6 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/units"
@@ -262,7 +261,7 @@ func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	if len(s.Ports) == 0 {
 		return
 	}
-	b.Switch.ThresholdBytes, b.Switch.Polled = &s.Threshold, view.Stamp(s.Time)
+	b.Switch.ThresholdBytes, b.Switch.Polled = &s.Threshold, pb.Stamp(s.Time)
 	of := func(p pollreport.Pools) [4]uint32 { return [4]uint32{p.Private, p.Shared, p.Headroom, p.Insurance} }
 	size, used, peak := of(s.Size), of(s.Used), of(s.Peak)
 	for i, name := range []string{"private", "shared", "headroom", "insurance"} {
@@ -274,7 +273,7 @@ func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	on := map[string]uint64{}
 	for _, a := range s.Alarms {
 		on[a.Kind]++
-		alarm := &pb.BufferAlarm{Alarm: a.Kind, Port: a.Port, Since: view.Stamp(a.Since), Detail: a.Text}
+		alarm := &pb.BufferAlarm{Alarm: a.Kind, Port: a.Port, Since: pb.Stamp(a.Since), Detail: a.Text}
 		if a.Class >= 0 {
 			alarm.Class = proto.Uint32(uint32(a.Class))
 		}
@@ -301,7 +300,7 @@ func (p *PortState) status(b *pb.BufferStatus) {
 			PrivateBytes: uint64(p.Private[c]), SharedBytes: uint64(p.Shared[c]), HeadroomBytes: uint64(p.Headroom[c]),
 		}
 		if lossless {
-			class.Paused, class.PausedTime, class.LosslessDrops = &stopped, view.Duration(p.PausedTime[c]), &p.LosslessDrops[c]
+			class.Paused, class.PausedTime, class.LosslessDrops = &stopped, pb.Duration(p.PausedTime[c]), &p.LosslessDrops[c]
 		}
 		b.Classes = append(b.Classes, class)
 	}
@@ -310,6 +309,6 @@ func (p *PortState) status(b *pb.BufferStatus) {
 	}
 	b.Ports = append(b.Ports, &pb.BufferPort{
 		Port: p.Number, Peer: p.Peer, Paused: strings.Join(paused, ","), Pauses: p.Pauses, Resumes: p.Resumes, Refreshes: p.Refreshes,
-		Late: view.Duration(p.Late), MostLate: view.Duration(p.MostLate), DepartedBytes: p.Departed, Victim: p.Victim, Turns: p.Turns,
+		Late: pb.Duration(p.Late), MostLate: pb.Duration(p.MostLate), DepartedBytes: p.Departed, Victim: p.Victim, Turns: p.Turns,
 	})
 }

@@ -14,11 +14,11 @@ import (
 // TestStatus: what is known of a buffer stands at its metric, in base units.
 func TestStatus(t *testing.T) {
 	f := newFeat(nil)
-	if got := testenv.Shown(f.feature(), "s1").Status.GetBuffer(); got != nil {
+	if got := testenv.Shown(f.feature(), "s1").Features.GetBuffer(); got != nil {
 		t.Errorf("a switch of which nothing is known shows %v", got)
 	}
 	f.latest.Set("s1", &State{Policy: "off"})
-	if got := testenv.Shown(f.feature(), "s1").Status.GetBuffer(); !proto.Equal(got, &pb.BufferStatus{Switch: &pb.BufferSwitch{Policy: "off"}}) {
+	if got := testenv.Shown(f.feature(), "s1").Features.GetBuffer(); !proto.Equal(got, &pb.BufferStatus{Switch: &pb.BufferSwitch{Policy: "off"}}) {
 		t.Errorf("without a policy: %v", got)
 	}
 	f.latest.Set("s1", &State{
@@ -57,7 +57,7 @@ func TestStatus(t *testing.T) {
 	if _, ok := testenv.Number(sw, "pfc_ingress_shared_bytes", "1", "h1", "6"); ok {
 		t.Error("a class that holds nothing is shown")
 	}
-	b := sw.Status.GetBuffer()
+	b := sw.Features.GetBuffer()
 	if p := b.GetPorts(); p[0].GetPaused() != "3" || p[1].GetPaused() != "port" || p[0].GetDepartedBytes() != 9000 {
 		t.Errorf("ports %v", p)
 	}

@@ -14,11 +14,11 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
@@ -130,8 +130,8 @@ func (l *loop) Receive(_ time.Time, m feature.Message) {
 // says that he is one does not matter meanwhile.
 func (l *loop) report(port uint32, right bool, neighbour config.Endpoint) {
 	l.wrong[port] = !right
-	e := view.Event{
-		Severity: view.Info, Subject: l.sw.Name(), Kind: "link.miswired_over", Port: port,
+	e := &pb.Event{
+		Severity: pb.Event_SEVERITY_INFO, Subject: l.sw.Name(), Kind: "link.miswired_over", Port: port,
 		Message: fmt.Sprintf("port %d is connected as the configuration says", port),
 	}
 	if !right {
@@ -139,7 +139,7 @@ func (l *loop) report(port uint32, right bool, neighbour config.Endpoint) {
 		if p := l.by[port]; p.PeerPort != 0 {
 			want = config.Endpoint{Node: p.Peer, Port: p.PeerPort}.String()
 		}
-		e.Severity, e.Kind = view.Error, "link.miswired"
+		e.Severity, e.Kind = pb.Event_SEVERITY_ERROR, "link.miswired"
 		e.Message = fmt.Sprintf("port %d is connected to %v, the configuration says %s", port, neighbour, want)
 	}
 	l.callbacks.Event(e)

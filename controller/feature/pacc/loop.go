@@ -11,7 +11,6 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
@@ -51,14 +50,14 @@ const quiet = time.Minute
 
 // reportFull publishes once that flows do not find room, and once that they do again.
 func (l *loop) reportFull(now time.Time, s cnpgen.LoopStats) {
-	event := view.Event{Time: now, Subject: l.sw.sw.Name(), Severity: view.Warning, Kind: "pacc.full"}
+	event := &pb.Event{Time: pb.Stamp(now), Subject: l.sw.sw.Name(), Severity: pb.Event_SEVERITY_WARNING, Kind: "pacc.full"}
 	pressed := s.Evicted + s.Refused
 	switch {
 	case pressed != l.pressed && !l.full:
 		event.Message = fmt.Sprintf("the flow table, or the share of a port or of a source in it, is full with %s: "+
 			"the one that has sent nothing for longest makes room, and new ones get no notifications where none does", units.Count(s.Flows, "flow"))
 	case pressed == l.pressed && l.full && now.Sub(l.last) > quiet:
-		event.Kind, event.Severity, event.Message = "pacc.full_over", view.Info, fmt.Sprintf("flows find room: %d had made it for others so far, %d were refused", s.Evicted, s.Refused)
+		event.Kind, event.Severity, event.Message = "pacc.full_over", pb.Event_SEVERITY_INFO, fmt.Sprintf("flows find room: %d had made it for others so far, %d were refused", s.Evicted, s.Refused)
 	}
 	if event.Message != "" {
 		l.full = !l.full
@@ -69,8 +68,8 @@ func (l *loop) reportFull(now time.Time, s cnpgen.LoopStats) {
 	}
 }
 
-func failed(sw string, err error) view.Event {
-	return view.Event{Time: time.Now(), Severity: view.Error, Subject: sw, Kind: "pacc.failed", Message: err.Error()}
+func failed(sw string, err error) *pb.Event {
+	return &pb.Event{Time: pb.Stamp(time.Now()), Severity: pb.Event_SEVERITY_ERROR, Subject: sw, Kind: "pacc.failed", Message: err.Error()}
 }
 
 // Receive implements feature.Loop: reports of ports, and what is new or idle of flows and
@@ -211,8 +210,8 @@ func (f *feat) status(sw string, out *pb.FeatureStatus) {
 		return
 	}
 	out.Pacc = &pb.PACCStatus{Loop: &pb.PACCLoop{
-		Ticks: s.Ticks, Late: s.Late, Missed: s.Missed, Lateness: view.Duration(s.Lateness.Duration()),
-		MostLate: view.Duration(s.WorstLateness.Duration()), Unanswered: s.Unanswered, ReadErrors: s.ReadErrors,
+		Ticks: s.Ticks, Late: s.Late, Missed: s.Missed, Lateness: pb.Duration(s.Lateness.Duration()),
+		MostLate: pb.Duration(s.WorstLateness.Duration()), Unanswered: s.Unanswered, ReadErrors: s.ReadErrors,
 		Cnps: s.CNPs, CnpErrors: s.CNPErrors, Flows: uint64(s.Flows), Learned: s.Learned, Aged: s.Aged, Evicted: s.Evicted,
 		Refused: s.Refused, QueuePairs: uint64(s.QueuePairs),
 	}}

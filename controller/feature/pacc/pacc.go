@@ -9,12 +9,12 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/preview/observed"
@@ -99,7 +99,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if !cfg.Enabled {
 		return c.Result()
 	}
-	if env.By(watchCapability) != view.ByProgram {
+	if env.By(watchCapability) != pb.ByProgram {
 		return nil, env.Refuse("pacc.enabled", "true", watchCapability)
 	}
 	for _, p := range portsOf(env) {
@@ -134,7 +134,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	cfg := Of(env.Config)
 	f.latest.Forget(sw.Name())
 	f.tables.Forget(sw.Name())
-	if env.By(watchCapability) != view.ByProgram {
+	if env.By(watchCapability) != pb.ByProgram {
 		return nil
 	}
 	if !cfg.Enabled {

@@ -14,11 +14,12 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
@@ -90,7 +91,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if err != nil || settings.Detection == 0 {
 		return nil, err
 	}
-	if env.By(watchCapability) == view.ByNothing {
+	if env.By(watchCapability) == pb.ByNothing {
 		return nil, env.Refuse(env.Config.Origin(env.Switch, "pfc_watchdog.detection_time"), Of(env.Switch).DetectionTime.String(), watchCapability)
 	}
 	return []*p4v1.Entity{settings.Entity()}, nil
@@ -102,7 +103,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		l.peers[p.Number], l.between[p.Number] = p.Peer, p.PeerPort != 0
 	}
 	settings, err := Of(env.Switch).settings(env)
-	on := err == nil && settings.Detection != 0 && env.By(watchCapability) != view.ByNothing
+	on := err == nil && settings.Detection != 0 && env.By(watchCapability) != pb.ByNothing
 	if !on {
 		l.see(time.Now(), nil)
 	}
@@ -171,7 +172,7 @@ func (l *loop) see(now time.Time, storms []externs.Storm) {
 	}
 }
 
-func (l *loop) update(now time.Time, storms []externs.Storm) (events []view.Event) {
+func (l *loop) update(now time.Time, storms []externs.Storm) (events []*pb.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.switches[l.sw.Name()]
@@ -225,7 +226,7 @@ func (l *loop) update(now time.Time, storms []externs.Storm) (events []view.Even
 	return events
 }
 
-func (l *loop) began(now time.Time, n seen, s *state) view.Event {
+func (l *loop) began(now time.Time, n seen, s *state) *pb.Event {
 	what := map[externs.Action]string{
 		externs.Drop: "what leaves for it is dropped", externs.Forward: "its pauses are ignored", externs.Alert: "the class stays paused",
 	}[s.settings.Action]
@@ -233,17 +234,17 @@ func (l *loop) began(now time.Time, n seen, s *state) view.Event {
 	if at := l.root(s.graph, l.sw.Name(), class{n.Port, n.Class}); at != "" {
 		root = "it began at " + at
 	}
-	return l.event(now, view.Error, StormAlarm, n, fmt.Sprintf("paused by its peer for %v %% of %v; %s until no PAUSE has come for %v; %s",
+	return l.event(now, pb.Event_SEVERITY_ERROR, StormAlarm, n, fmt.Sprintf("paused by its peer for %v %% of %v; %s until no PAUSE has come for %v; %s",
 		100*s.settings.Share, s.settings.Detection, what, s.settings.Restoration, root))
 }
 
-func (l *loop) over(now time.Time, n seen) view.Event {
-	return l.event(now, view.Info, StormAlarm+"_over", n, fmt.Sprintf("over; %s so far, which dropped %s", units.Count(n.Count, "storm"), units.Count(n.Dropped, "frame")))
+func (l *loop) over(now time.Time, n seen) *pb.Event {
+	return l.event(now, pb.Event_SEVERITY_INFO, StormAlarm+"_over", n, fmt.Sprintf("over; %s so far, which dropped %s", units.Count(n.Count, "storm"), units.Count(n.Dropped, "frame")))
 }
 
-func (l *loop) event(now time.Time, severity view.Severity, kind string, n seen, text string) view.Event {
-	return view.Event{
-		Time: now, Severity: severity, Subject: l.sw.Name(), Kind: kind, Port: n.Port, Class: &n.Class, Since: n.since,
+func (l *loop) event(now time.Time, severity pb.Event_Severity, kind string, n seen, text string) *pb.Event {
+	return &pb.Event{
+		Time: pb.Stamp(now), Severity: severity, Subject: l.sw.Name(), Kind: kind, Port: n.Port, Class: proto.Uint32(uint32(n.Class)), Since: pb.Stamp(n.since),
 		Message: fmt.Sprintf("port %d (%s) class %d: %s", n.Port, n.peer, n.Class, text),
 	}
 }
@@ -279,7 +280,7 @@ func (c Config) settings(env *feature.Env) (externs.Settings, error) {
 		for _, p := range env.Graph.Ports(env.Switch.Name) {
 			s.Detection = max(s.Detection, 2*p.Rate.PauseTime(65535))
 		}
-		if env.By(watchCapability) == view.ByNothing {
+		if env.By(watchCapability) == pb.ByNothing {
 			s.Detection = 0
 		}
 		return s.WithDefaults()

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
@@ -161,7 +161,7 @@ func TestStorms(t *testing.T) {
 	// What was over before the controller came is no news.
 	tick(0, nil, other)
 	tick(1, []string{begins}, other, externs.Storm{Port: 1, Class: 3, On: true, Count: 1})
-	if e := callbacks.Events[0]; e.Severity != view.Error || e.Port != 1 || e.Class == nil || *e.Class != 3 || e.Since.IsZero() {
+	if e := callbacks.Events[0]; e.Severity != pb.Event_SEVERITY_ERROR || e.Port != 1 || e.Class == nil || *e.Class != 3 || e.Since == nil {
 		t.Errorf("event %+v", e)
 	}
 	tick(2, nil, other, externs.Storm{Port: 1, Class: 3, On: true, Count: 1, Dropped: 5})
@@ -184,7 +184,7 @@ func TestStorms(t *testing.T) {
 	if l := f.Attach(newEnv(t, f, "pfc_watchdog: {detection_time: \"off\"}\n", nil), sw); l != nil || len(callbacks.Events) != 1 || callbacks.Events[0].Kind != "pfc.received_storm_over" {
 		t.Errorf("loop %v, events %v", l, callbacks.Events)
 	}
-	if got := testenv.Shown(f, "leaf1").Status.GetPfcwatchdog(); got != nil {
+	if got := testenv.Shown(f, "leaf1").Features.GetPfcwatchdog(); got != nil {
 		t.Errorf("status %v", got)
 	}
 }

@@ -72,7 +72,7 @@ func TestRoot(t *testing.T) {
 			if told := round(2); len(told) != 1 || !strings.HasSuffix(told[0], want) {
 				t.Errorf("events %q, want one that ends with %q", told, want)
 			}
-			roots := testenv.Shown(f, "leaf1").Status.GetPfcwatchdog().GetRoots()
+			roots := testenv.Shown(f, "leaf1").Features.GetPfcwatchdog().GetRoots()
 			if tt.root == "" && len(roots) != 0 || tt.root != "" && (len(roots) != 1 || roots[0].Root != tt.root || roots[0].Class != 3) {
 				t.Errorf("roots %v, want %q", roots, tt.root)
 			}

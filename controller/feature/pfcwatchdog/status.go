@@ -9,7 +9,6 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/externs"
 )
 
@@ -42,14 +41,14 @@ func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	}
 	w := s.settings
 	out.Pfcwatchdog = &pb.PFCWatchdogStatus{Switch: &pb.PFCWatchdogSwitch{
-		Detection: view.Duration(w.Detection.Duration()), Restoration: view.Duration(w.Restoration.Duration()),
-		Action: string(w.Action), Read: view.Stamp(s.seen),
+		Detection: pb.Duration(w.Detection.Duration()), Restoration: pb.Duration(w.Restoration.Duration()),
+		Action: string(w.Action), Read: pb.Stamp(s.seen),
 	}}
 	for _, n := range slices.SortedFunc(maps.Values(s.classes), func(a, b seen) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Class, b.Class))
 	}) {
 		out.Pfcwatchdog.Classes = append(out.Pfcwatchdog.Classes, &pb.PFCWatchdogClass{
-			Port: n.Port, Peer: n.peer, Class: uint32(n.Class), Storm: n.On, Since: view.Stamp(n.since), Storms: n.Count, Dropped: n.Dropped,
+			Port: n.Port, Peer: n.peer, Class: uint32(n.Class), Storm: n.On, Since: pb.Stamp(n.since), Storms: n.Count, Dropped: n.Dropped,
 		})
 		if root := f.root(s.graph, sw, class{n.Port, n.Class}); n.On && root != "" {
 			out.Pfcwatchdog.Roots = append(out.Pfcwatchdog.Roots, &pb.PFCStormRoot{Port: n.Port, Class: uint32(n.Class), Root: root, Storm: true})

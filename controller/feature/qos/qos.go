@@ -10,11 +10,11 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/externs"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -71,7 +71,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	s := env.Switch
 	q := Of(env.Config)
-	has := func(p feature.Capability) bool { return env.By(p) == view.ByProgram }
+	has := func(p feature.Capability) bool { return env.By(p) == pb.ByProgram }
 	switch {
 	case has(classCapability):
 		classes(&c, env.Pipeline, q.Classes)
@@ -103,9 +103,9 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	}
 	if w := q.ByQueue(); w != (externs.Weights{}) {
 		switch env.By(weightCapability) {
-		case view.ByTarget:
+		case pb.ByTarget:
 			c.Add(w.Entity(), nil)
-		case view.ByNothing:
+		case pb.ByNothing:
 			c.Add(nil, env.Refuse("qos.weights", fmt.Sprintf("a list of %d", len(q.Weights)), weightCapability))
 		}
 	}
@@ -138,7 +138,7 @@ func limits(c *feature.EntityList, p *pipeline.Pipeline, q Config, s *config.Swi
 
 // refuseLimits returns an error if the file has limits that nothing enforces.
 func refuseLimits(env *feature.Env) error {
-	if env.By(limitCapability) == view.ByTrafficManager {
+	if env.By(limitCapability) == pb.ByTrafficManager {
 		return nil
 	}
 	if limit := Of(env.Config).QueueLimit; limit != ids.Unlimited {

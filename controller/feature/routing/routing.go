@@ -10,11 +10,11 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/ecmp"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -169,7 +169,7 @@ func hash(c *feature.EntityList, env *feature.Env) {
 	if own == flowLabel {
 		needs = labelCapability
 	}
-	if env.By(needs) != view.ByProgram {
+	if env.By(needs) != pb.ByProgram {
 		if own != fiveTuple {
 			c.Add(nil, env.Refuse(env.Config.Origin(env.Switch, sectionKey+".hash"), fmt.Sprintf("%q", own), needs))
 		}

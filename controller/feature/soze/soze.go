@@ -10,11 +10,11 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
@@ -53,7 +53,7 @@ func New(feature.Callbacks) *feature.Feature {
 const sampleTime = 10 * units.Microsecond
 
 func shape(env *feature.Env, c *trafficmanager.Config) error {
-	if env.By(sampleCapability) != view.ByTrafficManager {
+	if env.By(sampleCapability) != pb.ByTrafficManager {
 		return nil
 	}
 	c.Filters = map[string]units.Time{delayFilter: env.Config.Scaled(sampleTime)}
@@ -72,7 +72,7 @@ const maxShift = 31
 
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
-	if env.By(scaleCapability) != view.ByProgram {
+	if env.By(scaleCapability) != pb.ByProgram {
 		return nil, nil
 	}
 	shift := uint64(Of(env.Config).Shift) + uint64(s.Target.TickShift())
@@ -81,7 +81,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 			"is %d, which on the switch %q of target %s makes %d; want %d at most", Of(env.Config).Shift, s.Name, s.Target, shift, maxShift-s.Target.TickShift())}
 	}
 	var c feature.EntityList
-	if sampleCapability.In(env.Pipeline) && env.By(sampleCapability) == view.ByNothing {
+	if sampleCapability.In(env.Pipeline) && env.By(sampleCapability) == pb.ByNothing {
 		if env.Config.Given("soze") {
 			return nil, env.Refuse("soze", "given", sampleCapability)
 		}
@@ -126,9 +126,9 @@ func (s Config) Unit() units.Time { return units.Microsecond << s.Shift }
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "soze") }
 
-func hostParameters(c *config.Config) []view.HostParameter {
+func hostParameters(c *config.Config) []*pb.HostParameter {
 	s := Of(c)
-	return []view.HostParameter{
+	return []*pb.HostParameter{
 		{Law: "soze", Name: "p", Value: c.Scaled(s.P).String()}, {Law: "soze", Name: "k", Value: c.Scaled(s.K).String()},
 		{Law: "soze", Name: "alpha", Value: s.Alpha.String()}, {Law: "soze", Name: "beta", Value: s.Beta.String()},
 		{Law: "soze", Name: "m", Value: strconv.FormatFloat(s.M, 'g', -1, 64)}, {Law: "soze", Name: "maxqd-unit", Value: s.Unit().String()},

@@ -15,7 +15,6 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
@@ -24,7 +23,7 @@ type telemetry struct {
 	callbacks feature.Callbacks
 
 	mu   sync.Mutex
-	last map[string]map[uint32]view.Sample // by switch and port
+	last map[string]map[uint32]feature.Sample // by switch and port
 }
 
 // pollCapability is the answering of polls.
@@ -35,7 +34,7 @@ var pollCapability = feature.Capability{
 
 // New returns the feature.
 func New(callbacks feature.Callbacks) *feature.Feature {
-	t := &telemetry{callbacks: callbacks, last: map[string]map[uint32]view.Sample{}}
+	t := &telemetry{callbacks: callbacks, last: map[string]map[uint32]feature.Sample{}}
 	return &feature.Feature{
 		Name: "telemetry", Capabilities: []feature.Capability{pollCapability}, Desired: desired, Attach: t.attach, Status: t.status,
 	}
@@ -52,11 +51,11 @@ func (t *telemetry) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.last, sw.Name())
-	if env.Config.Controller.PollInterval <= 0 || env.By(pollCapability) != view.ByProgram {
+	if env.Config.Controller.PollInterval <= 0 || env.By(pollCapability) != pb.ByProgram {
 		return nil
 	}
 	l := &loop{
-		telemetry: t, own: map[uint32]view.Sample{}, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
+		telemetry: t, own: map[uint32]feature.Sample{}, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
 		peers: map[uint32]string{}, due: map[uint32]time.Time{},
 	}
 	t.last[sw.Name()] = l.own
@@ -70,7 +69,7 @@ func (t *telemetry) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 // loop has the ports of one switch polled; it owns due.
 type loop struct {
 	*telemetry
-	own      map[uint32]view.Sample // by port; guarded by mu
+	own      map[uint32]feature.Sample // by port; guarded by mu
 	sw       feature.Switch
 	unit     units.Time // of the reported delay
 	ports    []uint32
@@ -98,7 +97,7 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 	if l.due[r.Port].Before(now) {
 		l.due[r.Port] = now.Add(l.interval)
 	}
-	s := view.Sample{
+	s := feature.Sample{
 		Time: now, Switch: l.sw.Name(), Port: r.Port, Peer: l.peers[r.Port], QueueBytes: r.QueueBytes,
 		QueueingDelay: (units.Time(r.LastDelay) * l.unit).Duration(), DepartureBytes: r.DepartedBytes,
 		DeparturePackets: r.DepartedPackets, Drops: uint64(r.AdmissionDrops),
@@ -120,8 +119,8 @@ func (t *telemetry) status(sw string, s *pb.FeatureStatus) {
 	for _, n := range slices.Sorted(maps.Keys(samples)) {
 		p := samples[n]
 		s.Telemetry.Ports = append(s.Telemetry.Ports, &pb.TelemetryPort{
-			Port: n, Peer: p.Peer, Delay: view.Duration(p.QueueingDelay), TransmittedBytes: p.DepartureBytes,
-			TransmittedPackets: p.DeparturePackets, RefusedPackets: p.Drops, Polled: view.Stamp(p.Time),
+			Port: n, Peer: p.Peer, Delay: pb.Duration(p.QueueingDelay), TransmittedBytes: p.DepartureBytes,
+			TransmittedPackets: p.DeparturePackets, RefusedPackets: p.Drops, Polled: pb.Stamp(p.Time),
 		})
 		for q, b := range p.QueueBytes {
 			s.Telemetry.Queues = append(s.Telemetry.Queues, &pb.TelemetryQueue{Port: n, Peer: p.Peer, Queue: uint32(q), HeldBytes: uint64(b)})

@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/serving/tables"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src"
 )
@@ -114,19 +114,19 @@ func describe(env *feature.Env, list []*p4v1.Entity) []string {
 
 // Callbacks records the calls of features.
 type Callbacks struct {
-	Samples []view.Sample
+	Samples []feature.Sample
 	Seen    []string
-	Events  []view.Event
+	Events  []*pb.Event
 }
 
 // Sample implements feature.Callbacks.
-func (h *Callbacks) Sample(s view.Sample) { h.Samples = append(h.Samples, s) }
+func (h *Callbacks) Sample(s feature.Sample) { h.Samples = append(h.Samples, s) }
 
 // LinkSeen implements feature.Callbacks.
 func (h *Callbacks) LinkSeen(link, at string) { h.Seen = append(h.Seen, link+" at "+at) }
 
 // Event implements feature.Callbacks.
-func (h *Callbacks) Event(e view.Event) { h.Events = append(h.Events, e) }
+func (h *Callbacks) Event(e *pb.Event) { h.Events = append(h.Events, e) }
 
 // Switch records packets, polled ports and writes.
 type Switch struct {
@@ -169,21 +169,21 @@ func (s *Switch) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Enti
 }
 
 // Shown returns the switch of a name with a feature's status of it.
-func Shown(f *feature.Feature, sw string) view.Switch {
-	s := view.Switch{Name: sw, Status: &pb.FeatureStatus{}}
-	f.Status(sw, s.Status)
+func Shown(f *feature.Feature, sw string) *pb.SwitchStatus {
+	s := &pb.SwitchStatus{Name: sw, Features: &pb.FeatureStatus{}}
+	f.Status(sw, s.Features)
 	return s
 }
 
 // Number returns what a switch shows for a metric, by the keys of its row; false when it
 // shows none.
-func Number(s view.Switch, metric string, keys ...string) (float64, bool) {
-	for _, t := range view.Tables {
-		rows := t.Rows(s.Status)
-		c := slices.IndexFunc(t.Columns, func(c view.Column) bool { return c.GetMetric() == metric })
-		r := slices.IndexFunc(rows, func(r view.Row) bool { return slices.Equal(r.Keys, keys) })
+func Number(s *pb.SwitchStatus, metric string, keys ...string) (float64, bool) {
+	for _, t := range tables.All {
+		rows := t.Rows(s.GetFeatures())
+		c := slices.IndexFunc(t.Columns, func(c tables.Column) bool { return c.GetMetric() == metric })
+		r := slices.IndexFunc(rows, func(r tables.Row) bool { return slices.Equal(r.Keys, keys) })
 		if c >= 0 && r >= 0 {
-			return view.Number(rows[r].Values[c])
+			return tables.Number(rows[r].Values[c])
 		}
 	}
 	return 0, false

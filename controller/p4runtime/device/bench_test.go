@@ -66,8 +66,8 @@ func BenchmarkReconcile(b *testing.B) {
 		go func() { defer close(done); d.Run(ctx) }()
 		reach := func(b *testing.B, s *reconcile.State) {
 			d.SetDesired(Desired{State: s})
-			if r := d.Wait(ctx); r.Err != "" {
-				b.Fatal(r.Err)
+			if r := d.Wait(ctx); r.Error != "" {
+				b.Fatal(r.Error)
 			}
 		}
 		empty, full, other := &reconcile.State{}, routes(b, p, n, 1), routes(b, p, n, 2)

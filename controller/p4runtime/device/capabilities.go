@@ -12,7 +12,6 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/session"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -67,16 +66,16 @@ func lacks(name, detail string) *pb.Capability { return &pb.Capability{Name: nam
 func version(ctx context.Context, c *session.Client) *pb.Capability {
 	v, err := c.Version(ctx)
 	if err != nil {
-		return has("p4runtime", view.ByTarget, "version unknown: "+status.Convert(err).Message())
+		return has("p4runtime", pb.ByTarget, "version unknown: "+status.Convert(err).Message())
 	}
-	return has("p4runtime", view.ByTarget, "version "+v)
+	return has("p4runtime", pb.ByTarget, "version "+v)
 }
 
 func try(ctx context.Context, c *session.Client, name, instead string, request *p4v1.Entity) *pb.Capability {
 	_, err := c.Read(ctx, request)
 	switch st := status.Convert(err); {
 	case err == nil:
-		return has(name, view.ByTarget, "tried")
+		return has(name, pb.ByTarget, "tried")
 	case st.Code() == codes.Unimplemented:
 		return lacks(name, fmt.Sprintf("%s; %s", st.Message(), instead))
 	default:
@@ -86,13 +85,13 @@ func try(ctx context.Context, c *session.Client, name, instead string, request *
 
 // static returns the capabilities that follow from the kind of target.
 func static(s config.Switch) []*pb.Capability {
-	queues := has("priority_queues", view.ByTarget, fmt.Sprintf("%d, as configured; P4Runtime cannot tell", s.PriorityQueues))
+	queues := has("priority_queues", pb.ByTarget, fmt.Sprintf("%d, as configured; P4Runtime cannot tell", s.PriorityQueues))
 	queues.Supported = s.PriorityQueues > 1
 	switch s.Target {
 	case config.BMv2:
 		rate := lacks("queue_rate", "only through the target's Thrift service, and thrift is not set")
 		if s.Thrift != "" {
-			rate = has("queue_rate", view.ByTrafficManager, fmt.Sprintf("each queue by itself, in packets taken for %v, by Thrift at %s", s.PacketSize, s.Thrift))
+			rate = has("queue_rate", pb.ByTrafficManager, fmt.Sprintf("each queue by itself, in packets taken for %v, by Thrift at %s", s.PacketSize, s.Thrift))
 		}
 		return []*pb.Capability{
 			queues,
@@ -104,17 +103,17 @@ func static(s config.Switch) []*pb.Capability {
 	case config.Embedded:
 		return []*pb.Capability{
 			queues,
-			has("fast_failover", view.ByTarget, "next hops whose port is down are left out by the switch itself, by watch ports"),
+			has("fast_failover", pb.ByTarget, "next hops whose port is down are left out by the switch itself, by watch ports"),
 			lacks("queue_rate", "set by the flags of headgate switch, not through P4Runtime"),
-			has("pfc_first", view.ByTarget, fmt.Sprintf("PFC frames leave by queue %d", s.PriorityQueues-1)),
-			has("obey_pfc", view.ByTarget, "when started with --pfc"),
+			has("pfc_first", pb.ByTarget, fmt.Sprintf("PFC frames leave by queue %d", s.PriorityQueues-1)),
+			has("obey_pfc", pb.ByTarget, "when started with --pfc"),
 		}
 	}
 	obey := lacks("obey_pfc", "bf_runtime is not set; ports obey what the switch's own configuration says")
 	reach := lacks("traffic_manager", "bf_runtime is not set")
 	if s.BFRuntime != "" {
-		obey = has("obey_pfc", view.ByTrafficManager, "for lossless classes, under a buffer policy")
-		reach = has("traffic_manager", view.ByTarget, "by BF Runtime at "+s.BFRuntime)
+		obey = has("obey_pfc", pb.ByTrafficManager, "for lossless classes, under a buffer policy")
+		reach = has("traffic_manager", pb.ByTarget, "by BF Runtime at "+s.BFRuntime)
 	}
 	return []*pb.Capability{
 		queues,

@@ -34,8 +34,8 @@ func TestCostOfAChange(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			d.SetDesired(Desired{Env: env, State: s})
-			if r := d.Wait(t.Context()); r.Err != "" {
-				t.Fatal(r.Err)
+			if r := d.Wait(t.Context()); r.Error != "" {
+				t.Fatal(r.Error)
 			}
 			runtime.ReadMemStats(&after)
 			return after.TotalAlloc - before.TotalAlloc

@@ -9,13 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
@@ -25,7 +26,6 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/units"
 )
 
@@ -54,10 +54,10 @@ type Options struct {
 	// as one that sends no packets.
 	Heartbeat time.Duration
 	// Events receives every event; it must not block.
-	Events func(view.Event)
+	Events func(*pb.Event)
 	// Ports receives what the switch says of its ports, by number, whenever that changes: nil when it
 	// says nothing. It must not block, and not change the map.
-	Ports func(map[uint32]view.PortState)
+	Ports func(map[uint32]pb.PortStatus_State)
 	Log   *slog.Logger
 }
 
@@ -109,7 +109,7 @@ type Device struct {
 	slow           string // evidence that the switch is slow or hangs; "" without
 	inLine         bool   // the switch had its desired state after the last attempt
 	heard          bool   // the switch has sent a packet in this epoch
-	status         view.Switch
+	status         *pb.SwitchStatus
 	portState      *pb.Capability
 	attached       *attachment
 	stats          Stats
@@ -118,7 +118,7 @@ type Device struct {
 // outcome is how an attempt to reach a desired state ended.
 type outcome struct {
 	seq    uint64
-	result view.Result
+	result *pb.SwitchResult
 }
 
 // attachment is the environment of the loops, which do not run without one. It is immutable except
@@ -139,18 +139,18 @@ func New(o Options) *Device {
 	o.Log, o.TrafficManagerTime = cmp.Or(o.Log, slog.Default()), cmp.Or(o.TrafficManagerTime, 5*time.Second)
 	o.RetryMin, o.RetryMax = cmp.Or(o.RetryMin, 100*time.Millisecond), cmp.Or(o.RetryMax, 5*time.Second)
 	if o.Events == nil {
-		o.Events = func(view.Event) {}
+		o.Events = func(*pb.Event) {}
 	}
 	if o.Ports == nil {
-		o.Ports = func(map[uint32]view.PortState) {}
+		o.Ports = func(map[uint32]pb.PortStatus_State) {}
 	}
 	d := &Device{
 		opts: o, log: o.Log.With("switch", o.Switch.Name), silence: cmp.Or(o.Heartbeat, silence),
 		kick: make(chan struct{}, 1), reattach: make(chan struct{}, 1),
 		changed: make(chan struct{}),
-		status: view.Switch{
-			Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address,
-			State: view.Disconnected, Err: "not connected yet", Since: time.Now(),
+		status: &pb.SwitchStatus{
+			Name: o.Switch.Name, DeviceId: o.Switch.DeviceID, Address: o.Switch.Address,
+			State: pb.SwitchStatus_STATE_DISCONNECTED, Error: "not connected yet", Since: timestamppb.Now(),
 		},
 	}
 	d.status.Capabilities = parts(o, nil)
@@ -185,17 +185,16 @@ func (d *Device) SetDesired(w Desired) {
 }
 
 // Status returns the device's view of the switch; Ports are left empty.
-func (d *Device) Status() view.Switch {
+func (d *Device) Status() *pb.SwitchStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.status
-	s.Dropped = d.stats.DroppedMessages
-	s.Program = d.opts.Pipeline.Cookie()
+	s := proto.Clone(d.status).(*pb.SwitchStatus)
+	s.DroppedMessages, s.Program = d.stats.DroppedMessages, d.opts.Pipeline.Cookie()
 	if d.portState != nil {
-		s.Capabilities = append(slices.Clip(s.Capabilities), d.portState)
+		s.Capabilities = append(s.Capabilities, d.portState)
 	}
 	if c, err := d.session.Client(); err == nil {
-		s.ElectionID = c.Election()
+		s.ElectionId = c.Election()
 	}
 	return s
 }
@@ -229,7 +228,7 @@ func (d *Device) Health() Health {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := Health{
-		Forwards: d.forwards, Known: d.status.State != view.Reconciling,
+		Forwards: d.forwards, Known: d.status.State != pb.SwitchStatus_STATE_RECONCILING,
 		Reached: d.reached,
 		Gone:    d.role == session.Disconnected && d.opts.Switch.Target.Chip() == "" && errors.Is(d.why, session.ErrRefused),
 	}
@@ -241,7 +240,7 @@ func (d *Device) Health() Health {
 
 // Wait waits until the last desired state is reached, has failed, or cannot be reached for now
 // because the session is not primary, and says which.
-func (d *Device) Wait(ctx context.Context) view.Result {
+func (d *Device) Wait(ctx context.Context) *pb.SwitchResult {
 	d.mu.Lock()
 	seq := d.desiredSeq
 	for {
@@ -251,14 +250,14 @@ func (d *Device) Wait(ctx context.Context) view.Result {
 			return d.done.result
 		case d.reported && d.role != session.Primary:
 			defer d.mu.Unlock()
-			return view.Result{Switch: d.opts.Switch.Name, Err: d.pending()}
+			return &pb.SwitchResult{Name: d.opts.Switch.Name, Error: d.pending()}
 		}
 		changed := d.changed
 		d.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return view.Result{Switch: d.opts.Switch.Name, Err: "still being applied"}
+			return &pb.SwitchResult{Name: d.opts.Switch.Name, Error: "still being applied"}
 		}
 		d.mu.Lock()
 	}
@@ -290,30 +289,30 @@ func signal(c chan struct{}) {
 
 // setState sets the state and the error in the status, and publishes an event when the state has
 // changed. The caller holds mu.
-func (d *Device) setState(s view.SwitchState, why string) {
-	if d.status.State == s && d.status.Err == why {
+func (d *Device) setState(s pb.SwitchStatus_State, why string) {
+	if d.status.State == s && d.status.Error == why {
 		return
 	}
 	moved := d.status.State != s
-	d.status.Err = why
+	d.status.Error = why
 	if !moved {
 		d.wake()
 		return
 	}
-	d.status.State, d.status.Since = s, time.Now()
+	d.status.State, d.status.Since = s, timestamppb.Now()
 	d.wake()
-	e := view.Event{Time: d.status.Since, Severity: view.Info, Subject: d.opts.Switch.Name}
+	e := &pb.Event{Time: d.status.Since, Severity: pb.Event_SEVERITY_INFO, Subject: d.opts.Switch.Name}
 	switch s {
-	case view.Disconnected:
-		e.Severity, e.Kind, e.Message = view.Warning, "session.disconnected", why
-	case view.Backup:
-		e.Severity, e.Kind, e.Message = view.Warning, "session.backup", why
-	case view.Reconciling:
+	case pb.SwitchStatus_STATE_DISCONNECTED:
+		e.Severity, e.Kind, e.Message = pb.Event_SEVERITY_WARNING, "session.disconnected", why
+	case pb.SwitchStatus_STATE_BACKUP:
+		e.Severity, e.Kind, e.Message = pb.Event_SEVERITY_WARNING, "session.backup", why
+	case pb.SwitchStatus_STATE_RECONCILING:
 		e.Kind, e.Message = "session.primary", "this controller is primary"
-	case view.Ready:
+	case pb.SwitchStatus_STATE_READY:
 		e.Kind, e.Message = "session.ready", fmt.Sprintf("the switch holds what it should: %s", units.Count(d.status.Entries, "entry"))
-	case view.Degraded:
-		e.Severity, e.Kind, e.Message = view.Error, "session.degraded", why
+	case pb.SwitchStatus_STATE_DEGRADED:
+		e.Severity, e.Kind, e.Message = pb.Event_SEVERITY_ERROR, "session.degraded", why
 	}
 	d.opts.Events(e)
 }
@@ -339,14 +338,14 @@ func (h handler) Role(r session.Role, why error) {
 	switch r {
 	case session.Disconnected:
 		if errors.Is(why, session.ErrStopped) {
-			d.status.State, d.status.Err = view.Disconnected, text // nothing to tell
+			d.status.State, d.status.Error = pb.SwitchStatus_STATE_DISCONNECTED, text // nothing to tell
 			break
 		}
-		d.setState(view.Disconnected, text)
+		d.setState(pb.SwitchStatus_STATE_DISCONNECTED, text)
 	case session.Backup:
-		d.setState(view.Backup, text)
+		d.setState(pb.SwitchStatus_STATE_BACKUP, text)
 	case session.Primary:
-		d.setState(view.Reconciling, "")
+		d.setState(pb.SwitchStatus_STATE_RECONCILING, "")
 	}
 	d.wake()
 	d.mu.Unlock()
@@ -373,8 +372,8 @@ func (h handler) Message(m *p4v1.StreamMessageResponse) {
 	h.heard = h.heard || m.GetPacket() != nil
 	if h.stats.DroppedMessages += dropped; dropped > 0 && h.attached != nil && !h.attached.overrun {
 		h.attached.overrun = true
-		h.opts.Events(view.Event{
-			Time: time.Now(), Severity: view.Warning, Subject: h.opts.Switch.Name, Kind: "session.messages_dropped",
+		h.opts.Events(&pb.Event{
+			Time: pb.Stamp(time.Now()), Severity: pb.Event_SEVERITY_WARNING, Subject: h.opts.Switch.Name, Kind: "session.messages_dropped",
 			Message: "the switch sends more than the controller takes: the least urgent, digests and idle timeouts, is dropped and counted",
 		})
 	}
@@ -436,13 +435,13 @@ func (d *Device) ails() string { return cmp.Or(d.refusesPackets, d.sendsNone, d.
 func (d *Device) updateHealth() {
 	why := d.ails()
 	switch {
-	case d.status.State == view.Ready && why != "":
-		d.setState(view.Degraded, why)
-	case d.status.State == view.Degraded && d.inLine:
+	case d.status.State == pb.SwitchStatus_STATE_READY && why != "":
+		d.setState(pb.SwitchStatus_STATE_DEGRADED, why)
+	case d.status.State == pb.SwitchStatus_STATE_DEGRADED && d.inLine:
 		if why == "" {
-			d.setState(view.Ready, "")
+			d.setState(pb.SwitchStatus_STATE_READY, "")
 		} else {
-			d.setState(view.Degraded, why)
+			d.setState(pb.SwitchStatus_STATE_DEGRADED, why)
 		}
 	}
 }

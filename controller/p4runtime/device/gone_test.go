@@ -37,12 +37,12 @@ func TestGone(t *testing.T) {
 		if got := d.Health().Gone; got != tt.want {
 			t.Errorf("%v, %v (%v): gone is %v, want %v", tt.target, tt.role, tt.why, got, tt.want)
 		}
-		if never := strings.HasPrefix(d.Status().Err, "never reached: "); never != (tt.role == session.Disconnected) {
-			t.Errorf("%v, %v (%v): %q", tt.target, tt.role, tt.why, d.Status().Err)
+		if never := strings.HasPrefix(d.Status().Error, "never reached: "); never != (tt.role == session.Disconnected) {
+			t.Errorf("%v, %v (%v): %q", tt.target, tt.role, tt.why, d.Status().Error)
 		}
 		handler{d}.Role(session.Backup, nil)
 		handler{d}.Role(session.Disconnected, refused)
-		if text := d.Status().Err; strings.HasPrefix(text, "never") || !d.Health().Reached {
+		if text := d.Status().Error; strings.HasPrefix(text, "never") || !d.Health().Reached {
 			t.Errorf("a switch that was reached: %q", text)
 		}
 	}

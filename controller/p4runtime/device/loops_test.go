@@ -72,8 +72,8 @@ func TestProbesPassATableOfStrangers(t *testing.T) {
 	go func() { defer close(done); d.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	d.SetDesired(Desired{Env: env, State: &reconcile.State{}})
-	if r := d.Wait(ctx); r.Err != "" {
-		t.Fatal(r.Err)
+	if r := d.Wait(ctx); r.Error != "" {
+		t.Fatal(r.Error)
 	}
 	eventually(t, "loops", func() bool { return d.running.Load() != nil })
 	digest := &p4v1.DigestList{DigestId: 1, Data: make([]*p4v1.P4Data, 1000)}

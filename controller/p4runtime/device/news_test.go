@@ -10,11 +10,11 @@ import (
 
 	"google.golang.org/grpc"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
@@ -62,7 +62,7 @@ func TestChangesBeforeComparisons(t *testing.T) {
 			d.SetDesired(Desired{Env: env, State: state})
 		}
 		want()
-		if r := d.Wait(ctx); r.Err != "" {
+		if r := d.Wait(ctx); r.Error != "" {
 			t.Fatalf("queued %v: %+v", queued, r)
 		}
 		hang.Store(true)
@@ -75,7 +75,7 @@ func TestChangesBeforeComparisons(t *testing.T) {
 			}
 			want()
 			eventually(t, "the change", func() bool { return d.Stats().Updates == uint64(i)+1 })
-			if r := d.Wait(ctx); r.Err != "" || r.Inserted != 1 || d.Status().State != view.Ready || d.Stats().Reads != 1 {
+			if r := d.Wait(ctx); r.Error != "" || r.Inserted != 1 || d.Status().State != pb.SwitchStatus_STATE_READY || d.Stats().Reads != 1 {
 				t.Errorf("queued %v, change %d: %+v, %+v", queued, i, r, d.Status())
 			}
 		}
@@ -86,7 +86,7 @@ func TestChangesBeforeComparisons(t *testing.T) {
 		want()
 		hang.Store(false)
 		close(released)
-		if r := d.Wait(ctx); r.Err != "" || d.Stats().Reads < 2 || ended.Load() != mostPutOff {
+		if r := d.Wait(ctx); r.Error != "" || d.Stats().Reads < 2 || ended.Load() != mostPutOff {
 			t.Errorf("%d comparisons were given up, want %d, and the next one finished: %+v, %+v", ended.Load(), mostPutOff, r, d.Stats())
 		}
 	}

@@ -8,16 +8,16 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/p4runtime/session"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // Plan returns the updates that lead to want. It writes nothing. A switch that cannot be read
 // counts as empty, and the plan says why.
-func (d *Device) Plan(ctx context.Context, want Desired) view.Plan {
+func (d *Device) Plan(ctx context.Context, want Desired) *pb.SwitchPlan {
 	c, err := d.session.Client()
 	d.mu.Lock()
 	if err != nil && d.why != nil {
@@ -31,18 +31,18 @@ func (d *Device) Plan(ctx context.Context, want Desired) view.Plan {
 		d.mu.Lock()
 		manager := d.planTrafficManager(want)
 		d.mu.Unlock()
-		PlanTrafficManager(ctx, &plan, d.opts.TrafficManager, manager)
+		PlanTrafficManager(ctx, plan, d.opts.TrafficManager, manager)
 	}
 	return plan
 }
 
 // PlanOf compares a switch with want over any client, which may be nil when err says why.
 // externs are those of feature.Externs.
-func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State, externs ...uint32) view.Plan {
-	out := view.Plan{Switch: name, Tables: p.Uses(pipeline.UsageOf(want.All()))}
+func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State, externs ...uint32) *pb.SwitchPlan {
+	out := &pb.SwitchPlan{Name: name, Tables: p.Uses(pipeline.UsageOf(want.All()))}
 	have := &reconcile.State{}
 	if err == nil {
-		have, err = readState(ctx, c, p, externs, &out)
+		have, err = readState(ctx, c, p, externs, out)
 	}
 	if err != nil {
 		out.Unreachable = reason(err)
@@ -59,17 +59,17 @@ func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *p
 
 // readState reads a switch. A switch that runs another pipeline counts as empty, because it is empty
 // after the pipeline is replaced.
-func readState(ctx context.Context, c *session.Client, p *pipeline.Pipeline, externs []uint32, out *view.Plan) (*reconcile.State, error) {
+func readState(ctx context.Context, c *session.Client, p *pipeline.Pipeline, externs []uint32, out *pb.SwitchPlan) (*reconcile.State, error) {
 	running, err := compare(ctx, c, p)
 	if err != nil {
 		return nil, err
 	}
 	switch running {
 	case session.Missing:
-		out.Changes = append(out.Changes, view.Change{Kind: view.Insert, Table: "pipeline", New: program(p)})
+		out.Changes = append(out.Changes, &pb.Change{Kind: pb.Change_KIND_INSERT, Table: "pipeline", New: program(p)})
 		return &reconcile.State{}, nil
 	case session.Other:
-		out.Changes = append(out.Changes, view.Change{Kind: view.Modify, Table: "pipeline", Old: "another program, whose entries are lost", New: program(p)})
+		out.Changes = append(out.Changes, &pb.Change{Kind: pb.Change_KIND_MODIFY, Table: "pipeline", Old: "another program, whose entries are lost", New: program(p)})
 		return &reconcile.State{}, nil
 	}
 	have, _, err := reconcile.Read(ctx, c, p, externs...)
@@ -93,18 +93,18 @@ func compare(ctx context.Context, c *session.Client, p *pipeline.Pipeline) (sess
 	return running, fmt.Errorf("the switch %s, and its device_config is not set: want the file that p4c compiled for its chip, or a switch that runs the program already", what)
 }
 
-func change(p *pipeline.Pipeline, have *reconcile.State, u *p4v1.Update) view.Change {
+func change(p *pipeline.Pipeline, have *reconcile.State, u *p4v1.Update) *pb.Change {
 	named := p.Named(u.GetEntity())
-	c := view.Change{Kind: view.Modify}
+	c := &pb.Change{Kind: pb.Change_KIND_MODIFY}
 	c.Table, c.Key = named.Place()
 	if k, err := reconcile.KeyOf(u.GetEntity()); err == nil && have.Get(k) != nil {
 		c.Old = p.Named(have.Get(k)).Value()
 	}
 	switch u.GetType() {
 	case p4v1.Update_INSERT:
-		c.Kind = view.Insert
+		c.Kind = pb.Change_KIND_INSERT
 	case p4v1.Update_DELETE:
-		c.Kind = view.Delete
+		c.Kind = pb.Change_KIND_DELETE
 		return c
 	}
 	c.New = named.Value()

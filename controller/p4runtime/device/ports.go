@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/p4runtime/gnmiport"
 	"github.com/headgate/headgate/controller/p4runtime/session"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // portStateName is the capability that says where the states of a switch's ports come from.
@@ -30,7 +30,7 @@ func (d *Device) followPorts(ctx context.Context, conn grpc.ClientConnInterface)
 	d.notePorts("not asked yet", nil)
 	for {
 		told := false
-		err := gnmiport.Follow(ctx, conn, numbers, func(ports map[uint32]view.PortState) {
+		err := gnmiport.Follow(ctx, conn, numbers, func(ports map[uint32]pb.PortStatus_State) {
 			told = true
 			d.notePorts("", ports)
 		})
@@ -61,10 +61,10 @@ func noPorts(err error) string {
 }
 
 // notePorts keeps a switch's port states, or why there are none.
-func (d *Device) notePorts(why string, ports map[uint32]view.PortState) {
+func (d *Device) notePorts(why string, ports map[uint32]pb.PortStatus_State) {
 	c := lacks(portStateName, why+"; probes tell of links between switches")
 	if why == "" {
-		c = has(portStateName, view.ByTarget, "gNMI, interfaces' oper-status")
+		c = has(portStateName, pb.ByTarget, "gNMI, interfaces' oper-status")
 	}
 	d.mu.Lock()
 	d.portState = c

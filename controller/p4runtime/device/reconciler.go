@@ -18,7 +18,6 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // attemptTime bounds one attempt to reconcile a switch.
@@ -155,11 +154,11 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 	}
 	if runsProgram(err) && j.desired.Err == nil {
 		rows, merr := d.reconcileTrafficManager(ctx, j, known, periodic)
-		res.Modified += rows
+		res.Modified += uint32(rows)
 		err = errors.Join(err, merr)
 	}
 	if err != nil {
-		res.Err = err.Error()
+		res.Error = err.Error()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,23 +170,24 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 		d.setState(d.status.State, err.Error())
 		return false, false // the session will soon report why
 	}
+	pb.Clean(res)
 	d.done = outcome{seq: j.seq, result: res}
 	if s := j.desired.State; s != nil {
 		d.forwards = tookMost(err, s.Len())
-		d.status.Entries, d.status.Tables = s.Len(), d.opts.Pipeline.Uses(pipeline.UsageOf(s.All()))
+		d.status.Entries, d.status.Tables = uint64(s.Len()), d.opts.Pipeline.Uses(pipeline.UsageOf(s.All()))
 	}
 	d.status.Reconciles++
 	if d.inLine = err == nil; err != nil {
 		d.log.Warn("the switch is not in line", "err", err, "took", time.Since(began))
-		d.setState(view.Degraded, err.Error())
+		d.setState(pb.SwitchStatus_STATE_DEGRADED, err.Error())
 	} else {
 		if n := res.Inserted + res.Modified + res.Deleted; n > 0 {
 			d.log.Info("switch reconciled", "inserted", res.Inserted, "modified", res.Modified, "deleted", res.Deleted, "took", time.Since(began))
 		}
 		if why := d.ails(); why != "" {
-			d.setState(view.Degraded, why)
+			d.setState(pb.SwitchStatus_STATE_DEGRADED, why)
 		} else {
-			d.setState(view.Ready, "")
+			d.setState(pb.SwitchStatus_STATE_READY, "")
 		}
 	}
 	d.attach(j)
@@ -242,8 +242,8 @@ func sameConfig(a, b *feature.Env) bool {
 }
 
 // reconcile reads the switch, compares it with the desired state, and writes the differences.
-func (d *Device) reconcile(ctx context.Context, j job, known *knownState, periodic bool) (view.Result, error) {
-	res := view.Result{Switch: d.opts.Switch.Name}
+func (d *Device) reconcile(ctx context.Context, j job, known *knownState, periodic bool) (*pb.SwitchResult, error) {
+	res := &pb.SwitchResult{Name: d.opts.Switch.Name}
 	if j.desired.Err != nil {
 		return res, j.desired.Err
 	}
@@ -274,14 +274,15 @@ func (d *Device) reconcile(ctx context.Context, j job, known *knownState, period
 		d.count(func(s *Stats) { s.Reads++ })
 	}
 	plan := reconcile.Diff(known.state, j.desired.State, d.opts.Pipeline.TableSize)
-	if periodic && plan.Len() > 0 && d.Status().State == view.Ready {
-		d.event(view.Warning, "switch.drift", fmt.Sprintf("%d entries were not what they should be", plan.Len()))
+	if periodic && plan.Len() > 0 && d.Status().State == pb.SwitchStatus_STATE_READY {
+		d.event(pb.Event_SEVERITY_WARNING, "switch.drift", fmt.Sprintf("%d entries were not what they should be", plan.Len()))
 	}
 	if err := d.write(ctx, c, plan); err != nil {
 		return res, err
 	}
 	known.state, known.seq = j.desired.State, j.seq
-	res.Inserted, res.Modified, res.Deleted = plan.Count()
+	inserted, modified, deleted := plan.Count()
+	res.Inserted, res.Modified, res.Deleted = uint32(inserted), uint32(modified), uint32(deleted)
 	return res, nil
 }
 
@@ -322,7 +323,7 @@ func (d *Device) program(ctx context.Context, c *session.Client) (pushed bool, e
 	if running == session.Other {
 		why = "it ran another one"
 	}
-	d.event(view.Info, "pipeline.pushed", fmt.Sprintf("the switch has a new pipeline: %s", why))
+	d.event(pb.Event_SEVERITY_INFO, "pipeline.pushed", fmt.Sprintf("the switch has a new pipeline: %s", why))
 	return true, nil
 }
 
@@ -385,8 +386,8 @@ func (d *Device) count(f func(*Stats)) {
 	f(&d.stats)
 }
 
-func (d *Device) event(severity view.Severity, kind, text string) {
-	d.opts.Events(view.Event{Time: time.Now(), Severity: severity, Subject: d.opts.Switch.Name, Kind: kind, Message: text})
+func (d *Device) event(severity pb.Event_Severity, kind, text string) {
+	d.opts.Events(&pb.Event{Time: pb.Stamp(time.Now()), Severity: severity, Subject: d.opts.Switch.Name, Kind: kind, Message: text})
 }
 
 func (d *Device) noteCapabilities(epoch uint64, list []*pb.Capability) {

@@ -11,13 +11,13 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/p4runtime/session"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
@@ -48,7 +48,7 @@ func TestSwitchWithoutCPUPort(t *testing.T) {
 	d, ctx := run(t, env, fake), t.Context()
 	state := &reconcile.State{}
 	d.SetDesired(Desired{Env: env, State: state})
-	if r := d.Wait(ctx); r.Err != "" || d.Status().State != view.Ready {
+	if r := d.Wait(ctx); r.Error != "" || d.Status().State != pb.SwitchStatus_STATE_READY {
 		t.Fatalf("result %+v, %+v", r, d.Status())
 	}
 	out, err := env.Pipeline.PacketOut([]byte("probe"), pipeline.Arg{Name: "egress_port", Value: p4rtmsg.Uint(1)},
@@ -60,10 +60,13 @@ func TestSwitchWithoutCPUPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "the switch takes no packets from the controller, so that its ports are not polled and its links not probed: the switch has no CPU port (--cpu-port)"
-	degraded := func() bool { s := d.Status(); return s.State == view.Degraded && strings.HasPrefix(s.Err, want) }
+	degraded := func() bool {
+		s := d.Status()
+		return s.State == pb.SwitchStatus_STATE_DEGRADED && strings.HasPrefix(s.Error, want)
+	}
 	eventually(t, "degraded", degraded)
 	d.SetDesired(Desired{Env: env, State: state})
-	if r := d.Wait(ctx); r.Err != "" || !degraded() {
+	if r := d.Wait(ctx); r.Error != "" || !degraded() {
 		t.Errorf("after the next comparison: %+v, %+v", r, d.Status())
 	}
 }
@@ -73,13 +76,13 @@ func TestSwitchWithoutCPUPort(t *testing.T) {
 func TestRefusedBeforeTheProgram(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	d := run(t, env, switchtest.New(t, 1))
-	eventually(t, "a session", func() bool { return d.Status().State == view.Reconciling })
+	eventually(t, "a session", func() bool { return d.Status().State == pb.SwitchStatus_STATE_RECONCILING })
 	if err := d.packetOut(&p4v1.PacketOut{}); !errors.Is(err, session.ErrDisconnected) {
 		t.Errorf("a packet for a switch that may have no program: %v", err)
 	}
 	handler{d}.PacketRefused(errors.New("no forwarding pipeline"))
 	d.SetDesired(Desired{Env: env, State: &reconcile.State{}})
-	if r := d.Wait(t.Context()); r.Err != "" || d.Status().State != view.Ready {
+	if r := d.Wait(t.Context()); r.Error != "" || d.Status().State != pb.SwitchStatus_STATE_READY {
 		t.Errorf("result %+v, %+v", r, d.Status())
 	}
 }
@@ -115,11 +118,11 @@ func TestMuteSwitch(t *testing.T) {
 	d.SetDesired(Desired{Env: env, State: &reconcile.State{}})
 	mute := func() bool {
 		s := d.Status()
-		return s.State == view.Degraded && strings.Contains(s.Err, "no poll of its ports was answered for 150ms") && strings.Contains(s.Err, "--cpu-port 510")
+		return s.State == pb.SwitchStatus_STATE_DEGRADED && strings.Contains(s.Error, "no poll of its ports was answered for 150ms") && strings.Contains(s.Error, "--cpu-port 510")
 	}
 	eventually(t, "degraded", mute)
 	d.SetDesired(Desired{Env: env, State: &reconcile.State{}})
-	if r := d.Wait(ctx); r.Err != "" || !mute() || !d.Health().Attached.IsZero() {
+	if r := d.Wait(ctx); r.Error != "" || !mute() || !d.Health().Attached.IsZero() {
 		t.Errorf("after the next comparison: %+v, %+v, attached %v", r, d.Status(), d.Health().Attached)
 	}
 	// It answers after all.
@@ -129,12 +132,12 @@ func TestMuteSwitch(t *testing.T) {
 			{MetadataId: ids.MetaPacketInReason, Value: p4rtmsg.Uint(ids.PacketInPoll)},
 		}})
 	})
-	eventually(t, "ready", func() bool { return d.Status().State == view.Ready && !d.Health().Attached.IsZero() })
+	eventually(t, "ready", func() bool { return d.Status().State == pb.SwitchStatus_STATE_READY && !d.Health().Attached.IsZero() })
 	// Once it has sent something it is slow, or hangs: that is told, and probes judge its links.
 	fake.OnPacket(nil)
 	eventually(t, "slow", func() bool {
 		s := d.Status()
-		return s.State == view.Degraded && strings.HasSuffix(s.Err, "it is slow, or hangs") && !d.Health().Attached.IsZero()
+		return s.State == pb.SwitchStatus_STATE_DEGRADED && strings.HasSuffix(s.Error, "it is slow, or hangs") && !d.Health().Attached.IsZero()
 	})
 }
 
@@ -153,7 +156,7 @@ func TestDegradedSwitchIsLeftInPeace(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.SetDesired(Desired{Env: env, State: state})
-	if r := d.Wait(ctx); r.Err == "" || d.Status().State != view.Degraded {
+	if r := d.Wait(ctx); r.Error == "" || d.Status().State != pb.SwitchStatus_STATE_DEGRADED {
 		t.Fatalf("result %+v, state %v", r, d.Status().State)
 	}
 	before := d.Stats().Reads
@@ -166,7 +169,7 @@ func TestDegradedSwitchIsLeftInPeace(t *testing.T) {
 	}
 	fake.SetRefuse(nil)
 	d.SetDesired(Desired{Env: env, State: state})
-	if r := d.Wait(ctx); r.Err != "" {
-		t.Errorf("a new want waits, too: %v", r.Err)
+	if r := d.Wait(ctx); r.Error != "" {
+		t.Errorf("a new want waits, too: %v", r.Error)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
@@ -34,14 +34,14 @@ func TestReadSemaphore(t *testing.T) {
 	go func() { defer close(done); d.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 	d.SetDesired(Desired{Env: env, State: &reconcile.State{}})
-	eventually(t, "a session", func() bool { return d.Status().State == view.Reconciling })
+	eventually(t, "a session", func() bool { return d.Status().State == pb.SwitchStatus_STATE_RECONCILING })
 	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer end()
-	if r := d.Wait(short); r.Err != "still being applied" || d.Stats().Reconciles != 0 {
+	if r := d.Wait(short); r.Error != "still being applied" || d.Stats().Reconciles != 0 {
 		t.Errorf("without a slot: %+v, %+v", r, d.Stats())
 	}
 	give()
-	if r := d.Wait(ctx); r.Err != "" {
+	if r := d.Wait(ctx); r.Error != "" {
 		t.Fatalf("with a slot: %+v", r)
 	}
 	if give, err = reads.Acquire(ctx); err != nil {
@@ -53,7 +53,7 @@ func TestReadSemaphore(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.SetDesired(Desired{Env: env, State: state})
-	if r := d.Wait(ctx); r.Err != "" || r.Inserted != 1 || d.Stats().Reads != 1 {
+	if r := d.Wait(ctx); r.Error != "" || r.Inserted != 1 || d.Stats().Reads != 1 {
 		t.Errorf("a change without a slot: %+v, %+v", r, d.Stats())
 	}
 	reads.Resize(2)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // reconcileTrafficManager reconciles the traffic manager, publishes an event, and returns how
@@ -16,10 +16,10 @@ func (d *Device) reconcileTrafficManager(ctx context.Context, j job, known *know
 	periodic = periodic && known.lastWritten.Equal(j.trafficManager) // or a loop may have changed the victims
 	rows, err := d.applyTrafficManager(ctx, j, known)
 	switch {
-	case rows > 0 && periodic && d.Status().State == view.Ready:
-		d.event(view.Warning, "traffic_manager.drift", fmt.Sprintf("%d rows of the traffic manager were not what they should be", rows))
+	case rows > 0 && periodic && d.Status().State == pb.SwitchStatus_STATE_READY:
+		d.event(pb.Event_SEVERITY_WARNING, "traffic_manager.drift", fmt.Sprintf("%d rows of the traffic manager were not what they should be", rows))
 	case rows > 0:
-		d.event(view.Info, "traffic_manager.applied", fmt.Sprintf("%d rows of the traffic manager were written", rows))
+		d.event(pb.Event_SEVERITY_INFO, "traffic_manager.applied", fmt.Sprintf("%d rows of the traffic manager were written", rows))
 	}
 	return rows, err
 }
@@ -86,7 +86,7 @@ func (d *Device) setVictims(a *attachment, ports []uint32) error {
 func trafficManagerText(err error) string { return "traffic manager: " + reason(err) }
 
 // PlanTrafficManager adds a traffic manager's writes to a plan.
-func PlanTrafficManager(ctx context.Context, plan *view.Plan, m trafficmanager.Driver, want *trafficmanager.Config) {
+func PlanTrafficManager(ctx context.Context, plan *pb.SwitchPlan, m trafficmanager.Driver, want *trafficmanager.Config) {
 	changes, err := m.Plan(ctx, want)
 	for _, c := range changes {
 		c.Table = "traffic manager " + c.Table

@@ -10,13 +10,13 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
@@ -86,13 +86,13 @@ type memoryManager struct {
 
 var errBroken = errors.New("broken")
 
-func (m *memoryManager) Plan(_ context.Context, want *trafficmanager.Config) ([]view.Change, error) {
+func (m *memoryManager) Plan(_ context.Context, want *trafficmanager.Config) ([]*pb.Change, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.held.Equal(want) {
 		return nil, nil
 	}
-	return []view.Change{{Kind: view.Modify, Table: "rows"}}, nil
+	return []*pb.Change{{Kind: pb.Change_KIND_MODIFY, Table: "rows"}}, nil
 }
 
 func (m *memoryManager) Apply(_ context.Context, _, want *trafficmanager.Config) (int, error) {
@@ -162,8 +162,8 @@ func TestVictims(t *testing.T) {
 	apply := func(w Desired) {
 		t.Helper()
 		d.SetDesired(w)
-		if r := d.Wait(ctx); r.Err != "" {
-			t.Fatal(r.Err)
+		if r := d.Wait(ctx); r.Error != "" {
+			t.Fatal(r.Error)
 		}
 	}
 	holds := func(what string, alpha headroom.Alpha, victims ...uint32) {
@@ -200,10 +200,10 @@ func TestVictims(t *testing.T) {
 	if err := sw.Victims([]uint32{1, 3}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "degraded", func() bool { return d.Status().State == view.Degraded })
+	eventually(t, "degraded", func() bool { return d.Status().State == pb.SwitchStatus_STATE_DEGRADED })
 	m.breaks(false)
 	holds("the victims after all", 0, 1, 3)
-	eventually(t, "ready", func() bool { return d.Status().State == view.Ready })
+	eventually(t, "ready", func() bool { return d.Status().State == pb.SwitchStatus_STATE_READY })
 
 	// Another configuration ends the loop and what it has said.
 	other := *env
@@ -220,7 +220,7 @@ func TestVictims(t *testing.T) {
 	}
 	holds("the victim of the new loop", 0, 1)
 	fake.Stop()
-	eventually(t, "disconnected", func() bool { return d.Status().State == view.Disconnected })
+	eventually(t, "disconnected", func() bool { return d.Status().State == pb.SwitchStatus_STATE_DISCONNECTED })
 	fake.Start()
 	holds("the shape after the restart", 0)
 }

@@ -12,7 +12,7 @@ import (
 	gpb "github.com/openconfig/gnmi/proto/gnmi"
 	"google.golang.org/grpc"
 
-	"github.com/headgate/headgate/controller/view"
+	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
 // Numbers is the leaf of an interface's state that has the port's number in P4Runtime, and whether
@@ -36,7 +36,7 @@ var errNone = errors.New("it shows no interfaces")
 // Follow calls tell with the state of all ports of a switch, by number, whenever it changes. It
 // returns the reason when ctx ends or the switch ends the stream. A switch without gNMI costs one
 // call. tell may keep the maps.
-func Follow(ctx context.Context, conn grpc.ClientConnInterface, n Numbers, tell func(map[uint32]view.PortState)) error {
+func Follow(ctx context.Context, conn grpc.ClientConnInterface, n Numbers, tell func(map[uint32]pb.PortStatus_State)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	client := gpb.NewGNMIClient(conn)
@@ -58,7 +58,7 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, n Numbers, tell 
 			add(name)
 		}
 	}
-	known := map[uint32]view.PortState{}
+	known := map[uint32]pb.PortStatus_State{}
 	return subscribe(ctx, client, list, func(n *gpb.Notification) {
 		before := maps.Clone(known)
 		each(n, func(name string, v *gpb.TypedValue) {
@@ -73,8 +73,8 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, n Numbers, tell 
 }
 
 // states are those of OpenConfig that say something of a port.
-var states = map[string]view.PortState{
-	"UP": view.PortUp, "DOWN": view.PortDown, "LOWER_LAYER_DOWN": view.PortDown, "NOT_PRESENT": view.PortDown,
+var states = map[string]pb.PortStatus_State{
+	"UP": pb.PortStatus_STATE_UP, "DOWN": pb.PortStatus_STATE_DOWN, "LOWER_LAYER_DOWN": pb.PortStatus_STATE_DOWN, "NOT_PRESENT": pb.PortStatus_STATE_DOWN,
 }
 
 // numbers returns the ports' numbers by the names of their interfaces.

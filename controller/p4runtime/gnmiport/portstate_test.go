@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/clock"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/tests/switchtest"
@@ -25,7 +25,7 @@ import (
 )
 
 // ports is what a switch was heard to say.
-type ports = map[uint32]view.PortState
+type ports = map[uint32]pb.PortStatus_State
 
 // following follows a switch in the background.
 type following struct {
@@ -101,11 +101,11 @@ func TestEmbedded(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := follow(t, addr.String(), OpenConfig)
-	f.until(t, ports{1: view.PortUp, 2: view.PortUp, 3: view.PortDown})
+	f.until(t, ports{1: pb.PortStatus_STATE_UP, 2: pb.PortStatus_STATE_UP, 3: pb.PortStatus_STATE_DOWN})
 	cable.SetUp(false)
-	f.until(t, ports{1: view.PortDown, 2: view.PortDown, 3: view.PortDown})
+	f.until(t, ports{1: pb.PortStatus_STATE_DOWN, 2: pb.PortStatus_STATE_DOWN, 3: pb.PortStatus_STATE_DOWN})
 	cable.SetUp(true)
-	f.until(t, ports{1: view.PortUp, 2: view.PortUp, 3: view.PortDown})
+	f.until(t, ports{1: pb.PortStatus_STATE_UP, 2: pb.PortStatus_STATE_UP, 3: pb.PortStatus_STATE_DOWN})
 	s.StopGRPC()
 	if err := <-f.ended; err == nil {
 		t.Error("it ended without a reason")
@@ -183,21 +183,21 @@ func serve(t *testing.T, register func(*grpc.Server)) string {
 func TestStratum(t *testing.T) {
 	s := &stratum{change: make(chan *gpb.Notification)}
 	f := follow(t, serve(t, func(g *grpc.Server) { gpb.RegisterGNMIServer(g, s) }), Stratum)
-	f.until(t, ports{132: view.PortUp, 140: view.PortUp})
+	f.until(t, ports{132: pb.PortStatus_STATE_UP, 140: pb.PortStatus_STATE_UP})
 	for _, step := range []struct {
 		n    *gpb.Notification
 		want ports
 	}{
-		{oper("2/0", "DOWN"), ports{132: view.PortUp, 140: view.PortDown}},
-		{oper("1/0", "LOWER_LAYER_DOWN"), ports{132: view.PortDown, 140: view.PortDown}},
-		{oper("1/0", "TESTING"), ports{132: view.PortUnknown, 140: view.PortDown}},
-		{&gpb.Notification{Delete: []*gpb.Path{state("2/0", "oper-status")}}, ports{132: view.PortUnknown, 140: view.PortUnknown}},
+		{oper("2/0", "DOWN"), ports{132: pb.PortStatus_STATE_UP, 140: pb.PortStatus_STATE_DOWN}},
+		{oper("1/0", "LOWER_LAYER_DOWN"), ports{132: pb.PortStatus_STATE_DOWN, 140: pb.PortStatus_STATE_DOWN}},
+		{oper("1/0", "TESTING"), ports{132: pb.PortStatus_STATE_UNKNOWN, 140: pb.PortStatus_STATE_DOWN}},
+		{&gpb.Notification{Delete: []*gpb.Path{state("2/0", "oper-status")}}, ports{132: pb.PortStatus_STATE_UNKNOWN, 140: pb.PortStatus_STATE_UNKNOWN}},
 		{&gpb.Notification{
 			Prefix: &gpb.Path{Elem: state("2/0", "oper-status").GetElem()[:2]},
 			Update: []*gpb.Update{{Path: &gpb.Path{Elem: state("2/0", "oper-status").GetElem()[2:]}, Val: oper("", "UP").Update[0].Val}},
-		}, ports{132: view.PortUnknown, 140: view.PortUp}},
+		}, ports{132: pb.PortStatus_STATE_UNKNOWN, 140: pb.PortStatus_STATE_UP}},
 		{oper("9/0", "DOWN"), nil}, // an interface that came later: nothing is known of its number
-		{oper("2/0", "DOWN"), ports{132: view.PortUnknown, 140: view.PortDown}},
+		{oper("2/0", "DOWN"), ports{132: pb.PortStatus_STATE_UNKNOWN, 140: pb.PortStatus_STATE_DOWN}},
 	} {
 		s.change <- step.n
 		if step.want != nil {

@@ -5,7 +5,11 @@ package events
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/headgate/headgate/internal/ring"
 )
@@ -27,8 +31,9 @@ var ErrClosed = errors.New("the event bus is closed")
 // Bus hands every published value to every subscriber. It is safe for concurrent use; the
 // bus owns what follows mu, under mu.
 type Bus[T any] struct {
-	size   func(T) int      // bytes of a value; nil where values are small
-	number func(*T, uint64) // gives a value its number, from 1; nil where nobody asks for it
+	size   func(T) int     // bytes of a value; nil where values are small
+	cursor func(T, string) // gives a value its cursor; nil where nobody asks for it
+	start  string          // tells cursors of this bus from those of others
 
 	mu                 sync.Mutex
 	history            *ring.Last[T]
@@ -43,11 +48,20 @@ func NewBus[T any](history int) *Bus[T] {
 	return &Bus[T]{history: ring.NewLast[T](history), subs: make(map[*Subscription[T]]struct{})}
 }
 
-// NewNumberedBus is NewBus for values that know their number: the first that is published is 1.
-func NewNumberedBus[T any](history int, number func(*T, uint64)) *Bus[T] {
+// NewNumberedBus is NewBus for values that get a cursor when they are published, which has their number, from 1.
+func NewNumberedBus[T any](history int, cursor func(T, string)) *Bus[T] {
 	b := NewBus[T](history)
-	b.number = number
+	b.cursor, b.start = cursor, strconv.FormatInt(time.Now().UnixNano(), 36)
 	return b
+}
+
+// Number returns the number in a cursor, and whether it is one of this bus; false without an error where another bus gave it.
+func (b *Bus[T]) Number(cursor string) (n uint64, ours bool, err error) {
+	start, number, _ := strings.Cut(cursor, "-")
+	if n, err = strconv.ParseUint(number, 10, 64); err == nil && start == "" {
+		err = strconv.ErrSyntax
+	}
+	return n, start == b.start, err
 }
 
 // NewSizedBus returns a bus of values of any size, which remembers none.
@@ -74,8 +88,8 @@ func (b *Bus[T]) Publish(v T) {
 		return
 	}
 	b.published++
-	if b.number != nil {
-		b.number(&v, b.published)
+	if b.cursor != nil {
+		b.cursor(v, fmt.Sprintf("%s-%d", b.start, b.published))
 	}
 	b.history.Push(v)
 	subs := max(len(b.subs), 1)

@@ -9,38 +9,41 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
+	"github.com/headgate/headgate/controller/conduct"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/serving/tables"
 	"github.com/headgate/headgate/internal/clients"
 )
 
 // Source is the part of the controller's core that is measured.
 type Source interface {
-	Fabric() view.Fabric
-	Switches() []view.Switch
+	Fabric() *pb.GetFabricResponse
+	Switches() []*pb.SwitchStatus
 }
 
 // Options of a Collector. Source is required; metrics of a nil field are left out.
 type Options struct {
 	Source  Source
 	Weights *weights.Registry
-	Events  *events.Bus[view.Event]
-	Samples *events.Bus[view.Sample]
+	Events  *events.Bus[*pb.Event]
+	Samples *events.Bus[feature.Sample]
 	// HostAlarms returns how often each host was found to do something.
-	HostAlarms func() map[view.HostAlarm]uint64
+	HostAlarms func() map[conduct.HostAlarm]uint64
 }
 
 // Collector implements prometheus.Collector. It is safe for concurrent use.
 type Collector struct {
 	Options
-	tables map[*view.Table][]metric // never changed
+	tables map[*tables.Table][]metric // never changed
 }
 
 // NewCollector returns a collector.
 func NewCollector(o Options) *Collector {
-	c := &Collector{Options: o, tables: map[*view.Table][]metric{}}
-	for _, t := range view.Tables {
+	c := &Collector{Options: o, tables: map[*tables.Table][]metric{}}
+	for _, t := range tables.All {
 		c.tables[t] = families(t)
 	}
 	return c
@@ -66,26 +69,26 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	generation.send(ch, float64(fabric.Generation))
 	var links, ports []series
 	for _, l := range fabric.Links {
-		if l.State != view.PortUnknown {
-			links = append(links, one(truth(l.State == view.PortUp), end(l.A), end(l.B)))
+		if l.State != pb.PortStatus_STATE_UNKNOWN {
+			links = append(links, one(truth(l.State == pb.PortStatus_STATE_UP), end(l.A), end(l.B)))
 		}
 	}
-	rows := map[*view.Table][]series{}
+	rows := map[*tables.Table][]series{}
 	for _, s := range c.Source.Switches() {
-		for state := view.Disconnected; state <= view.Degraded; state++ {
-			switchState.send(ch, truth(s.State == state), s.Name, view.StateName(state))
+		for state := pb.SwitchStatus_STATE_DISCONNECTED; state <= pb.SwitchStatus_STATE_DEGRADED; state++ {
+			switchState.send(ch, truth(s.State == state), s.Name, pb.Word(state))
 		}
 		switchEntries.send(ch, float64(s.Entries), s.Name)
 		switchReconciles.send(ch, float64(s.Reconciles), s.Name)
-		switchDropped.send(ch, float64(s.Dropped), s.Name)
+		switchDropped.send(ch, float64(s.GetDroppedMessages()), s.GetName())
 		for _, p := range s.Ports {
-			if p.State == view.PortUnknown {
+			if p.State == pb.PortStatus_STATE_UNKNOWN {
 				continue
 			}
-			ports = append(ports, one(truth(p.State == view.PortUp), s.Name, number(p.Number), p.Peer))
+			ports = append(ports, one(truth(p.State == pb.PortStatus_STATE_UP), s.Name, number(p.GetPort()), p.Peer))
 		}
-		for _, t := range view.Tables {
-			for _, r := range t.Rows(s.Status) {
+		for _, t := range tables.All {
+			for _, r := range t.Rows(s.GetFeatures()) {
 				rows[t] = append(rows[t], row(s.Name, r))
 			}
 		}
@@ -132,7 +135,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // status sends a feature's metrics of all switches, and returns how many series were saved.
-func (c *Collector) status(ch chan<- prometheus.Metric, t *view.Table, list []series) int {
+func (c *Collector) status(ch chan<- prometheus.Metric, t *tables.Table, list []series) int {
 	columns, kinds := 0, make([]kind, len(t.Columns))
 	for i, m := range c.tables[t] {
 		if kinds[i] = kindOf(t.Columns[i]); m.desc != nil {
@@ -151,10 +154,10 @@ func (c *Collector) status(ch chan<- prometheus.Metric, t *view.Table, list []se
 }
 
 // row is a row of a table of a switch.
-func row(sw string, r view.Row) series {
+func row(sw string, r tables.Row) series {
 	s := series{labels: append([]string{sw}, r.Keys...), values: make([]float64, len(r.Values)), known: make([]bool, len(r.Values))}
 	for i, v := range r.Values {
-		s.values[i], s.known[i] = view.Number(v)
+		s.values[i], s.known[i] = tables.Number(v)
 	}
 	return s
 }
@@ -202,7 +205,7 @@ func truth(b bool) float64 {
 func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
 // end names an end of a link: a host, or a switch with its port.
-func end(e view.Endpoint) string {
+func end(e *pb.Endpoint) string {
 	if e.Port == 0 {
 		return e.Node
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/serving/tables"
 )
 
 // MaxSeries is how many time series a table of a feature, and each of port_up and link_up, may have
@@ -34,7 +34,7 @@ const (
 	sum
 )
 
-func kindOf(c view.Column) kind {
+func kindOf(c tables.Column) kind {
 	switch {
 	case c.Counter:
 		return sum
@@ -89,7 +89,7 @@ func bounded(list []series, kinds []kind, columns int, at []int) ([]series, int)
 }
 
 // ofPort returns which labels of a table's series say the port, where the first is the switch's.
-func ofPort(t *view.Table) (at []int) {
+func ofPort(t *tables.Table) (at []int) {
 	for i, key := range t.Keys {
 		if slices.Contains([]string{"port", "peer"}, key) {
 			at = append(at, 1+i)
@@ -160,7 +160,7 @@ var (
 
 // families returns the metrics of a feature's table, one for each column; what is no metric
 // has no description.
-func families(t *view.Table) []metric {
+func families(t *tables.Table) []metric {
 	labels := append([]string{"switch"}, t.Keys...)
 	list := make([]metric, len(t.Columns))
 	for i, c := range t.Columns {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/serving/tables"
 )
 
 // everyRow fills every table with a row.
@@ -30,7 +30,7 @@ func TestFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen, columns := map[string]bool{}, 0
-	for _, table := range view.Tables {
+	for _, table := range tables.All {
 		name := table.Feature + " " + table.Name
 		if seen[name] {
 			t.Errorf("two tables %q", name)
@@ -52,7 +52,7 @@ func TestFeatures(t *testing.T) {
 			seen[c.GetMetric()] = true
 		}
 	}
-	src := &source{switches: []view.Switch{{Name: "s1", State: view.Ready, Status: status}}}
+	src := &source{switches: []*pb.SwitchStatus{{Name: "s1", State: pb.SwitchStatus_STATE_READY, Features: status}}}
 	reg := prometheus.NewPedanticRegistry()
 	if err := reg.Register(NewCollector(Options{Source: src})); err != nil {
 		t.Fatal(err)

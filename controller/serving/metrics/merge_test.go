@@ -10,24 +10,23 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // many is a fabric of switches with 100 ports each, the last of which is down.
 func many(switches int) *source {
 	src := &source{}
 	for i := range switches {
-		s := view.Switch{Name: fmt.Sprintf("switch%d", i+1), State: view.Ready}
+		s := &pb.SwitchStatus{Name: fmt.Sprintf("switch%d", i+1), State: pb.SwitchStatus_STATE_READY}
 		telemetry, classes := &pb.TelemetryStatus{}, &pb.BufferStatus{}
-		s.Status = &pb.FeatureStatus{Telemetry: telemetry, Buffer: classes}
+		s.Features = &pb.FeatureStatus{Telemetry: telemetry, Buffer: classes}
 		for p := range 100 {
-			s.Ports = append(s.Ports, view.Port{Number: uint32(p + 1), Peer: fmt.Sprintf("host-%d-%d", i+1, p+1), State: view.PortUp})
+			s.Ports = append(s.Ports, &pb.PortStatus{Port: uint32(p + 1), Peer: fmt.Sprintf("host-%d-%d", i+1, p+1), State: pb.PortStatus_STATE_UP})
 			telemetry.Ports = append(telemetry.Ports, &pb.TelemetryPort{
 				Port: uint32(p + 1), Delay: pb.OfNanoseconds(uint64(p) * 1e9), TransmittedBytes: uint64(p), Polled: timestamppb.New(time.Unix(int64(1000+p), 0)),
 			})
 			classes.Classes = append(classes.Classes, &pb.BufferClass{Port: uint32(p + 1)})
 		}
-		s.Ports[99].State = view.PortDown
+		s.Ports[99].State = pb.PortStatus_STATE_DOWN
 		classes.Classes[7].PausedTime = pb.OfNanoseconds(2e9) // that of the others is not known
 		src.switches = append(src.switches, s)
 	}

@@ -22,20 +22,20 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type source struct{ switches []view.Switch }
+type source struct{ switches []*pb.SwitchStatus }
 
-func (s *source) Switches() []view.Switch { return s.switches }
+func (s *source) Switches() []*pb.SwitchStatus { return s.switches }
 
-func (s *source) Fabric() view.Fabric {
-	return view.Fabric{Generation: 3, Switches: s.switches, Links: []view.Link{
-		{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, State: view.PortUp},
-		{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "h1"}},
+func (s *source) Fabric() *pb.GetFabricResponse {
+	return &pb.GetFabricResponse{Generation: 3, Links: []*pb.Link{
+		{A: &pb.Endpoint{Node: "s1", Port: 1}, B: &pb.Endpoint{Node: "h1"}, State: pb.PortStatus_STATE_UP},
+		{A: &pb.Endpoint{Node: "s1", Port: 2}, B: &pb.Endpoint{Node: "h1"}},
 	}}
 }
 
@@ -65,13 +65,13 @@ func collector(t *testing.T) (*Collector, *source) {
 	if _, err := reg.Set(weights.Caller{Peer: "test"}, weights.Change{Key: k, Weight: 9}); err == nil {
 		t.Fatal("over budget")
 	}
-	src := &source{switches: []view.Switch{{Name: "s1", State: view.Ready, Entries: 7, Reconciles: 2, Ports: []view.Port{{Number: 1, Peer: "h\xff", State: view.PortUp}, {Number: 2, Peer: "h2"}}, Status: &pb.FeatureStatus{
+	src := &source{switches: []*pb.SwitchStatus{{Name: "s1", State: pb.SwitchStatus_STATE_READY, Entries: 7, Reconciles: 2, Ports: []*pb.PortStatus{{Port: 1, Peer: "h\xff", State: pb.PortStatus_STATE_UP}, {Port: 2, Peer: "h2"}}, Features: &pb.FeatureStatus{
 		Telemetry: &pb.TelemetryStatus{Ports: []*pb.TelemetryPort{
 			{Port: 1, TransmittedBytes: 2000, TransmittedPackets: 7, Delay: pb.OfNanoseconds(1.5e9), Polled: timestamppb.New(time.Unix(1000, 5e8))}, {Port: 2},
 		}},
 		Buffer: &pb.BufferStatus{Classes: []*pb.BufferClass{{Port: 2, Class: 3}}},
 	}}}}
-	c := NewCollector(Options{Source: src, Weights: reg, Events: events.NewBus[view.Event](0), Samples: events.NewBus[view.Sample](0)})
+	c := NewCollector(Options{Source: src, Weights: reg, Events: events.NewBus[*pb.Event](0), Samples: events.NewBus[feature.Sample](0)})
 	return c, src
 }
 

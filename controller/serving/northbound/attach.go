@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -18,7 +19,6 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/conduct"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/preview/observed"
 )
 
@@ -172,8 +172,8 @@ type attached struct {
 	addresses []netip.Addr      // of the host
 	refusals  map[string]string // refusals sent, by flow; replaced with every report
 
-	parameters []view.HostParameter // that the host was sent
-	greeted    bool                 // it was sent any, or that there are none
+	parameters []*pb.HostParameter // that the host was sent
+	greeted    bool                // it was sent any, or that there are none
 
 	flows   []*pb.FlowReport  // of the last report, those that are the host's
 	changed <-chan struct{}   // closed when their channels may have changed
@@ -188,7 +188,7 @@ func (a *attached) findAddress() error {
 		if h.Name != a.host {
 			continue
 		}
-		a.addresses = h.Addresses
+		a.addresses = h.Addresses()
 		return nil
 	}
 	return invalid("host", "%q is not allowed: want a host of the configuration: %s", a.host, strings.Join(known, ", "))
@@ -268,15 +268,11 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 // sendParameters sends the parameters that all hosts share, first and after each change.
 func (a *attached) sendParameters() error {
 	now := a.service.backend.HostParameters()
-	if a.greeted && slices.Equal(a.parameters, now) {
+	if a.greeted && slices.EqualFunc(a.parameters, now, func(p, q *pb.HostParameter) bool { return proto.Equal(p, q) }) {
 		return nil
 	}
 	a.parameters, a.greeted = now, true
-	list := &pb.HostParameters{}
-	for _, p := range now {
-		list.Parameters = append(list.Parameters, &pb.HostParameter{Law: p.Law, Name: p.Name, Value: p.Value})
-	}
-	return a.stream.Send(&pb.HostCommand{Parameters: list})
+	return a.stream.Send(&pb.HostCommand{Parameters: &pb.HostParameters{Parameters: now}})
 }
 
 // keyText names a flow as it was sent, whether it can be read or not.

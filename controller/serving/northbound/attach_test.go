@@ -13,7 +13,6 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // hostStream is a host's end of Attach with the last command it got.
@@ -224,7 +223,7 @@ func TestAttachGivesParameters(t *testing.T) {
 		t.Fatalf("the first command is %v, %v", m, err)
 	}
 	r.backend.mu.Lock()
-	r.backend.parameters = []view.HostParameter{{Law: "l", Name: "p", Value: "6ms"}}
+	r.backend.parameters = []*pb.HostParameter{{Law: "l", Name: "p", Value: "6ms"}}
 	r.backend.mu.Unlock()
 	send(t, s, "h1")
 	if got := next(s).GetParameters(); len(got) != 1 || got[0].GetLaw() != "l" || got[0].GetName() != "p" || got[0].GetValue() != "6ms" {

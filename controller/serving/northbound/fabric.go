@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -18,11 +17,12 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/serving/series"
+	"github.com/headgate/headgate/controller/serving/tables"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/version"
 	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
@@ -31,13 +31,12 @@ import (
 type fabricService struct {
 	pb.UnimplementedFabricServiceServer
 	Options
-	fabric      func() view.Fabric
+	fabric      func() *pb.GetFabricResponse
 	leader      func(context.Context) (string, error) // name of the member that leads; empty for nobody, and without a cluster
 	running     context.Context
 	predictions observed.Predictions
 	completions func() map[observed.Sizes]observed.Completions
 	series      *series.Recorder
-	started     string // tells cursors of this process from those of others
 }
 
 func (s *fabricService) GetFabric(ctx context.Context, _ *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
@@ -45,7 +44,8 @@ func (s *fabricService) GetFabric(ctx context.Context, _ *pb.GetFabricRequest) (
 	if err != nil {
 		return nil, status.Errorf(codes.Unavailable, "etcd does not say who leads: %v", err)
 	}
-	out := FabricToProto(s.fabric())
+	out := s.fabric()
+	pb.Clean(out)
 	out.Member, out.Build, out.Time = leader, version.String(), timestamppb.Now()
 	return out, nil
 }
@@ -53,14 +53,13 @@ func (s *fabricService) GetFabric(ctx context.Context, _ *pb.GetFabricRequest) (
 func (s *fabricService) ListSwitches(_ context.Context, r *pb.ListSwitchesRequest) (*pb.ListSwitchesResponse, error) {
 	out := &pb.ListSwitchesResponse{}
 	for _, sw := range s.Backend.Switches() {
-		if r.GetName() != "" && r.GetName() != sw.Name {
+		if r.GetName() != "" && r.GetName() != sw.GetName() {
 			continue
 		}
-		shown := SwitchToProto(sw)
-		for _, e := range s.Events.Recent(int(min(r.GetRecent(), events.DefaultBuffer)), func(e view.Event) bool { return e.Subject == sw.Name }) {
-			shown.Events = append(shown.Events, EventToProto(e))
-		}
-		out.Switches = append(out.Switches, shown)
+		sw.Status = tables.Of(sw.GetFeatures())
+		pb.Clean(sw)
+		sw.Events = s.Events.Recent(int(min(r.GetRecent(), events.DefaultBuffer)), func(e *pb.Event) bool { return e.GetSubject() == sw.GetName() })
+		out.Switches = append(out.Switches, sw)
 	}
 	if r.GetName() != "" && len(out.Switches) == 0 {
 		return nil, refused(codes.NotFound, pb.ReasonNodeNotFound, fmt.Errorf("there is no switch %q", clean(r.GetName())), nil)
@@ -75,11 +74,7 @@ func (s *fabricService) GetPredictions(context.Context, *pb.GetPredictionsReques
 
 // counters reads the counters of switches and hosts.
 func (s *fabricService) counters() observed.Counters {
-	var list []*pb.SwitchStatus
-	for _, sw := range s.Backend.Switches() {
-		list = append(list, SwitchToProto(sw))
-	}
-	return observed.ReadCounters(time.Now(), list, s.completions())
+	return observed.ReadCounters(time.Now(), s.Backend.Switches(), s.completions())
 }
 
 // maxFailures is how many links at a time a plan may have fail: there are too many triples.
@@ -90,11 +85,11 @@ func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest)
 	if n := r.GetFailures(); n > maxFailures {
 		return nil, invalid("failures", "%d is not allowed: want 0 to %d", n, maxFailures)
 	}
-	plans, notes, err := s.Backend.Plan(ctx, file, []byte(r.GetConfig()), int(r.GetFailures()))
+	plan, err := s.Backend.Plan(ctx, file, []byte(r.GetConfig()), int(r.GetFailures()))
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
-	return PlansToProto(plans, notes), nil
+	return plan, nil
 }
 
 func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigRequest) (*pb.ApplyConfigResponse, error) {
@@ -123,13 +118,7 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 		now := s.Backend.Fabric()
 		s.predictions.Applied(generation, clean(r.GetPredictedTraffic()), r.GetPredictions(), s.counters(), observed.Fabric{Links: len(now.Links), Scale: now.Scale})
 	}
-	out := &pb.ApplyConfigResponse{Generation: generation}
-	for _, p := range results {
-		out.Switches = append(out.Switches, &pb.SwitchResult{
-			Name: clean(p.Switch), Inserted: uint32(p.Inserted), Modified: uint32(p.Modified), Deleted: uint32(p.Deleted), Error: clean(p.Err),
-		})
-	}
-	return out, nil
+	return &pb.ApplyConfigResponse{Generation: generation, Switches: results}, nil
 }
 
 func fileName(name string) string {
@@ -160,13 +149,13 @@ func (s *fabricService) SetLink(ctx context.Context, r *pb.SetLinkRequest) (*pb.
 }
 
 // stateOf says how the first link between two ends is.
-func stateOf(links []view.Link, a, b string) string {
-	is := func(e view.Endpoint, name string) bool {
-		return name == e.Node || name == fmt.Sprintf("%s:%d", e.Node, e.Port)
+func stateOf(links []*pb.Link, a, b string) string {
+	is := func(e *pb.Endpoint, name string) bool {
+		return name == e.GetNode() || name == fmt.Sprintf("%s:%d", e.GetNode(), e.GetPort())
 	}
 	for _, l := range links {
 		if is(l.A, a) && is(l.B, b) || is(l.A, b) && is(l.B, a) {
-			return view.StateName(pb.PortStatus_State(l.State))
+			return pb.Word(l.GetState())
 		}
 	}
 	return ""
@@ -210,33 +199,28 @@ func follow[T any](stream grpc.ServerStream, running context.Context, before []T
 }
 
 func (s *fabricService) WatchEvents(r *pb.WatchEventsRequest, stream grpc.ServerStreamingServer[pb.Event]) error {
-	o := events.Options[view.Event]{Recent: int(min(r.GetRecent(), events.DefaultBuffer))}
-	dropped := func(format string, args ...any) view.Event {
-		return view.Event{Time: time.Now(), Severity: view.Warning, Subject: "api", Kind: "stream.dropped", Message: fmt.Sprintf(format, args...)}
+	o := events.Options[*pb.Event]{Recent: int(min(r.GetRecent(), events.DefaultBuffer))}
+	dropped := func(format string, args ...any) *pb.Event {
+		return &pb.Event{Time: timestamppb.Now(), Severity: pb.Event_SEVERITY_WARNING, Subject: "api", Kind: "stream.dropped", Message: fmt.Sprintf(format, args...)}
 	}
-	var before []view.Event
+	var before []*pb.Event
 	if after := r.GetAfter(); after != "" {
-		start, number, _ := strings.Cut(after, "-")
-		n, err := strconv.ParseUint(number, 10, 64)
-		if err != nil || start == "" {
+		n, ours, err := s.Events.Number(after)
+		if err != nil {
 			return invalid("after", "%q is not allowed: want the cursor of an event", clean(after))
 		}
 		o.Recent, o.After = events.DefaultBuffer, n
-		if start != s.started {
+		if !ours {
 			o.After = 0
 			before = append(before, dropped("the cursor %s is of another controller or another start: what came after it is not known", clean(after)))
 		}
 	}
-	return follow(stream, s.running, before, s.Events.Subscribe(o), func(p published[view.Event]) error {
+	return follow(stream, s.running, before, s.Events.Subscribe(o), func(p published[*pb.Event]) error {
 		if p.missed > 0 {
 			p.list = slices.Insert(p.list, 0, dropped("this client missed %s", units.Count(p.missed, "event")))
 		}
 		for _, e := range p.list {
-			shown := EventToProto(e)
-			if e.Number > 0 {
-				shown.Cursor = fmt.Sprintf("%s-%d", s.started, e.Number)
-			}
-			if err := stream.Send(shown); err != nil {
+			if err := stream.Send(e); err != nil {
 				return err
 			}
 		}
@@ -248,11 +232,11 @@ func (s *fabricService) StreamTelemetry(r *pb.StreamTelemetryRequest, stream grp
 	if err := s.checkSwitches(r.GetSwitches()); err != nil {
 		return err
 	}
-	o := events.Options[view.Sample]{}
+	o := events.Options[feature.Sample]{}
 	if names := r.GetSwitches(); len(names) > 0 {
-		o.Match = func(v view.Sample) bool { return slices.Contains(names, v.Switch) }
+		o.Match = func(v feature.Sample) bool { return slices.Contains(names, v.Switch) }
 	}
-	return follow(stream, s.running, nil, s.Samples.Subscribe(o), func(p published[view.Sample]) error {
+	return follow(stream, s.running, nil, s.Samples.Subscribe(o), func(p published[feature.Sample]) error {
 		for i, v := range p.list {
 			m := sampleToProto(v)
 			if i == 0 {
@@ -273,7 +257,7 @@ func (s *fabricService) checkSwitches(names []string) error {
 	}
 	var known []string
 	for _, sw := range s.Backend.Switches() {
-		known = append(known, sw.Name)
+		known = append(known, sw.GetName())
 	}
 	for i, n := range names {
 		if !slices.Contains(known, n) {

@@ -24,8 +24,8 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -147,7 +147,7 @@ func TestSetLink(t *testing.T) {
 
 func TestWatchEvents(t *testing.T) {
 	r := start(t)
-	r.events.Publish(view.Event{Time: clock, Severity: view.Warning, Subject: "s1", Kind: "port.down", Message: "port 1"})
+	r.events.Publish(&pb.Event{Time: pb.Stamp(clock), Severity: pb.Event_SEVERITY_WARNING, Subject: "s1", Kind: "port.down", Message: "port 1"})
 	stream, err := r.fabric().WatchEvents(t.Context(), &pb.WatchEventsRequest{Recent: 5})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestWatchEvents(t *testing.T) {
 	if err != nil || e.GetKind() != "port.down" || e.GetSeverity() != pb.Event_SEVERITY_WARNING || !e.GetTime().AsTime().Equal(clock) {
 		t.Fatalf("event = %v, %v", e, err)
 	}
-	r.events.Publish(view.Event{Kind: "port.up"})
+	r.events.Publish(&pb.Event{Kind: "port.up"})
 	if e, err = stream.Recv(); err != nil || e.GetKind() != "port.up" || e.GetTime() != nil || e.GetSeverity() != 0 {
 		t.Errorf("event = %v, %v", e, err)
 	}
@@ -180,7 +180,7 @@ func TestEventsResume(t *testing.T) {
 	}
 	publish := func(from, to int) {
 		for i := from; i <= to; i++ {
-			r.events.Publish(view.Event{Kind: fmt.Sprint(i)})
+			r.events.Publish(&pb.Event{Kind: fmt.Sprint(i)})
 		}
 	}
 	publish(1, 3)
@@ -229,9 +229,9 @@ func TestSlowClientsAreTold(t *testing.T) {
 	}
 	const n = 3 * events.DefaultBuffer
 	for range n {
-		r.events.Publish(view.Event{Kind: "x", Message: strings.Repeat("m", 1000)})
+		r.events.Publish(&pb.Event{Kind: "x", Message: strings.Repeat("m", 1000)})
 	}
-	r.events.Publish(view.Event{Kind: "last"})
+	r.events.Publish(&pb.Event{Kind: "last"})
 	received, missed := 0, 0
 	for {
 		e, err := stream.Recv()
@@ -268,8 +268,8 @@ func TestStreamTelemetry(t *testing.T) {
 	if _, err := stream.Header(); err != nil {
 		t.Fatal(err)
 	}
-	r.samples.Publish(view.Sample{Switch: "s2"})
-	r.samples.Publish(view.Sample{Time: clock, Switch: "s1", Port: 2, Peer: "h2", QueueBytes: [8]uint32{7: 1500}, QueueingDelay: time.Millisecond, Drops: 5})
+	r.samples.Publish(feature.Sample{Switch: "s2"})
+	r.samples.Publish(feature.Sample{Time: clock, Switch: "s1", Port: 2, Peer: "h2", QueueBytes: [8]uint32{7: 1500}, QueueingDelay: time.Millisecond, Drops: 5})
 	v, err := stream.Recv()
 	if err != nil || v.GetSwitch() != "s1" || v.GetPort() != 2 || len(v.GetQueueBytes()) != 8 || v.GetQueueBytes()[7] != 1500 ||
 		v.GetQueueingDelay().AsDuration() != 1e6 || v.GetDrops() != 5 {

@@ -21,9 +21,10 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/preview/observed"
 )
@@ -39,10 +40,10 @@ type backend struct {
 	links   []string
 	err     error // of Plan, Apply and SetLink
 
-	parameters []view.HostParameter
+	parameters []*pb.HostParameter
 }
 
-func (b *backend) HostParameters() []view.HostParameter {
+func (b *backend) HostParameters() []*pb.HostParameter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.parameters
@@ -59,44 +60,44 @@ func (b *backend) Counted() []observed.Source {
 	}
 }
 
-func (*backend) Path(_, _ netip.AddrPort) []view.Endpoint { return nil }
+func (*backend) Path(_, _ netip.AddrPort) []config.Endpoint { return nil }
 
-func (b *backend) Fabric() view.Fabric {
+func (b *backend) Fabric() *pb.GetFabricResponse {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return view.Fabric{
+	return &pb.GetFabricResponse{
 		Name: "test", Generation: 3 + uint64(len(b.applied)), Config: "name: test\n",
-		Switches: []view.Switch{{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559"}},
-		Hosts:    []view.Host{{Name: "h1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, MAC: "02:00:00:00:00:01"}, {Name: "h2", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}},
-		Links: []view.Link{
-			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, RateBPS: 1e8, Delay: time.Microsecond, State: view.PortUp},
-			{A: view.Endpoint{Node: "h2"}, B: view.Endpoint{Node: "s1", Port: 2}, RateBPS: 1e8},
+		Switches: []*pb.Switch{{Name: "s1", DeviceId: 1, Address: "127.0.0.1:9559"}},
+		Hosts:    []*pb.Host{{Name: "h1", Ipv4: "10.0.0.1", Mac: "02:00:00:00:00:01"}, {Name: "h2", Ipv4: "10.0.0.2"}},
+		Links: []*pb.Link{
+			{A: &pb.Endpoint{Node: "s1", Port: 1}, B: &pb.Endpoint{Node: "h1"}, RateBps: 1e8, Delay: pb.Duration(time.Microsecond), State: pb.PortStatus_STATE_UP},
+			{A: &pb.Endpoint{Node: "h2"}, B: &pb.Endpoint{Node: "s1", Port: 2}, RateBps: 1e8},
 		},
 	}
 }
 
-func (b *backend) Switches() []view.Switch {
-	return []view.Switch{{
-		Name: "s1", DeviceID: 1, State: view.Degraded, Err: "bad bytes \xff", Since: clock, Entries: 9, Reconciles: 2,
+func (b *backend) Switches() []*pb.SwitchStatus {
+	return []*pb.SwitchStatus{{
+		Name: "s1", DeviceId: 1, State: pb.SwitchStatus_STATE_DEGRADED, Error: "bad bytes \xff", Since: pb.Stamp(clock), Entries: 9, Reconciles: 2,
 		Capabilities: []*pb.Capability{{Name: "registers", Detail: "UNIMPLEMENTED"}},
-		Ports:        []view.Port{{Number: 1, Peer: "h1", State: view.PortUp}, {Number: 2, Peer: "h2", State: view.PortDown}, {Number: 3, Peer: "h3"}},
+		Ports:        []*pb.PortStatus{{Port: 1, Peer: "h1", State: pb.PortStatus_STATE_UP}, {Port: 2, Peer: "h2", State: pb.PortStatus_STATE_DOWN}, {Port: 3, Peer: "h3"}},
 	}}
 }
 
-func (b *backend) Switch(name string) (view.Switch, bool) {
+func (b *backend) Switch(name string) (*pb.SwitchStatus, bool) {
 	s := b.Switches()[0]
 	return s, name == s.Name
 }
 
-func (b *backend) SwitchSummaries(name string, status bool) []view.Switch {
+func (b *backend) SwitchSummaries(name string, status bool) []*pb.SwitchStatus {
 	s := b.Switches()[0]
 	if name != "" && name != s.Name {
 		return nil
 	}
-	if s.Status = nil; status {
-		s.Status = &pb.FeatureStatus{Telemetry: &pb.TelemetryStatus{Queues: []*pb.TelemetryQueue{{Port: 1, Queue: 7, HeldBytes: 9}}}}
+	if status {
+		s.Features = &pb.FeatureStatus{Telemetry: &pb.TelemetryStatus{Queues: []*pb.TelemetryQueue{{Port: 1, Queue: 7, HeldBytes: 9}}}}
 	}
-	return []view.Switch{s}
+	return []*pb.SwitchStatus{s}
 }
 
 func (b *backend) check(config []byte) error {
@@ -111,22 +112,22 @@ func (b *backend) check(config []byte) error {
 	return b.err
 }
 
-func (b *backend) Plan(_ context.Context, _ string, config []byte, failures int) ([]view.Plan, []string, error) {
+func (b *backend) Plan(_ context.Context, _ string, config []byte, failures int) (*pb.PlanConfigResponse, error) {
 	if err := b.check(config); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	plan := view.Plan{Switch: "s1", Unreachable: "no answer", Changes: []view.Change{{Kind: view.Insert, Table: "route", Key: "10.0.0.0/24"}}}
-	return []view.Plan{plan}, []string{fmt.Sprintf("looked at %d failures", failures)}, nil
+	plan := &pb.SwitchPlan{Name: "s1", Unreachable: "no answer", Changes: []*pb.Change{{Kind: pb.Change_KIND_INSERT, Table: "route", Key: "10.0.0.0/24"}}}
+	return &pb.PlanConfigResponse{Switches: []*pb.SwitchPlan{plan}, Notes: []string{fmt.Sprintf("looked at %d failures", failures)}}, nil
 }
 
-func (b *backend) Apply(_ context.Context, file string, config []byte) (uint64, []view.Result, error) {
+func (b *backend) Apply(_ context.Context, file string, config []byte) (uint64, []*pb.SwitchResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.check(config); err != nil {
 		return 0, nil, err
 	}
 	b.applied = append(b.applied, file)
-	return 3 + uint64(len(b.applied)), []view.Result{{Switch: "s1", Inserted: 1, Modified: 2, Deleted: 3, Err: "table full"}}, nil
+	return 3 + uint64(len(b.applied)), []*pb.SwitchResult{{Name: "s1", Inserted: 1, Modified: 2, Deleted: 3, Error: "table full"}}, nil
 }
 
 func (b *backend) SetLink(_ context.Context, x, y string, up bool) error {
@@ -145,8 +146,8 @@ type rig struct {
 	weights    *weights.Registry
 	audit      *audit.Log
 	priorities *priority.Registry
-	events     *events.Bus[view.Event]
-	samples    *events.Bus[view.Sample]
+	events     *events.Bus[*pb.Event]
+	samples    *events.Bus[feature.Sample]
 	conn       *grpc.ClientConn
 	stop       func() // stops the server and waits for it
 }
@@ -158,7 +159,7 @@ func startWith(t *testing.T, change func(*rig, *Options)) *rig {
 	t.Helper()
 	log := audit.New(audit.Options{Now: func() time.Time { return clock }})
 	reg := weights.New(weights.Options{Audit: log})
-	r := &rig{backend: &backend{}, weights: reg, audit: log, priorities: priority.New(nil), events: events.NewNumberedBus(16, func(e *view.Event, n uint64) { e.Number = n }), samples: events.NewBus[view.Sample](0)}
+	r := &rig{backend: &backend{}, weights: reg, audit: log, priorities: priority.New(nil), events: events.NewNumberedBus(16, func(e *pb.Event, cursor string) { e.Cursor = cursor }), samples: events.NewBus[feature.Sample](0)}
 	o := Options{Backend: r.backend, Weights: reg, Audit: log, Priorities: r.priorities, Events: r.events, Samples: r.samples, Authorizer: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)}
 	change(r, &o)
 	srv := New(o)

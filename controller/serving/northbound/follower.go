@@ -19,7 +19,6 @@ import (
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // AnsweredBy is the key of the header in which a follower that answers a call itself says its name.
@@ -29,7 +28,7 @@ const AnsweredBy = "headgate-member"
 type FollowerState struct {
 	Authorizer *authz.Authorizer // by the policy that the configuration in force names
 	History    *history.Store
-	Fabric     func() view.Fabric // the links' states are those that operators gave them
+	Fabric     func() *pb.GetFabricResponse // the links' states are those that operators gave them
 	Weights    func() *weights.Registry
 	Audit      func() *audit.Log
 	Priorities func() (*priority.Registry, error)

@@ -174,8 +174,8 @@ func (t *hostTable) follow() ([]*pb.HostReport, *events.Subscription[*pb.HostRep
 func (s *hostService) GetTraffic(context.Context, *pb.GetTrafficRequest) (*pb.GetTrafficResponse, error) {
 	names := map[netip.Addr]string{}
 	for _, h := range s.backend.Fabric().Hosts {
-		for _, ip := range h.Addresses {
-			names[ip] = h.Name
+		for _, ip := range h.Addresses() {
+			names[ip] = h.GetName()
 		}
 	}
 	t := s.observed.Traffic()

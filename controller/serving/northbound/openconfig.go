@@ -6,7 +6,6 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/gnmi"
 )
 
@@ -14,7 +13,7 @@ import (
 type openConfig struct{ Options }
 
 // operStatus is OpenConfig's name of a port's state.
-var operStatus = map[view.PortState]string{view.PortUp: gnmi.Up, view.PortDown: gnmi.Down, view.PortUnknown: gnmi.Unknown}
+var operStatus = map[pb.PortStatus_State]string{pb.PortStatus_STATE_UP: gnmi.Up, pb.PortStatus_STATE_DOWN: gnmi.Down, pb.PortStatus_STATE_UNKNOWN: gnmi.Unknown}
 
 // ofPorts are the leaves that need no feature.
 var ofPorts = []*gnmi.Leaf{gnmi.Type, gnmi.Description, gnmi.ID, gnmi.AdminStatus, gnmi.OperStatus}
@@ -33,8 +32,8 @@ func (o openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 		for _, p := range s.Ports {
 			v.addPort(p)
 		}
-		v.addFeatures(s.Status)
-		states = append(states, gnmi.State{Target: s.Name, Values: v.list})
+		v.addFeatures(s.GetFeatures())
+		states = append(states, gnmi.State{Target: s.GetName(), Values: v.list})
 	}
 	return states
 }
@@ -58,16 +57,16 @@ func (v *values) add(leaf *gnmi.Leaf, is any, of ...any) {
 }
 
 // addPort adds a port's own leaves.
-func (v *values) addPort(p view.Port) {
+func (v *values) addPort(p *pb.PortStatus) {
 	admin := gnmi.Up
-	if p.OutOfService {
+	if p.GetOutOfService() {
 		admin = gnmi.Down
 	}
-	v.add(gnmi.Type, gnmi.Ethernet, p.Number)
-	v.add(gnmi.Description, clean(p.Peer), p.Number)
-	v.add(gnmi.ID, p.Number, p.Number)
-	v.add(gnmi.AdminStatus, admin, p.Number)
-	v.add(gnmi.OperStatus, operStatus[p.State], p.Number)
+	v.add(gnmi.Type, gnmi.Ethernet, p.GetPort())
+	v.add(gnmi.Description, p.GetPeer(), p.GetPort())
+	v.add(gnmi.ID, p.GetPort(), p.GetPort())
+	v.add(gnmi.AdminStatus, admin, p.GetPort())
+	v.add(gnmi.OperStatus, operStatus[p.GetState()], p.GetPort())
 }
 
 // addFeatures adds the features' values. Unknown values are left out.
@@ -117,7 +116,7 @@ func (v *values) addFeatures(s *pb.FeatureStatus) {
 
 // Changed implements gnmi.Source.
 func (o openConfig) Changed(ctx context.Context) <-chan struct{} {
-	sub, changed := o.Events.Subscribe(events.Options[view.Event]{Buffer: 1}), make(chan struct{}, 1)
+	sub, changed := o.Events.Subscribe(events.Options[*pb.Event]{Buffer: 1}), make(chan struct{}, 1)
 	go func() {
 		defer sub.Close()
 		for {

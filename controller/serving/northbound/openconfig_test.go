@@ -8,7 +8,6 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/gnmi"
 )
 
@@ -49,7 +48,7 @@ func TestFeatureLeaves(t *testing.T) {
 // TestOpenConfig: ports and status become the values that are wanted.
 func TestOpenConfig(t *testing.T) {
 	wants := gnmi.Wants{gnmi.Victim: true, gnmi.OperStatus: true, gnmi.QueueLen: true}
-	o := openConfig{Options{Backend: &backend{}, Events: events.NewBus[view.Event](0)}}
+	o := openConfig{Options{Backend: &backend{}, Events: events.NewBus[*pb.Event](0)}}
 	for target, want := range map[string]int{"": 1, "s1": 1, "s9": 0} {
 		if got := o.State(target, nil); len(got) != want || want == 1 && len(got[0].Values) > 0 {
 			t.Errorf("%q: %v", target, got)
@@ -73,6 +72,6 @@ func TestOpenConfig(t *testing.T) {
 		t.Errorf("ports %v", oper)
 	}
 	changed := o.Changed(t.Context())
-	o.Events.Publish(view.Event{Kind: "link.down"})
+	o.Events.Publish(&pb.Event{Kind: "link.down"})
 	<-changed
 }

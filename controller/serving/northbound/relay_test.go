@@ -17,12 +17,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // standIn is a leader that answers every call with nothing, and notes it.
@@ -114,7 +114,7 @@ func TestStandingBy(t *testing.T) {
 	state := func(role authz.Role) func(context.Context) (*FollowerState, error) {
 		return func(context.Context) (*FollowerState, error) {
 			return &FollowerState{
-				Authorizer: authz.New(authz.Options{Loopback: role}), History: history.New(nil, nil), Fabric: func() view.Fabric { return view.Fabric{} },
+				Authorizer: authz.New(authz.Options{Loopback: role}), History: history.New(nil, nil), Fabric: func() *pb.GetFabricResponse { return &pb.GetFabricResponse{} },
 				Weights: func() *weights.Registry { return weights.New(weights.Options{}) }, Audit: func() *audit.Log { return log },
 				Leader:     func(context.Context) (string, error) { return "", nil },
 				Priorities: func() (*priority.Registry, error) { return priority.New(nil), nil },

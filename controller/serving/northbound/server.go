@@ -1,6 +1,5 @@
 // Package northbound serves the gRPC API headgate.v1, and gNMI beside it. It only translates: between protobuf
-// and the plain types of controller/view and controller/allocation/weights, and between errors and
-// status codes. What it knows of its own is which hosts are attached, what they reported and
+// and the plain types of controller/allocation/weights, and between errors and status codes. What it knows of its own is which hosts are attached, what they reported and
 // what callers predicted (package observed).
 package northbound
 
@@ -13,7 +12,6 @@ import (
 	"net"
 	"net/netip"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"time"
 
@@ -34,11 +32,12 @@ import (
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/conduct"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/serving/series"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -51,25 +50,25 @@ const stopWait = 2 * time.Second
 // Backend is the controller's core. Its methods are safe for concurrent use.
 type Backend interface {
 	// Fabric returns the running configuration.
-	Fabric() view.Fabric
+	Fabric() *pb.GetFabricResponse
 	// Path returns the ports of switches that a flow crosses, or nil if its way is not known.
-	Path(src, dst netip.AddrPort) []view.Endpoint
+	Path(src, dst netip.AddrPort) []config.Endpoint
 	// HostParameters returns the parameters that all hosts share, always in one order.
-	HostParameters() []view.HostParameter
+	HostParameters() []*pb.HostParameter
 	// Counted returns the flow counters of each host's first-hop switch.
 	Counted() []observed.Source
 	// Switches returns the state of each switch's session.
-	Switches() []view.Switch
+	Switches() []*pb.SwitchStatus
 	// SwitchSummaries is cheaper than Switches and Switch. It returns the name and ports of one switch, or
 	// of all for "", and the features' status if it is wanted.
-	SwitchSummaries(name string, status bool) []view.Switch
+	SwitchSummaries(name string, status bool) []*pb.SwitchStatus
 	// Plan says what Apply would do, and changes nothing; the notes say what can go wrong in the fabric
 	// as a whole, now and, where failures is more than 0, while up to so many more links fail. A
 	// configuration with faults gives an error that unwraps to a *yamlnode.Error.
-	Plan(ctx context.Context, file string, config []byte, failures int) (plans []view.Plan, notes []string, err error)
+	Plan(ctx context.Context, file string, config []byte, failures int) (*pb.PlanConfigResponse, error)
 	// Apply makes the configuration the desired one and returns its generation. With faults,
 	// as in Plan, nothing is applied.
-	Apply(ctx context.Context, file string, config []byte) (uint64, []view.Result, error)
+	Apply(ctx context.Context, file string, config []byte) (uint64, []*pb.SwitchResult, error)
 	// SetLink takes every link between two nodes, or ports such as leaf1:3, out of service, or
 	// back into it; the error wraps topology.ErrNoLink when there is none.
 	SetLink(ctx context.Context, a, b string, up bool) error
@@ -79,22 +78,22 @@ type Backend interface {
 type Options struct {
 	Backend    Backend
 	Weights    *weights.Registry
-	Audit      *audit.Log               // the one that Weights has
-	History    *history.Store           // nil: applied configurations are not kept
-	Priorities *priority.Registry       // nil: no virtual priorities
-	Conduct    *conduct.Judge           // nil: no judge of hosts' reports
-	Events     *events.Bus[view.Event]  // nil: nothing happens
-	Samples    *events.Bus[view.Sample] // nil: no telemetry
-	Member     string                   // this one's name in its cluster, which it leads; empty without
-	State      State                    // nil: nothing outlives the process
-	Leads      func() error             // why this controller may not lead any more; nil: it is alone
-	Pending    *outcome.Pending         // the changes that are being made; nil: none
-	Members    Members                  // nil: no cluster, or one whose state others keep
-	Lease      time.Duration            // of an absent host's weights; 0 means DefaultLease
-	Authorizer *authz.Authorizer        // who may call what
-	TLS        *tls.Config              // nil: plain text
-	MembersTLS *tls.Config              // of listeners that authz.Members returns
-	Log        *slog.Logger             // nil: slog.Default
+	Audit      *audit.Log                  // the one that Weights has
+	History    *history.Store              // nil: applied configurations are not kept
+	Priorities *priority.Registry          // nil: no virtual priorities
+	Conduct    *conduct.Judge              // nil: no judge of hosts' reports
+	Events     *events.Bus[*pb.Event]      // nil: nothing happens
+	Samples    *events.Bus[feature.Sample] // nil: no telemetry
+	Member     string                      // this one's name in its cluster, which it leads; empty without
+	State      State                       // nil: nothing outlives the process
+	Leads      func() error                // why this controller may not lead any more; nil: it is alone
+	Pending    *outcome.Pending            // the changes that are being made; nil: none
+	Members    Members                     // nil: no cluster, or one whose state others keep
+	Lease      time.Duration               // of an absent host's weights; 0 means DefaultLease
+	Authorizer *authz.Authorizer           // who may call what
+	TLS        *tls.Config                 // nil: plain text
+	MembersTLS *tls.Config                 // of listeners that authz.Members returns
+	Log        *slog.Logger                // nil: slog.Default
 }
 
 // Server is the API's server. Its services share the Options, and own only the table of
@@ -129,8 +128,8 @@ func New(o Options) *Server {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	o.Priorities = cmp.Or(o.Priorities, priority.New(nil))
 	o.History = cmp.Or(o.History, history.New(nil, o.Log))
-	o.Events = cmp.Or(o.Events, events.NewBus[view.Event](0))
-	o.Samples = cmp.Or(o.Samples, events.NewBus[view.Sample](0))
+	o.Events = cmp.Or(o.Events, events.NewBus[*pb.Event](0))
+	o.Samples = cmp.Or(o.Samples, events.NewBus[feature.Sample](0))
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	if o.Leads == nil {
 		o.Leads = func() error { return nil }
@@ -160,7 +159,6 @@ func New(o Options) *Server {
 	s.series = series.New(o.Backend, hosts.flows)
 	s.Hosts = hosts
 	s.Fabric = &fabricService{
-		started: strconv.FormatInt(time.Now().UnixNano(), 36),
 		Options: o, fabric: o.Backend.Fabric, leader: func(context.Context) (string, error) { return o.Member, nil }, running: running,
 		completions: hosts.observed.Completions, series: s.series,
 	}

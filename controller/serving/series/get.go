@@ -42,14 +42,14 @@ func (r *Recorder) Get(q Query) (*pb.GetSeriesResponse, bool) {
 		if q.Node != "" || q.Port != 0 {
 			ports = nil
 			for _, p := range r.ports {
-				if (q.Node == "" || isSwitch && p.sw == q.Node || !isSwitch && p.peer == q.Node) && (q.Port == 0 || p.port == q.Port) {
+				if (q.Node == "" || isSwitch && p.Node == q.Node || !isSwitch && p.peer == q.Node) && (q.Port == 0 || p.Port == q.Port) {
 					ports = append(ports, p)
 				}
 			}
 		}
 		for _, p := range busiest(ports, q.Busiest, (*port).load) {
 			out.Ports = append(out.Ports, &pb.PortSeries{
-				Switch: p.sw, Port: p.port, Peer: p.peer, LinkBps: p.linkBPS,
+				Switch: p.Node, Port: p.Port, Peer: p.peer, LinkBps: p.linkBPS,
 				RateBps: pick(p.values[portRate], at), QueueBytes: pick(p.values[portQueue], at),
 				PauseShare: pick(p.values[portPause], at), CnpsPerS: pick(p.values[portCNPs], at),
 			})

@@ -12,7 +12,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/internal/maxmin"
 )
 
@@ -38,12 +38,12 @@ type Flow struct {
 
 // Source is the part of the controller's core that is sampled.
 type Source interface {
-	Fabric() view.Fabric
+	Fabric() *pb.GetFabricResponse
 	// SwitchSummaries returns the names and ports of all switches if name is "", and, with status, the
 	// features' status.
-	SwitchSummaries(name string, status bool) []view.Switch
+	SwitchSummaries(name string, status bool) []*pb.SwitchStatus
 	// Path returns the ports of switches that a flow crosses, or nil if its way is not known.
-	Path(src, dst netip.AddrPort) []view.Endpoint
+	Path(src, dst netip.AddrPort) []config.Endpoint
 }
 
 // Recorder samples a fabric. It is safe for concurrent use.
@@ -77,14 +77,9 @@ const (
 	flowSeries
 )
 
-type place struct {
-	sw   string
-	port uint32
-}
-
 // port is a port of a switch with the last values of its counters.
 type port struct {
-	place
+	config.Endpoint
 	peer    string
 	linkBPS uint64
 	values  [portSeries][]float32
@@ -146,11 +141,10 @@ func (r *Recorder) step(now time.Time) {
 	if !due {
 		return
 	}
-	f, flows := r.source.Fabric(), r.flows()
-	f.Switches = r.source.SwitchSummaries("", true)
+	f, switches, flows := r.source.Fabric(), r.source.SwitchSummaries("", true), r.flows()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.adopt(f)
+	r.adopt(f, switches)
 	r.ticks = r.periods
 	at := r.count % len(r.times)
 	var before time.Time
@@ -159,52 +153,59 @@ func (r *Recorder) step(now time.Time) {
 	}
 	r.times[at] = now
 	by := map[string]map[uint32]*reading{}
-	for _, s := range f.Switches {
-		by[s.Name] = readings(s.Status, before)
+	for _, s := range switches {
+		by[s.GetName()] = readings(s.GetFeatures(), before)
 	}
 	for _, p := range r.ports {
-		p.sample(at, by[p.sw][p.port], now.Sub(before))
+		p.sample(at, by[p.Node][p.Port], now.Sub(before))
 	}
 	r.sampleFlows(f, flows, at)
 	r.count++
 }
 
 // adopt takes the ports of a fabric. Ports that stay keep their samples, unless the step changes. The caller holds mu.
-func (r *Recorder) adopt(f view.Fabric) {
+func (r *Recorder) adopt(f *pb.GetFabricResponse, switches []*pb.SwitchStatus) {
 	number := 0
-	for _, s := range f.Switches {
-		number += len(s.Ports)
+	for _, s := range switches {
+		number += len(s.GetPorts())
 	}
 	if periods := max(1, (number+portsPerStep-1)/portsPerStep); periods != r.periods {
 		r.periods, r.count, r.ports = periods, 0, nil
 		r.times = make([]time.Time, max(2, int(Span/Step)/periods))
 		clear(r.running)
 	}
-	before := make(map[place]*port, len(r.ports))
+	before := make(map[config.Endpoint]*port, len(r.ports))
 	for _, p := range r.ports {
-		before[p.place] = p
+		before[p.Endpoint] = p
 	}
-	rates := map[view.Endpoint]uint64{}
-	for _, l := range f.Links {
-		rates[l.A], rates[l.B] = l.RateBPS, l.RateBPS
+	rates := map[config.Endpoint]uint64{}
+	for _, l := range f.GetLinks() {
+		for _, end := range []*pb.Endpoint{l.GetA(), l.GetB()} {
+			rates[endpoint(end)] = l.GetRateBps()
+		}
 	}
 	r.nodes = map[string]bool{}
 	for _, h := range f.Hosts {
 		r.nodes[h.Name] = false
 	}
 	r.ports = make([]*port, 0, number)
-	for _, s := range f.Switches {
-		r.nodes[s.Name] = true
-		for _, v := range s.Ports {
-			p := before[place{s.Name, v.Number}]
-			if p == nil || p.peer != v.Peer {
-				p = &port{place: place{s.Name, v.Number}, peer: v.Peer, paused: map[uint32]counter{}}
+	for _, s := range switches {
+		r.nodes[s.GetName()] = true
+		for _, v := range s.GetPorts() {
+			at := config.Endpoint{Node: s.GetName(), Port: v.GetPort()}
+			p := before[at]
+			if p == nil || p.peer != v.GetPeer() {
+				p = &port{Endpoint: at, peer: v.GetPeer(), paused: map[uint32]counter{}}
 				unknown(p.values[:], len(r.times))
 			}
-			p.linkBPS = rates[view.Endpoint{Node: s.Name, Port: v.Number}]
+			p.linkBPS = rates[at]
 			r.ports = append(r.ports, p)
 		}
 	}
+}
+
+func endpoint(e *pb.Endpoint) config.Endpoint {
+	return config.Endpoint{Node: e.GetNode(), Port: e.GetPort()}
 }
 
 // unknown makes room for that many values, all unknown.
@@ -286,7 +287,7 @@ func (p *port) sample(at int, r *reading, elapsed time.Duration) {
 }
 
 // sampleFlows keeps a sample of each flow. The caller holds mu.
-func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
+func (r *Recorder) sampleFlows(f *pb.GetFabricResponse, flows []Flow, at int) {
 	links := newLinks(f)
 	r.leftOut = 0
 	var ended []weights.Key // flows that the sample before does not have
@@ -355,28 +356,28 @@ func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
 type links struct {
 	names    map[netip.Addr]string // hosts
 	hosts    map[string]int
-	trunks   map[view.Endpoint]int
+	trunks   map[config.Endpoint]int
 	capacity []float64 // bits per second
 }
 
-func newLinks(f view.Fabric) links {
-	l := links{names: map[netip.Addr]string{}, hosts: map[string]int{}, trunks: map[view.Endpoint]int{}}
+func newLinks(f *pb.GetFabricResponse) links {
+	l := links{names: map[netip.Addr]string{}, hosts: map[string]int{}, trunks: map[config.Endpoint]int{}}
 	for i, h := range f.Hosts {
-		for _, a := range h.Addresses {
+		for _, a := range h.Addresses() {
 			l.names[a] = h.Name
 		}
 		l.hosts[h.Name] = i
 	}
 	l.capacity = make([]float64, 2*len(f.Hosts))
 	for _, link := range f.Links {
-		rate, trunk := float64(link.RateBPS), true
+		rate, trunk := float64(link.GetRateBps()), true
 		for _, end := range []string{link.A.Node, link.B.Node} {
 			if i, ok := l.hosts[end]; ok {
 				l.capacity[2*i], l.capacity[2*i+1], trunk = l.capacity[2*i]+rate, l.capacity[2*i+1]+rate, false
 			}
 		}
 		if trunk {
-			l.trunks[link.A], l.trunks[link.B] = len(l.capacity), len(l.capacity)+1
+			l.trunks[endpoint(link.GetA())], l.trunks[endpoint(link.GetB())] = len(l.capacity), len(l.capacity)+1
 			l.capacity = append(l.capacity, rate, rate)
 		}
 	}
@@ -384,7 +385,7 @@ func newLinks(f view.Fabric) links {
 }
 
 // path returns the directions that a flow through some ports takes, nil if neither end is a host's.
-func (l links) path(from, to string, ports []view.Endpoint) (path []int) {
+func (l links) path(from, to string, ports []config.Endpoint) (path []int) {
 	if i, ok := l.hosts[from]; ok {
 		path = append(path, 2*i)
 	}

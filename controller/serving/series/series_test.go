@@ -12,7 +12,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/config"
 )
 
 // fake is a fabric of one switch, whose ports 1 and 2 lead to hosts h1 and h2, by 100 Mb/s each.
@@ -24,32 +24,32 @@ type fake struct {
 	trunk  bool // every flow crosses a link of 30 Mb/s between switches, too
 }
 
-func (f *fake) Fabric() view.Fabric {
-	v := view.Fabric{}
+func (f *fake) Fabric() *pb.GetFabricResponse {
+	v := &pb.GetFabricResponse{}
 	for i := range uint32(2) {
 		h := fmt.Sprintf("h%d", i+1)
-		v.Hosts = append(v.Hosts, view.Host{Name: h, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}})
-		v.Links = append(v.Links, view.Link{A: view.Endpoint{Node: "s1", Port: i + 1}, B: view.Endpoint{Node: h}, RateBPS: 100e6})
+		v.Hosts = append(v.Hosts, &pb.Host{Name: h, Ipv4: fmt.Sprintf("10.0.0.%d", i+1)})
+		v.Links = append(v.Links, &pb.Link{A: &pb.Endpoint{Node: "s1", Port: i + 1}, B: &pb.Endpoint{Node: h}, RateBps: 100e6})
 	}
 	if f.trunk {
-		v.Links = append(v.Links, view.Link{A: view.Endpoint{Node: "s1", Port: 3}, B: view.Endpoint{Node: "s2", Port: 1}, RateBPS: 30e6})
+		v.Links = append(v.Links, &pb.Link{A: &pb.Endpoint{Node: "s1", Port: 3}, B: &pb.Endpoint{Node: "s2", Port: 1}, RateBps: 30e6})
 	}
 	return v
 }
 
-func (f *fake) Path(_, dst netip.AddrPort) []view.Endpoint {
+func (f *fake) Path(_, dst netip.AddrPort) []config.Endpoint {
 	if !f.trunk {
 		return nil
 	}
-	return []view.Endpoint{{Node: "s1", Port: 3}, {Node: "s2", Port: 2}}
+	return []config.Endpoint{{Node: "s1", Port: 3}, {Node: "s2", Port: 2}}
 }
 
-func (f *fake) SwitchSummaries(string, bool) []view.Switch {
-	s := view.Switch{Name: "s1", Status: f.status}
+func (f *fake) SwitchSummaries(string, bool) []*pb.SwitchStatus {
+	s := &pb.SwitchStatus{Name: "s1", Features: f.status}
 	for i := range uint32(f.ports) {
-		s.Ports = append(s.Ports, view.Port{Number: i + 1, Peer: fmt.Sprintf("h%d", i+1)})
+		s.Ports = append(s.Ports, &pb.PortStatus{Port: i + 1, Peer: fmt.Sprintf("h%d", i+1)})
 	}
-	return []view.Switch{s}
+	return []*pb.SwitchStatus{s}
 }
 
 // start returns a recorder of a fabric with so many ports.

@@ -20,15 +20,13 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/serving/northbound"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // API is the part of the controller's API that the page shows.
 type API struct {
 	Fabric pb.FabricServiceServer
 	Hosts  pb.HostServiceServer
-	Events *events.Bus[view.Event]
+	Events *events.Bus[*pb.Event]
 }
 
 //go:embed page
@@ -145,7 +143,7 @@ func (a API) now(ctx context.Context) (s state, err error) {
 		s.Reports = append(s.Reports, message(r))
 	}
 	for _, e := range a.Events.Recent(recentEvents, nil) {
-		s.Events = append(s.Events, message(northbound.EventToProto(e)))
+		s.Events = append(s.Events, message(e))
 	}
 	return s, err
 }

@@ -10,7 +10,6 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -25,30 +24,24 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/events"
-	"github.com/headgate/headgate/controller/serving/northbound"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // fake is a fabric of two switches and three hosts, of which h1 is paused and a victim, and sends two flows to h2.
 type fake struct {
 	pb.UnimplementedFabricServiceServer
 	pb.UnimplementedHostServiceServer
-	fabric   view.Fabric
-	switches []view.Switch
+	fabric   *pb.GetFabricResponse
+	switches []*pb.SwitchStatus
 	reports  []*pb.HostReport
 	history  []*pb.AppliedConfig
 }
 
 func (f *fake) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
-	return northbound.FabricToProto(f.fabric), nil
+	return proto.Clone(f.fabric).(*pb.GetFabricResponse), nil
 }
 
 func (f *fake) ListSwitches(context.Context, *pb.ListSwitchesRequest) (*pb.ListSwitchesResponse, error) {
-	out := &pb.ListSwitchesResponse{}
-	for _, s := range f.switches {
-		out.Switches = append(out.Switches, northbound.SwitchToProto(s))
-	}
-	return out, nil
+	return &pb.ListSwitchesResponse{Switches: f.switches}, nil
 }
 
 func (f *fake) ListFlows(context.Context, *pb.ListFlowsRequest) (*pb.ListFlowsResponse, error) {
@@ -86,8 +79,8 @@ func (f *fake) GetSeries(_ context.Context, r *pb.GetSeriesRequest) (*pb.GetSeri
 	for _, s := range f.switches {
 		for _, p := range s.Ports {
 			if r.GetFlow() == nil && (r.GetNode() == "" || r.GetNode() == s.Name || r.GetNode() == p.Peer) {
-				n := float64(p.Number)
-				out.Ports = append(out.Ports, &pb.PortSeries{Switch: s.Name, Port: p.Number, Peer: p.Peer, LinkBps: 1e9, RateBps: wave(2e8*n, 1e8), QueueBytes: wave(1e4*n, 3e4), PauseShare: wave(0.1*n-0.2, 0.1), CnpsPerS: wave(0, 0)})
+				n := float64(p.Port)
+				out.Ports = append(out.Ports, &pb.PortSeries{Switch: s.Name, Port: p.Port, Peer: p.Peer, LinkBps: 1e9, RateBps: wave(2e8*n, 1e8), QueueBytes: wave(1e4*n, 3e4), PauseShare: wave(0.1*n-0.2, 0.1), CnpsPerS: wave(0, 0)})
 			}
 		}
 	}
@@ -108,25 +101,25 @@ func (f *fake) GetSeries(_ context.Context, r *pb.GetSeriesRequest) (*pb.GetSeri
 func small() API {
 	const long = "host-with-a-name-that-is-longer-than-the-box"
 	f := &fake{
-		fabric: view.Fabric{
+		fabric: &pb.GetFabricResponse{
 			Name: "two <b>switches</b>", Generation: 7, Config: "secret: true",
-			Hosts: []view.Host{{Name: "h1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, {Name: "h2", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}, {Name: long, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.3")}}},
-			Links: []view.Link{
-				{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, RateBPS: 1e9},
-				{A: view.Endpoint{Node: "s2", Port: 1}, B: view.Endpoint{Node: "h2"}, RateBPS: 1e9},
-				{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "s2", Port: 2}, RateBPS: 1e9, State: view.PortDown},
-				{A: view.Endpoint{Node: "s1", Port: 3}, B: view.Endpoint{Node: long}, RateBPS: 1e9},
+			Hosts: []*pb.Host{{Name: "h1", Ipv4: "10.0.0.1"}, {Name: "h2", Ipv4: "10.0.0.2"}, {Name: long, Ipv4: "10.0.0.3"}},
+			Links: []*pb.Link{
+				{A: &pb.Endpoint{Node: "s1", Port: 1}, B: &pb.Endpoint{Node: "h1"}, RateBps: 1e9},
+				{A: &pb.Endpoint{Node: "s2", Port: 1}, B: &pb.Endpoint{Node: "h2"}, RateBps: 1e9},
+				{A: &pb.Endpoint{Node: "s1", Port: 2}, B: &pb.Endpoint{Node: "s2", Port: 2}, RateBps: 1e9, State: pb.PortStatus_STATE_DOWN},
+				{A: &pb.Endpoint{Node: "s1", Port: 3}, B: &pb.Endpoint{Node: long}, RateBps: 1e9},
 			},
 		},
-		switches: []view.Switch{
-			{Name: "s1", State: view.Ready, Entries: 12, Ports: []view.Port{{Number: 1, Peer: "h1"}, {Number: 2, Peer: "s2", State: view.PortDown}, {Number: 3, Peer: long}}, Status: &pb.FeatureStatus{
+		switches: []*pb.SwitchStatus{
+			{Name: "s1", State: pb.SwitchStatus_STATE_READY, Entries: 12, Ports: []*pb.PortStatus{{Port: 1, Peer: "h1"}, {Port: 2, Peer: "s2", State: pb.PortStatus_STATE_DOWN}, {Port: 3, Peer: long}}, Features: &pb.FeatureStatus{
 				Buffer: &pb.BufferStatus{
 					Switch: &pb.BufferSwitch{Policy: "dsh"}, Ports: []*pb.BufferPort{{Port: 1, Peer: "h1", Victim: true}},
 					Classes: []*pb.BufferClass{{Port: 1, Peer: "h1", Class: 3, Paused: proto.Bool(true)}, {Port: 1, Peer: "h1", Class: 4, Paused: proto.Bool(false)}},
 				},
 				Telemetry: &pb.TelemetryStatus{Queues: []*pb.TelemetryQueue{{Port: 1, Peer: "h1", Queue: 2}, {Port: 1, Peer: "h1", Queue: 3, HeldBytes: 40000}}},
 			}},
-			{Name: "s2", State: view.Disconnected, Err: "connection refused", Ports: []view.Port{{Number: 1, Peer: "h2"}, {Number: 2, Peer: "s1", State: view.PortDown}}},
+			{Name: "s2", State: pb.SwitchStatus_STATE_DISCONNECTED, Error: "connection refused", Ports: []*pb.PortStatus{{Port: 1, Peer: "h2"}, {Port: 2, Peer: "s1", State: pb.PortStatus_STATE_DOWN}}},
 		},
 		history: []*pb.AppliedConfig{
 			{Generation: 6, File: "fabric.yaml", By: "uid:0", Applied: timestamppb.Now(), Config: "name: lab\nscale: 1\nhosts: []\n"},
@@ -141,11 +134,11 @@ func small() API {
 		})
 	}
 	f.reports = []*pb.HostReport{report}
-	bus := events.NewBus[view.Event](300)
+	bus := events.NewBus[*pb.Event](300)
 	for i := range 250 {
-		bus.Publish(view.Event{Time: time.Now().Add(time.Duration(i-250) * time.Second), Severity: view.Error, Subject: "s2", Kind: "switch.unreachable", Message: fmt.Sprintf("out of reach, attempt %d", i)})
+		bus.Publish(&pb.Event{Time: pb.Stamp(time.Now().Add(time.Duration(i-250) * time.Second)), Severity: pb.Event_SEVERITY_ERROR, Subject: "s2", Kind: "switch.unreachable", Message: fmt.Sprintf("out of reach, attempt %d", i)})
 	}
-	bus.Publish(view.Event{Time: time.Now(), Severity: view.Warning, Subject: "s1:2-s2:2", Kind: "link.down", Message: "probes from s1 to s2 stay away"})
+	bus.Publish(&pb.Event{Time: pb.Stamp(time.Now()), Severity: pb.Event_SEVERITY_WARNING, Subject: "s1:2-s2:2", Kind: "link.down", Message: "probes from s1 to s2 stay away"})
 	return API{Fabric: f, Hosts: f, Events: bus}
 }
 
@@ -184,8 +177,8 @@ func TestState(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 	// The page takes the length of lists, and no list may be null.
-	empty := &fake{}
-	text := get(t, handler(API{Fabric: empty, Hosts: empty, Events: events.NewBus[view.Event](0)}), "/api/fabric").Body.String()
+	empty := &fake{fabric: &pb.GetFabricResponse{}}
+	text := get(t, handler(API{Fabric: empty, Hosts: empty, Events: events.NewBus[*pb.Event](0)}), "/api/fabric").Body.String()
 	for _, list := range []string{`"switches":[]`, `"hosts":[]`, `"links":[]`, `"events":[]`, `"reports":[]`} {
 		if !strings.Contains(text, list) {
 			t.Errorf("before a configuration: no %s in %s", list, text)

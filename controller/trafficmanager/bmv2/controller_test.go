@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/tests/switchtest"
 )
@@ -46,18 +46,18 @@ qos: {queue_limit: 6KB}
 	yaml := text("4Mbps")
 	plan := func() (lines []string, unreachable string) {
 		t.Helper()
-		plans, _, err := c.Plan(ctx, "f.yaml", yaml, 0)
+		planned, err := c.Plan(ctx, "f.yaml", yaml, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range plans[0].Changes {
+		for _, c := range planned.Switches[0].Changes {
 			if strings.HasPrefix(c.Table, "traffic manager ") {
-				lines = append(lines, c.String())
+				lines = append(lines, c.Line())
 			}
 		}
-		return lines, plans[0].Unreachable
+		return lines, planned.Switches[0].Unreachable
 	}
-	apply := func() view.Result {
+	apply := func() *pb.SwitchResult {
 		t.Helper()
 		_, results, err := c.Apply(ctx, "f.yaml", yaml)
 		if err != nil {
@@ -72,14 +72,14 @@ qos: {queue_limit: 6KB}
 	if lines, _ := plan(); len(lines) != 4 || lines[1] != "traffic manager set_egress_queue_rate port 1: unknown → 250 packets/s" {
 		t.Errorf("plan = %q", lines)
 	}
-	lag.Await(t, "a controller that runs", func() bool { return apply().Err == "" })
+	lag.Await(t, "a controller that runs", func() bool { return apply().Error == "" })
 	holds("all queues", 500)
 	yaml = text("8Mbps")
 	if lines, _ := plan(); len(lines) != 1 || lines[0] != "traffic manager set_egress_queue_rate port 2: 500 packets/s → 1000 packets/s" {
 		t.Errorf("plan of another rate = %q", lines)
 	}
-	if r := apply(); r.Err != "" {
-		t.Fatal(r.Err)
+	if r := apply(); r.Error != "" {
+		t.Fatal(r.Error)
 	}
 	holds("the other rate", 1000)
 
@@ -89,7 +89,7 @@ qos: {queue_limit: 6KB}
 	sw.Start()
 	lag.Await(t, "degraded", func() bool {
 		s, _ := c.Switch("s1")
-		return s.State == view.Degraded && strings.Contains(s.Err, "traffic manager: thrift: dial tcp "+service.Addr()+": connect: connection refused")
+		return s.State == pb.SwitchStatus_STATE_DEGRADED && strings.Contains(s.Error, "traffic manager: thrift: dial tcp "+service.Addr()+": connect: connection refused")
 	})
 	if lines, unreachable := plan(); len(lines) != 4 || !strings.Contains(unreachable, "connection refused") {
 		t.Errorf("plan without the service = %q, unreachable %q", lines, unreachable)
@@ -98,7 +98,7 @@ qos: {queue_limit: 6KB}
 	holds("the restarted switch", 1000)
 	lag.Await(t, "ready", func() bool {
 		s, _ := c.Switch("s1")
-		return s.State == view.Ready
+		return s.State == pb.SwitchStatus_STATE_READY
 	})
 
 	yaml = []byte(strings.Replace(string(text("8Mbps")), "rate: 2Mbps", "rate: 7Kbps", 1))

@@ -36,8 +36,8 @@ import (
 	"fmt"
 	"sync"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
@@ -123,7 +123,7 @@ func (d *Driver) Check(want *trafficmanager.Config) error {
 
 // Plan implements trafficmanager.Driver. What the switch has is known over the connection that
 // set it alone.
-func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]view.Change, error) {
+func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]*pb.Change, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list, err := settings(want)
@@ -131,9 +131,9 @@ func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]view.
 		return nil, err
 	}
 	err = d.connect(ctx)
-	var changes []view.Change
+	var changes []*pb.Change
 	for _, s := range list {
-		c := view.Change{Kind: view.Modify, Table: s.method, Key: fmt.Sprintf("port %d", s.port), New: s.text(s.value)}
+		c := &pb.Change{Kind: pb.Change_KIND_MODIFY, Table: s.method, Key: fmt.Sprintf("port %d", s.port), New: s.text(s.value)}
 		had, known := d.written[s.setting]
 		if known {
 			c.Old = s.text(had)

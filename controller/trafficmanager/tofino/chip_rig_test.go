@@ -13,13 +13,13 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/clock"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -161,16 +161,16 @@ func (r *chipRig) holds() []string {
 // plan returns what is planned for s2.
 func (r *chipRig) plan() []string {
 	r.t.Helper()
-	plans, _, err := r.c.Plan(context.Background(), "fabric.yaml", r.yaml, 0)
+	plan, err := r.c.Plan(context.Background(), "fabric.yaml", r.yaml, 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	var lines []string
-	if plans[1].Unreachable != "" {
-		lines = append(lines, "unreachable: "+plans[1].Unreachable)
+	if plan.Switches[1].Unreachable != "" {
+		lines = append(lines, "unreachable: "+plan.Switches[1].Unreachable)
 	}
-	for _, c := range plans[1].Changes {
-		lines = append(lines, c.String())
+	for _, c := range plan.Switches[1].Changes {
+		lines = append(lines, c.Line())
 	}
 	return lines
 }
@@ -216,7 +216,7 @@ func running(t *testing.T) *controller.Controller {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return results[0].Err != "the controller does not run yet"
+		return results[0].Error != "the controller does not run yet"
 	})
 	return c
 }
@@ -229,7 +229,7 @@ func (f *fabric) edit(old, fresh string) {
 	f.yaml = []byte(strings.ReplaceAll(string(f.yaml), old, fresh))
 }
 
-func (f *fabric) apply() []view.Result {
+func (f *fabric) apply() []*pb.SwitchResult {
 	f.t.Helper()
 	_, results, err := f.c.Apply(context.Background(), "fabric.yaml", f.yaml)
 	if err != nil {
@@ -238,7 +238,7 @@ func (f *fabric) apply() []view.Result {
 	return results
 }
 
-func (f *fabric) state(sw string) view.Switch {
+func (f *fabric) state(sw string) *pb.SwitchStatus {
 	s, ok := f.c.Switch(sw)
 	if !ok {
 		f.t.Fatalf("no switch %s", sw)
@@ -246,12 +246,12 @@ func (f *fabric) state(sw string) view.Switch {
 	return s
 }
 
-func (f *fabric) becomes(sw string, state view.SwitchState) {
+func (f *fabric) becomes(sw string, state pb.SwitchStatus_State) {
 	f.t.Helper()
 	lag.Await(f.t, fmt.Sprintf("%s in state %d", sw, state), func() bool { return f.state(sw).State == state })
 }
 
 // pushes returns how often s2 was given a program.
 func (f *fabric) pushes() int {
-	return len(f.c.Events().Recent(1000, func(e view.Event) bool { return e.Kind == "pipeline.pushed" && e.Subject == "s2" }))
+	return len(f.c.Events().Recent(1000, func(e *pb.Event) bool { return e.Kind == "pipeline.pushed" && e.Subject == "s2" }))
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/lag"
 )
@@ -28,7 +28,7 @@ func TestChip(t *testing.T) {
 const tmLine = "traffic manager "
 
 func testChip(t *testing.T, r *chipRig, cpu uint32) {
-	sub := r.c.Events().Subscribe(events.Options[view.Event]{Match: func(e view.Event) bool { return strings.HasPrefix(e.Kind, "traffic_manager.") }})
+	sub := r.c.Events().Subscribe(events.Options[*pb.Event]{Match: func(e *pb.Event) bool { return strings.HasPrefix(e.Kind, "traffic_manager.") }})
 	defer sub.Close()
 	lines := r.plan()
 	if len(lines) == 0 || !strings.HasPrefix(lines[0], "pipeline → program ") || len(with(lines, tmLine)) == 0 {
@@ -38,7 +38,7 @@ func testChip(t *testing.T, r *chipRig, cpu uint32) {
 		t.Errorf("a plan wrote %d rows", n)
 	}
 	for _, res := range r.apply() {
-		if res.Err != "" || res.Inserted == 0 {
+		if res.Error != "" || res.Inserted == 0 {
 			t.Errorf("result = %+v", res)
 		}
 	}
@@ -105,7 +105,7 @@ func (r *chipRig) chipLimits() {
 	r.edit("policy: sih", `policy: "off"`)
 	r.edit("queue_limit: 8MB", "queue_limit: 1MB")
 	for _, res := range r.apply() {
-		if res.Err != "" {
+		if res.Error != "" {
 			r.t.Errorf("result = %+v", res)
 		}
 	}
@@ -134,7 +134,7 @@ func (r *chipRig) chipChanges() {
 		r.t.Errorf("plan of another policy = %v", lines)
 	}
 	for _, res := range r.apply() {
-		if res.Err != "" {
+		if res.Error != "" {
 			r.t.Errorf("result = %+v", res)
 		}
 	}
@@ -158,11 +158,11 @@ func (r *chipRig) chipRestarts() {
 	r.t.Helper()
 	want, pushes := r.holds(), r.pushes()
 	r.s2.StopGRPC()
-	r.becomes("s2", view.Disconnected)
+	r.becomes("s2", pb.SwitchStatus_STATE_DISCONNECTED)
 	r.s2.end()
 	r.bfrt.Restart()
 	r.s2 = r.start(2, serverPort(r.cpu), r.at)
-	r.becomes("s2", view.Ready)
+	r.becomes("s2", pb.SwitchStatus_STATE_READY)
 	if got := r.holds(); !slices.Equal(got, want) {
 		r.t.Errorf("s2 came back with\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -177,15 +177,15 @@ func (r *chipRig) chipRestarts() {
 func (r *chipRig) chipManagerFails() {
 	r.t.Helper()
 	r.bfrt.Fail()
-	r.becomes("s2", view.Degraded)
-	if s := r.state("s2"); !strings.Contains(s.Err, "traffic manager") || s.Entries == 0 {
+	r.becomes("s2", pb.SwitchStatus_STATE_DEGRADED)
+	if s := r.state("s2"); !strings.Contains(s.Error, "traffic manager") || s.Entries == 0 {
 		r.t.Errorf("s2 without its traffic manager = %+v", s)
 	}
 	if lines := r.plan(); len(lines) != 1 || !strings.HasPrefix(lines[0], "unreachable: traffic manager: ") {
 		r.t.Errorf("plan without the traffic manager = %v", lines)
 	}
 	r.bfrt.Restart()
-	r.becomes("s2", view.Ready)
+	r.becomes("s2", pb.SwitchStatus_STATE_READY)
 	r.chipManaged(8)
 	key := bfrt.Fields{{Name: "$DEV_PORT", Value: uint64(3)}}
 	r.bfrt.Set(bfrt.Row{Table: "$PORT", Pipe: bfrt.AllPipes, Key: key, Data: bfrt.Fields{{Name: "$TX_PFC_EN_MAP", Value: uint64(0)}}})
@@ -201,13 +201,13 @@ func TestChipWithoutDevice(t *testing.T) {
 	given := r.yaml
 	r.edit(fmt.Sprintf(", device_config: %q", r.device), "")
 	for _, res := range r.apply() {
-		if (res.Err != "") != (res.Switch == "s2") {
+		if (res.Error != "") != (res.Name == "s2") {
 			t.Errorf("result = %+v", res)
 		}
 	}
 	const missing = "the switch runs no pipeline, and its device_config is not set"
-	r.becomes("s2", view.Degraded)
-	if s := r.state("s2"); !strings.Contains(s.Err, missing) {
+	r.becomes("s2", pb.SwitchStatus_STATE_DEGRADED)
+	if s := r.state("s2"); !strings.Contains(s.Error, missing) {
 		t.Errorf("s2 = %+v", s)
 	}
 	if n := len(r.bfrt.Writes()); n != 0 {
@@ -219,15 +219,15 @@ func TestChipWithoutDevice(t *testing.T) {
 	with := r.yaml
 	r.yaml = given
 	r.apply() // another controller's work
-	r.becomes("s2", view.Ready)
+	r.becomes("s2", pb.SwitchStatus_STATE_READY)
 	pushes := r.pushes()
 	r.yaml = with
 	for _, res := range r.apply() {
-		if res.Err != "" {
+		if res.Error != "" {
 			t.Errorf("result = %+v", res)
 		}
 	}
-	r.becomes("s2", view.Ready)
+	r.becomes("s2", pb.SwitchStatus_STATE_READY)
 	if n := r.pushes() - pushes; n != 0 {
 		t.Errorf("%d pushes without a device configuration", n)
 	}

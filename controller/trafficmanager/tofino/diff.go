@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
-	"github.com/headgate/headgate/controller/view"
 )
 
 // diff is a row that is not as it is wanted.
@@ -106,7 +106,7 @@ func level(s string) string {
 }
 
 // change returns a diff as a plan shows it.
-func (d *diff) change() view.Change {
+func (d *diff) change() *pb.Change {
 	key := strings.TrimPrefix(strings.TrimPrefix(d.Row.Name(), d.Table), " ")
 	if d.Table == tableGroup {
 		port, class := uint64(d.port), fmt.Sprint(d.class)
@@ -117,12 +117,12 @@ func (d *diff) change() view.Change {
 	} else if d.Pipe != bfrt.AllPipes {
 		key += fmt.Sprintf(" (port %d queue %d)", d.port, d.queue)
 	}
-	c := view.Change{Kind: view.Modify, Table: d.Table, Key: key}
+	c := &pb.Change{Kind: pb.Change_KIND_MODIFY, Table: d.Table, Key: key}
 	switch {
 	case d.remove:
-		c.Kind = view.Delete
+		c.Kind = pb.Change_KIND_DELETE
 	case !d.exist:
-		c.Kind, c.New = view.Insert, d.Data.String()
+		c.Kind, c.New = pb.Change_KIND_INSERT, d.Data.String()
 	case d.again:
 		c.Old = d.Data.String()
 		c.New = c.Old + " (again)"

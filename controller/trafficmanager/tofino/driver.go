@@ -64,9 +64,9 @@ import (
 
 	"google.golang.org/grpc"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
@@ -137,8 +137,8 @@ func (d *Driver) Check(want *trafficmanager.Config) error {
 }
 
 // Plan implements trafficmanager.Driver.
-func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]view.Change, error) {
-	var list []view.Change
+func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]*pb.Change, error) {
+	var list []*pb.Change
 	err := d.do(ctx, want, func(s *settings) error {
 		diff, err := d.compare(ctx, s)
 		for i := range diff {

@@ -10,12 +10,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/lag"
@@ -58,7 +58,7 @@ type victimRig struct {
 func testVictims(r *victimRig) {
 	t := r.t
 	for _, res := range r.apply() {
-		if res.Err != "" {
+		if res.Error != "" {
 			t.Fatalf("result = %+v", res)
 		}
 	}
@@ -98,7 +98,7 @@ func testVictims(r *victimRig) {
 	// who pauses.
 	becomes("a victim before the restart", whole, r.depart)
 	r.bfrt.Fail()
-	r.becomes("s2", view.Degraded)
+	r.becomes("s2", pb.SwitchStatus_STATE_DEGRADED)
 	lag.Await(t, "no victim that is shown", func() bool {
 		s := r.state("s2")
 		victim, ok := testenv.Number(s, "pfc_victim", "1", s.Ports[0].Peer)
@@ -107,15 +107,15 @@ func testVictims(r *victimRig) {
 	r.bfrt.Restart()
 	r.paused = 0
 	becomes("a victim after the restart of the driver", whole, r.depart)
-	r.becomes("s2", view.Ready)
+	r.becomes("s2", pb.SwitchStatus_STATE_READY)
 	r.chipManaged(8)
 
 	// A device that knows nothing has no victims.
 	r.s2.StopGRPC()
-	r.becomes("s2", view.Disconnected)
+	r.becomes("s2", pb.SwitchStatus_STATE_DISCONNECTED)
 	r.s2.end()
 	r.s2, r.departed = r.start(2, serverPort(r.cpu), r.at), 0
-	r.becomes("s2", view.Ready)
+	r.becomes("s2", pb.SwitchStatus_STATE_READY)
 	becomes("normal after the restart of the device", normal)
 	becomes("a victim of the new device", whole, r.depart)
 
@@ -127,7 +127,7 @@ func testVictims(r *victimRig) {
 	}
 	r.edit("{policy: dsh}", `{policy: "off"}`)
 	for _, res := range r.apply() {
-		if res.Err != "" {
+		if res.Error != "" {
 			t.Errorf("result = %+v", res)
 		}
 	}

@@ -1,4 +1,4 @@
-package northbound
+package tables
 
 import (
 	"testing"
@@ -8,12 +8,26 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/units"
 )
 
-// TestStatusToProto: every kind of value arrives, and what is unknown is unset.
-func TestStatusToProto(t *testing.T) {
+func TestText(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, tt := range []struct {
+		value any
+		want  string
+	}{
+		{nil, ""}, {"x", "x"}, {true, "yes"}, {false, "no"}, {uint64(8), "8"}, {1.5, "1.5"}, {1500 * units.Byte, "1.5KB"},
+		{4 * time.Millisecond, "4ms"}, {time.Unix(990, 0), "10s ago"}, {now.Add(time.Hour), "0s ago"},
+	} {
+		if got := Text(tt.value, now); got != tt.want {
+			t.Errorf("Text(%v) = %q, want %q", tt.value, got, tt.want)
+		}
+	}
+}
+
+// TestOf: every kind of value arrives, and what is unknown is unset.
+func TestOf(t *testing.T) {
 	now := time.Now()
 	soon := time.Now().Add(time.Hour)
 	values := []struct {
@@ -30,28 +44,16 @@ func TestStatusToProto(t *testing.T) {
 		{nil, &pb.StatusValue{}},
 	}
 	for _, v := range values {
-		if got := valueToProto(v.value, now); !proto.Equal(got, v.want) {
+		if got := shownValue(v.value, now); !proto.Equal(got, v.want) {
 			t.Errorf("%v arrives as %v, want %v", v.value, got, v.want)
 		}
 	}
 	status := &pb.FeatureStatus{Telemetry: &pb.TelemetryStatus{Queues: []*pb.TelemetryQueue{{Port: 1, Peer: "h1", Queue: 7, HeldBytes: 9}}}}
-	sw := SwitchToProto(view.Switch{Name: "s1", Status: status})
-	if got := sw.GetStatus(); len(got) != 1 || !proto.Equal(sw.GetFeatures(), status) || !proto.Equal(got[0], &pb.StatusTable{
+	if got := Of(status); len(got) != 1 || !proto.Equal(got[0], &pb.StatusTable{
 		Feature: "telemetry", Name: "queues", Keys: []string{"port", "peer", "queue"},
 		Columns: []*pb.StatusColumn{{Head: "HOLDS", Metric: "port_queue_bytes", Help: "Bytes in the queue of the port at the last poll."}},
 		Rows:    []*pb.StatusRow{{Keys: []string{"1", "h1", "7"}, Values: []*pb.StatusValue{{Value: &pb.StatusValue_Bytes{Bytes: 9}, Shown: "9B"}}}},
 	}) {
 		t.Errorf("tables %v", got)
-	}
-}
-
-func TestEventOfPort(t *testing.T) {
-	class := uint8(0)
-	e := EventToProto(view.Event{Time: clock, Severity: view.Error, Subject: "s1", Kind: "pfc.stuck_over", Port: 3, Class: &class, Since: clock.Add(-time.Second)})
-	if e.GetPort() != 3 || e.Class == nil || e.GetClass() != 0 || !e.GetSince().AsTime().Equal(clock.Add(-time.Second)) || e.GetSeverity() != pb.Event_SEVERITY_ERROR {
-		t.Errorf("event = %v", e)
-	}
-	if e := EventToProto(view.Event{Kind: "link.up"}); e.Class != nil || e.GetSince() != nil {
-		t.Errorf("event = %v", e)
 	}
 }
