@@ -23,17 +23,19 @@ control SendPause(inout metadata_t meta) {
 }
 
 // Empties the account of one queue and adds its bytes to the sums.
-#define FORGET_QUEUE(index) \
-    buffer_private.read(cell, index); \
-    buffer_private.write(index, 0); \
-    private = private + cell; \
-    buffer_shared.read(cell, index); \
-    buffer_shared.write(index, 0); \
-    shared = shared + cell; \
-    buffer_headroom.read(cell, index); \
-    buffer_headroom.write(index, 0); \
-    headroom = headroom + cell; \
-    buffer_counted.write(index, 0)
+void forget_queue(in bit<32> index, inout bit<32> private, inout bit<32> shared, inout bit<32> headroom) {
+    bit<32> cell;
+    buffer_private.read(cell, index);
+    buffer_private.write(index, 0);
+    private = private + cell;
+    buffer_shared.read(cell, index);
+    buffer_shared.write(index, 0);
+    shared = shared + cell;
+    buffer_headroom.read(cell, index);
+    buffer_headroom.write(index, 0);
+    headroom = headroom + cell;
+    buffer_counted.write(index, 0);
+}
 
 // Handles a packet-out that repeats the pause state of its port to the peer, or clears it. The packet
 // leaves by that port itself, so that no later PAUSE or RESUME overtakes it.
@@ -62,14 +64,14 @@ control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
         bit<32> headroom = 0;
         bit<32> insured;
         bit<9>  paused;
-        FORGET_QUEUE(first_queue);
-        FORGET_QUEUE(first_queue + 1);
-        FORGET_QUEUE(first_queue + 2);
-        FORGET_QUEUE(first_queue + 3);
-        FORGET_QUEUE(first_queue + 4);
-        FORGET_QUEUE(first_queue + 5);
-        FORGET_QUEUE(first_queue + 6);
-        FORGET_QUEUE(first_queue + 7);
+        forget_queue(first_queue, private, shared, headroom);
+        forget_queue(first_queue + 1, private, shared, headroom);
+        forget_queue(first_queue + 2, private, shared, headroom);
+        forget_queue(first_queue + 3, private, shared, headroom);
+        forget_queue(first_queue + 4, private, shared, headroom);
+        forget_queue(first_queue + 5, private, shared, headroom);
+        forget_queue(first_queue + 6, private, shared, headroom);
+        forget_queue(first_queue + 7, private, shared, headroom);
         buffer_insured.read(insured, port);
         buffer_insured.write(port, 0);
         buffer_port_shared.write(port, 0);

@@ -11,33 +11,33 @@
 #ifndef HEADGATE_V1MODEL_SPFC_P4
 #define HEADGATE_V1MODEL_SPFC_P4
 
-// Reads a port's meter as of now. The period after the one that is over has no departure when
-// that is over, too; the clock then starts again. Threads of BMv2 see the time a little apart,
-// so an end that is ahead is only wrong (of an older, longer period) when it is far ahead.
-#define SPFC_READ(port, now) \
-    spfc_count.read(count, port); \
-    spfc_period_end.read(end, port); \
-    spfc_victim.read(victim, port); \
-    bool over = (now) >= end; \
-    bool idle = (now) |-| end >= meta.target.period || end |-| (now) > meta.target.period << 1; \
-    victim = (idle || (over && count < meta.target.depart_limit)) ? 1w0 : victim; \
-    count = (idle || over) ? 0 : count; \
-    end = idle ? (now) + meta.target.period : (over ? end + meta.target.period : end)
-
-#define SPFC_WRITE(port) \
-    spfc_count.write(port, count); \
-    spfc_period_end.write(port, end); \
-    spfc_victim.write(port, victim)
+// Brings a port's meter up to now, in the caller's copies of its registers. The period after the one that
+// is over has no departure when that is over, too; the clock then starts again. Threads of BMv2 see the time
+// a little apart, so an end ahead of now is wrong, of an older and longer period, only if it is far ahead.
+void spfc_advance(in bit<48> now, in bit<48> period, in bit<32> limit,
+                  inout bit<32> count, inout bit<48> end, inout bit<1> victim) {
+    bool over = now >= end;
+    bool idle = now |-| end >= period || end |-| now > period << 1;
+    victim = (idle || (over && count < limit)) ? 1w0 : victim;
+    count = (idle || over) ? 0 : count;
+    end = idle ? now + period : (over ? end + period : end);
+}
 
 // Finds whether an arriving packet's port is a victim's.
 control PortState(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
     action look() {
+        bit<32> port = (bit<32>)meta.arrival.port;
         bit<32> count;
         bit<48> end;
         bit<1>  victim;
-        SPFC_READ((bit<32>)meta.arrival.port, standard.ingress_global_timestamp);
-        SPFC_WRITE((bit<32>)meta.arrival.port);
+        spfc_count.read(count, port);
+        spfc_period_end.read(end, port);
+        spfc_victim.read(victim, port);
+        spfc_advance(standard.ingress_global_timestamp, meta.target.period, meta.target.depart_limit, count, end, victim);
+        spfc_count.write(port, count);
+        spfc_period_end.write(port, end);
+        spfc_victim.write(port, victim);
         meta.buffer.victim = victim;
     }
 
@@ -50,14 +50,20 @@ control PortState(inout metadata_t meta, in standard_metadata_t standard) {
 control PortMeter(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
     action depart() {
+        bit<32> port = (bit<32>)meta.arrival.port;
         bit<32> count;
         bit<48> end;
         bit<1>  victim;
-        SPFC_READ((bit<32>)meta.arrival.port, standard.egress_global_timestamp);
+        spfc_count.read(count, port);
+        spfc_period_end.read(end, port);
+        spfc_victim.read(victim, port);
+        spfc_advance(standard.egress_global_timestamp, meta.target.period, meta.target.depart_limit, count, end, victim);
         count = count |+| meta.bridged.frame_bytes;
         victim = (meta.target.was_paused == 1) ? 1w0 : victim;
         victim = (meta.target.is_paused == 0 && count >= meta.target.depart_limit) ? 1w1 : victim;
-        SPFC_WRITE((bit<32>)meta.arrival.port);
+        spfc_count.write(port, count);
+        spfc_period_end.write(port, end);
+        spfc_victim.write(port, victim);
     }
 
     apply {
