@@ -96,13 +96,11 @@ func (p *Packet) exec(pc uint32) uint64 {
 
 // pipeline runs the pipeline of a pass.
 func (p *Packet) pipeline(pass Pass) {
-	s := &p.in.prog.passes[pass]
-	if p.traced() {
-		p.follow(s.name, s.first)
+	if p.watch != nil {
+		p.watchPipeline(pass)
 	} else {
-		p.exec(s.pc)
+		p.exec(p.in.prog.passes[pass].pc)
 	}
-	p.done(s.stage)
 }
 
 // Interpret does what exec does, without a Native.

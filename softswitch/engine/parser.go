@@ -6,7 +6,6 @@ import (
 
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/phv"
-	"github.com/headgate/headgate/softswitch/stages"
 )
 
 // parser is the compiled parser, a graph of states. A parser that makes no progress ends with the
@@ -216,8 +215,8 @@ func (p *Packet) Parse(pass Pass) {
 	p.parserError, p.checksumBad = p.in.prog.codes.noError, false
 	p.base, p.nPlaced = p.head, 0
 	switch run := ps.native; {
-	case p.traced():
-		p.parseLogged(ps)
+	case p.watch != nil:
+		p.watchParser(ps)
 	case run != nil:
 		run(p)
 	default:
@@ -228,10 +227,6 @@ func (p *Packet) Parse(pass Pass) {
 			p.checksumBad = true
 			p.Note("Verified checksum: failed")
 		}
-	}
-	if p.watch != nil {
-		p.decide()
-		p.done(stages.Parse)
 	}
 }
 

@@ -90,11 +90,13 @@ func (t *Worker) Recirculate(p, copy *Packet, out Out) {
 // Transmit passes the packet as the deparser wrote it to out, and ends the packet.
 func (t *Worker) Transmit(p *Packet, out Out) {
 	frame := p.payload()
-	if p.watch != nil {
+	if p.watch == nil {
+		out.Transmit(p.EgressPort, frame)
+	} else {
 		p.Logf("Transmitting packet of size %d out of port %d", len(frame), p.EgressPort)
+		out.Transmit(p.EgressPort, frame)
+		p.done(stages.Send)
 	}
-	out.Transmit(p.EgressPort, frame)
-	p.done(stages.Send)
 	t.put(p)
 }
 

@@ -108,6 +108,8 @@ type watch struct {
 	waits  bool           // the parser has not found the tracer's fields yet; lines holds the log until then
 	lines  []string
 
+	parsed bool // the parser has run, and the pipeline behind it has not begun
+
 	times *stages.Times // nil: the packet is not timed
 	last  int64         // when the last stage ended
 }
@@ -175,6 +177,35 @@ func (w *watch) done(s stages.Stage) {
 	if w.times != nil {
 		w.last = w.times.Add(s, 1, w.last)
 	}
+}
+
+// watchParser runs the parser of a packet that is observed.
+func (p *Packet) watchParser(ps *parser) {
+	if p.traced() {
+		p.parseLogged(ps)
+	} else if ps.native != nil {
+		ps.native(p)
+	} else {
+		p.states(ps.start)
+	}
+	p.watch.parsed = true
+}
+
+// watchPipeline runs the pipeline of a pass for a packet that is observed. It begins with the end of
+// the parser's stage, because a check for that in Parse would cost all other packets.
+func (p *Packet) watchPipeline(pass Pass) {
+	if p.watch.parsed {
+		p.watch.parsed = false
+		p.decide()
+		p.done(stages.Parse)
+	}
+	s := &p.in.prog.passes[pass]
+	if p.traced() {
+		p.follow(s.name, s.first)
+	} else {
+		p.exec(s.pc)
+	}
+	p.done(s.stage)
 }
 
 // decide runs when the parser has ended. It logs the lines held so far if the packet has the
