@@ -93,7 +93,7 @@ func (s *Server) load(doc []byte) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := engine.New(prog, engine.Options{DropPort: s.opts.DropPort, CPUPort: s.opts.CPUPort, Queues: s.opts.Queues, Seed: s.opts.Seed, Log: s.log, Tracer: s.opts.Tracer, Times: s.opts.Times})
+	in := engine.New(prog, engine.Options{DropPort: s.opts.DropPort, CPUPort: s.opts.CPUPort, Queues: s.opts.Queues, Log: s.log, Tracer: s.opts.Tracer, Times: s.opts.Times})
 	return &live{Pipeline: Pipeline{Program: prog, Instance: in}}, nil
 }
 

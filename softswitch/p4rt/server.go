@@ -57,8 +57,6 @@ type Options struct {
 	// Tracer and Times observe the packets of every pipeline; nil for none.
 	Tracer *engine.Tracer
 	Times  *stages.Times
-	// Seed feeds the program's random numbers.
-	Seed uint64
 	// StreamQueue bounds the packet-ins, digests and notifications that wait for a slow client;
 	// more are dropped. 0 means 1024.
 	StreamQueue int

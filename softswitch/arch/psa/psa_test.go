@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-func load(t *testing.T, file string) *engine.Program {
+func load(t testing.TB, file string) *engine.Program {
 	t.Helper()
 	doc, err := os.ReadFile(file)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestLearn(t *testing.T) {
 
 // TestP4Info binds the P4Info of each program, as a P4Runtime client pushes it, to the program.
 func TestP4Info(t *testing.T) {
-	for _, name := range []string{"ways", "learn"} {
+	for _, name := range []string{"ways", "learn", "l3"} {
 		text, err := os.ReadFile("testdata/" + name + ".p4info.txtpb")
 		if err != nil {
 			t.Fatal(err)

@@ -138,7 +138,7 @@ var (
 
 func (k directKind) check(t *table) error {
 	if k.of(t.spec) == 0 {
-		return invalid("table %q: it has no %s", t.spec.Name, k.name)
+		return invalid("table %q: it has no %s in the program", t.spec.Name, k.name)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ type extern struct {
 }
 
 var errExtern = status.Error(codes.Unimplemented,
-	"extern_entry: this switch has no externs beyond v1model's but the lossless classes, those that ports obey, the weights of queues and the PFC watchdog, and the watchdog with --pfc only")
+	"extern_entry: this switch has no externs beyond those of the program's architecture but the lossless classes, those that ports obey, the weights of queues and the PFC watchdog, and the watchdog with --pfc only")
 
 // externs returns the instances that this switch has, by id.
 func (s *State) externs() map[uint32]extern {

@@ -46,11 +46,11 @@ func (t *table) checkOptions(in *p4v1.TableEntry) error {
 	case in.IdleTimeoutNs != 0 && !t.spec.IdleTimeout:
 		return invalid("table %q: idle_timeout_ns is %d, the table does not support idle timeouts", name, in.IdleTimeoutNs)
 	case in.CounterData != nil && t.spec.CounterID == 0:
-		return invalid("table %q: counter_data is set, the table has no direct counter", name)
+		return invalid("table %q: counter_data is set, the table has no direct counter in the program", name)
 	case in.MeterConfig != nil && t.spec.MeterID == 0:
-		return invalid("table %q: meter_config is set, the table has no direct meter", name)
+		return invalid("table %q: meter_config is set, the table has no direct meter in the program", name)
 	case in.MeterCounterData != nil && t.spec.MeterID == 0:
-		return invalid("table %q: meter_counter_data is set, the table has no direct meter", name)
+		return invalid("table %q: meter_counter_data is set, the table has no direct meter in the program", name)
 	case in.MeterCounterData != nil:
 		return errMeterCounters
 	}

@@ -24,6 +24,8 @@ func (s *Schema) Bind(prog *engine.Program) error {
 		if err := t.bind(&info); err != nil {
 			return err
 		}
+		s.omit(&t.CounterID, info.HasCounters)
+		s.omit(&t.MeterID, info.HasMeters)
 		s.readEntries(t, &info)
 		return nil
 	})
@@ -101,12 +103,10 @@ func (t *Table) bind(info *engine.TableInfo) error {
 		profile = t.Profile.Name
 	}
 	switch {
+	case info.Profile == "" && profile != "":
+		return fmt.Errorf("its implementation, action profile %q, is not in the BMv2 JSON: the compiler left it out, as p4c-bm2-psa does", profile)
 	case profile != info.Profile:
 		return fmt.Errorf("its implementation is %q in the P4Info and %q in the BMv2 JSON", profile, info.Profile)
-	case t.CounterID != 0 && !info.HasCounters:
-		return fmt.Errorf("it has a direct counter in the P4Info and none in the BMv2 JSON")
-	case t.MeterID != 0 && !info.HasMeters:
-		return fmt.Errorf("it has a direct meter in the P4Info and none in the BMv2 JSON")
 	case t.IdleTimeout && !info.IdleTimeout:
 		return fmt.Errorf("it has idle timeouts in the P4Info and none in the BMv2 JSON")
 	case t.Const && !info.ConstEntries:
@@ -115,6 +115,15 @@ func (t *Table) bind(info *engine.TableInfo) error {
 	// BMv2's JSON does not distinguish entries from const entries: both are immutable.
 	t.Const = info.ConstEntries
 	return nil
+}
+
+// omit marks a table's direct counter or meter absent if the program does not have it, as programs of
+// p4c-bm2-psa.
+func (s *Schema) omit(id *uint32, has bool) {
+	if *id != 0 && !has {
+		s.absent[*id] = true
+		*id = 0
+	}
 }
 
 // bindKey finds the place of every field in the engine's key. It goes by name, or by position if
