@@ -2,6 +2,7 @@ package session
 
 import (
 	"net"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -114,4 +115,19 @@ func TestUserTimeout(t *testing.T) {
 	if e := raw.Control(func(fd uintptr) { ms, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT) }); e != nil || err != nil || ms != 9000 {
 		t.Errorf("%d ms, %v, %v", ms, e, err)
 	}
+}
+
+// TestUnixSocket: a switch may be at unix:PATH, which gRPC hands on as unix:// and the path.
+func TestUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "switch")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := (&dialer{}).dial(t.Context(), "unix://"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }

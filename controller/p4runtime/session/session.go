@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -143,7 +144,7 @@ func dialOptions(extra []grpc.DialOption) []grpc.DialOption {
 	}, extra...)
 }
 
-// dialer connects by TCP and notes whether the last connection was refused: the machine answered that
+// dialer connects by TCP, or to a Unix socket, and notes whether the last connection was refused: the machine answered that
 // nothing listens there. The kernel ends a connection whose other end acknowledges nothing for a time.
 type dialer struct {
 	unacknowledged time.Duration
@@ -156,7 +157,11 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.unacknowledged.Milliseconds()))
 		})
 	}}
-	c, err := to.DialContext(ctx, "tcp", address)
+	network := "tcp"
+	if path, ok := strings.CutPrefix(address, "unix://"); ok { // as gRPC's resolver writes unix:PATH
+		network, address = "unix", path
+	}
+	c, err := to.DialContext(ctx, network, address)
 	d.refused.Store(errors.Is(err, syscall.ECONNREFUSED))
 	return c, err
 }
