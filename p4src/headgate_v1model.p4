@@ -63,7 +63,7 @@
 #include "v1model/routing.p4"
 #include "v1model/admission.p4"
 #include "shared/pacc.p4"
-#include "shared/ecn.p4"
+#include "v1model/ecn.p4"
 #include "v1model/ipv6.p4"
 #include "v1model/scale.p4"
 #include "shared/maxqd.p4"

@@ -97,6 +97,8 @@ const (
 	DropHopLimit                = 17 // of IPv6
 	DropLinkScope               = 18 // link-local IPv6 that the gateway did not answer
 	PortDSCPEntries             = 4096
+	NoCurve                     = 255
+	CurveEntries                = 4096
 	EtherTypeARP                = 0x806
 	EtherTypeIPv6               = 0x86dd
 	IPProtocolICMP              = 1

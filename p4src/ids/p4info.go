@@ -110,10 +110,14 @@ const (
 	TablePFCPort                     uint32 = 0x02080008 // egress.pfc.pfc_port
 	TablePFCPortName                        = "egress.pfc.pfc_port"
 	FieldPFCPortEgressPort           uint32 = 1          // egress_port, EXACT, 9 bits
+	TableECNCurve                    uint32 = 0x02050002 // egress.ecn.ecn_curve
+	TableECNCurveName                       = "egress.ecn.ecn_curve"
+	FieldECNCurveEgressPort          uint32 = 1          // egress_port, EXACT, 9 bits
+	FieldECNCurveQueue               uint32 = 2          // queue, EXACT, 3 bits
 	TableECNRED                      uint32 = 0x02050001 // egress.ecn.ecn_red
 	TableECNREDName                         = "egress.ecn.ecn_red"
-	FieldECNREDQueue                 uint32 = 1          // queue, EXACT, 3 bits
-	FieldECNREDDepth                 uint32 = 2          // depth, RANGE, 16 bits
+	FieldECNREDCurve                 uint32 = 1          // curve, EXACT, 8 bits
+	FieldECNREDDepth                 uint32 = 2          // depth, RANGE, 32 bits
 	TableMaxQDScale                  uint32 = 0x02060001 // egress.maxqd.maxqd_scale
 	TableMaxQDScaleName                     = "egress.maxqd.maxqd_scale"
 )
@@ -242,6 +246,9 @@ const (
 	ActionSetPFCPortName                     = "egress.pfc.set_pfc_port"
 	ParamSetPFCPortSrcMAC             uint32 = 1          // src_mac, 48 bits
 	ParamSetPFCPortQuanta             uint32 = 2          // quanta, 16 bits
+	ActionSetCurve                    uint32 = 0x01050002 // egress.ecn.set_curve
+	ActionSetCurveName                       = "egress.ecn.set_curve"
+	ParamSetCurveCurve                uint32 = 1          // curve, 8 bits
 	ActionSetMarkProbability          uint32 = 0x01050001 // egress.ecn.set_mark_probability
 	ActionSetMarkProbabilityName             = "egress.ecn.set_mark_probability"
 	ParamSetMarkProbabilityP          uint32 = 1          // p, 17 bits

@@ -18,6 +18,11 @@ const drop_reason_t DROP_LINK_SCOPE = 18;    // link-local IPv6 that the gateway
 // All 64 DSCPs for each of 64 ports with their own map.
 const bit<32> PORT_DSCP_ENTRIES = 4096;
 
+// RED curves are numbered: those below 8 are of the queues, any other is of the ports that have it for a queue.
+// NO_CURVE has no entries. There is room for 64 curves with at most 64 steps each (package tables/red).
+const bit<8> NO_CURVE = 255;
+const bit<32> CURVE_ENTRIES = 4096;
+
 // EtherTypes (IEEE 802 numbers) and IP protocols (IANA) that shared/constants.p4 lacks.
 const bit<16> ETHER_TYPE_ARP = 0x0806;
 const bit<16> ETHER_TYPE_IPV6 = 0x86dd;

@@ -17,6 +17,7 @@
 #define ID_ACTION_PROXY_IPV4            0x010a0002
 #define ID_ACTION_OWN_IPV6              0x010a0003
 #define ID_ACTION_PROXY_IPV6            0x010a0004
+#define ID_ACTION_SET_CURVE             0x01050002
 #define ID_ACTION_SET_PUNT_LIMIT        0x01030002
 #define ID_ACTION_KNOW_QUEUE_PAIR       0x01090005
 #define ID_ACTION_LEARN_QUEUE_PAIR      0x01090006
@@ -32,6 +33,7 @@
 #define ID_TABLE_IPV6_LPM               0x02020005
 #define ID_TABLE_ECMP_HASH_IPV6         0x02020006
 #define ID_TABLE_PUNT_LIMIT             0x02030002
+#define ID_TABLE_ECN_CURVE              0x02050002
 #define ID_TABLE_QUEUE_PAIR             0x02090004
 #define ID_TABLE_FLOW_IPV6              0x02090005
 #define ID_TABLE_CONGESTED_FLOW_IPV6    0x02090006

@@ -36,6 +36,7 @@ struct target_t {
     bit<32> asked_ipv4;     // the address asked for
     ipv6_addr_t asked_ipv6;
     bit<1>  advertises;     // the packet has become a neighbour advertisement
+    bit<8>  curve;          // of RED, for the packet's port and queue
     bit<32> private_pool;   // size of all queues' private memory together
     bit<32> headroom_pool;  // size of all headroom; 0 under DSH
     bit<32> insurance_pool; // size of all ports' insurance; 0 except under DSH

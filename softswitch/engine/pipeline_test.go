@@ -70,8 +70,8 @@ func fillOwn(tb testing.TB, prog *Program) *Instance {
 		for port := range uint64(4) {
 			add("ingress.admission.queue_limit", 0, call("ingress.admission.set_queue_limit", be(1<<31, 4)), Match{Value: be(port+1, 2)}, Match{Value: be(q, 1)})
 		}
-		for _, r := range [][3]uint64{{1024, 2047, 655}, {2048, 4095, 6553}, {4096, 65535, 65536}} {
-			add("egress.ecn.ecn_red", 1, call("egress.ecn.set_mark_probability", be(r[2], 3)), Match{Value: be(q, 1)}, Match{Value: be(r[0], 2), Mask: be(r[1], 2)})
+		for _, r := range [][3]uint64{{1 << 16, 1<<17 - 1, 655}, {1 << 17, 1<<18 - 1, 6553}, {1 << 18, 1<<32 - 1, 65536}} {
+			add("egress.ecn.ecn_red", 1, call("egress.ecn.set_mark_probability", be(r[2], 3)), Match{Value: be(q, 1)}, Match{Value: be(r[0], 4), Mask: be(r[1], 4)})
 		}
 	}
 	add("ingress.punt.punt_table", 1, call("ingress.punt.punt_to_cpu", []byte{2}), Match{Value: []byte{0x88, 0xcc}, Mask: []byte{0xff, 0xff}}, Match{Any: true})

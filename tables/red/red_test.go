@@ -8,9 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
+
+// cells are the depths of a key of 16 bits.
+var cells = Of(16)
 
 func TestEntries(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -43,12 +45,12 @@ func TestEntries(t *testing.T) {
 			[]Entry{{1, 1, 32768}, {2, 65535, Certain}},
 		},
 		"the deepest": {
-			Config{Kmin: MaxDepth, Kmax: MaxDepth, Pmax: 1}, 1,
+			Config{Kmin: cells.Most(), Kmax: cells.Most(), Pmax: 1}, 1,
 			[]Entry{{65535, 65535, Certain}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Entries(tc.config, tc.steps)
+			got, err := Entries(tc.config, tc.steps, cells)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +77,7 @@ func TestValidate(t *testing.T) {
 		{Config{Kmax: 10, Pmax: 1}, 0, "steps is 0: allowed is 1 to 63"},
 		{Config{Kmax: 10, Pmax: 1}, 64, "steps is 64: allowed is 1 to 63"},
 	} {
-		_, err := Entries(tc.config, tc.steps)
+		_, err := Entries(tc.config, tc.steps, cells)
 		var field *units.FieldError
 		if !errors.As(err, &field) || err.Error() != tc.want {
 			t.Errorf("%+v, %d steps: error %v, want %s", tc.config, tc.steps, err, tc.want)
@@ -87,50 +89,51 @@ func TestValidate(t *testing.T) {
 func TestErrorBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Pmax: rapid.Float64Range(0, 1).Draw(t, "pmax")}
-		c.Kmax = units.Bytes(rapid.Int64Range(0, int64(MaxDepth)).Draw(t, "kmax"))
+		d := rapid.SampledFrom([]Depth{cells, Of(20), Of(32)}).Draw(t, "depths")
+		c.Kmax = units.Bytes(rapid.Int64Range(0, int64(d.Most())).Draw(t, "kmax"))
 		c.Kmin = units.Bytes(rapid.Int64Range(0, int64(c.Kmax)).Draw(t, "kmin"))
 		steps := rapid.IntRange(1, MaxSteps).Draw(t, "steps")
-		entries, err := Entries(c, steps)
+		entries, err := Entries(c, steps, d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(entries) > steps+1 {
 			t.Fatalf("%d entries, want at most %d", len(entries), steps+1)
 		}
-		bound := c.maxError(steps)
-		last := -1
+		bound := c.maxError(steps, d)
+		last := int64(-1)
 		for _, e := range entries {
-			if int(e.Low) <= last || e.High < e.Low || e.P == 0 || e.P > Certain {
+			if int64(e.Low) <= last || e.High < e.Low || e.P == 0 || e.P > Certain {
 				t.Fatalf("entry %+v after depth %d", e, last)
 			}
-			last = int(e.High)
+			last = int64(e.High)
 		}
-		if last != ids.Saturated16 {
+		if last != int64(d.Max) {
 			t.Fatalf("entries end at %d", last)
 		}
 		check := func(depth units.Bytes) {
-			got, want := lookup(entries, depth), c.probability(depth)
+			got, want := lookup(entries, depth, d), c.probability(depth, d)
 			if math.Abs(got-want) > bound+1e-12 {
 				t.Fatalf("depth %d: probability %g, curve %g, bound %g", depth, got, want, bound)
 			}
 		}
 		for _, e := range entries { // the error is largest at a step's ends
-			low, high := Cell*units.Bytes(e.Low), Cell*units.Bytes(e.High)+Cell-1
+			low, high := d.Unit*units.Bytes(e.Low), d.Unit*units.Bytes(e.High)+d.Unit-1
 			for _, depth := range []units.Bytes{low - 1, low, (low + high) / 2, high, high + 1} {
 				check(max(0, depth))
 			}
 		}
 		for range 200 {
-			check(units.Bytes(rapid.Int64Range(0, int64(MaxDepth+Cell)).Draw(t, "depth")))
+			check(units.Bytes(rapid.Int64Range(0, int64(d.Most()+d.Unit)).Draw(t, "depth")))
 		}
 	})
 }
 
-// lookup does what the pipeline does: depth to cells, saturating, to the entry's range.
-func lookup(entries []Entry, depth units.Bytes) float64 {
-	cell := uint16(min(depth/Cell, ids.Saturated16))
+// lookup does what the pipeline does: depth to units, saturating, to the entry's range.
+func lookup(entries []Entry, depth units.Bytes, d Depth) float64 {
+	at := uint32(min(depth/d.Unit, units.Bytes(d.Max)))
 	for _, e := range entries {
-		if e.Low <= cell && cell <= e.High {
+		if e.Low <= at && at <= e.High {
 			return float64(e.P) / Certain
 		}
 	}
@@ -141,15 +144,15 @@ func lookup(entries []Entry, depth units.Bytes) float64 {
 // 200 KB, Pmax 1 %) below a thirtieth of Pmax.
 func TestDefaultSteps(t *testing.T) {
 	c := Config{Kmin: 5 * units.KB, Kmax: 200 * units.KB, Pmax: 0.01}
-	if e := c.maxError(DefaultSteps); e > c.Pmax/31 {
+	if e := c.maxError(DefaultSteps, cells); e > c.Pmax/31 {
 		t.Errorf("the default's error is %g", e)
 	}
 }
 
-// probability returns the curve at a queue depth, with the thresholds rounded to cells.
-func (c Config) probability(depth units.Bytes) float64 {
-	lo, hi := c.cells()
-	kmin, kmax := Cell*units.Bytes(lo), Cell*units.Bytes(hi)
+// probability returns the curve at a queue depth, with the thresholds rounded to units.
+func (c Config) probability(depth units.Bytes, d Depth) float64 {
+	lo, hi := c.in(d)
+	kmin, kmax := d.Unit*units.Bytes(lo), d.Unit*units.Bytes(hi)
 	switch {
 	case depth >= kmax:
 		return 1
@@ -160,20 +163,20 @@ func (c Config) probability(depth units.Bytes) float64 {
 }
 
 // maxError is the bound that the package comment states.
-func (c Config) maxError(steps int) float64 {
-	kmin, kmax := c.cells()
+func (c Config) maxError(steps int, d Depth) float64 {
+	kmin, kmax := c.in(d)
 	if kmin == kmax {
 		return 0
 	}
 	width := kmax - kmin
-	return c.Pmax*float64(max(1, (width+steps-1)/steps))/float64(2*width) + 0.5/Certain
+	return c.Pmax*float64(max(1, (width+int64(steps)-1)/int64(steps)))/float64(2*width) + 0.5/Certain
 }
 
 func BenchmarkEntries(b *testing.B) {
 	c := Config{Kmin: 5 * units.KB, Kmax: 200 * units.KB, Pmax: 0.01}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Entries(c, DefaultSteps); err != nil {
+		if _, err := Entries(c, DefaultSteps, cells); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -58,7 +58,7 @@ func testPunt(r *rig) {
 	// To the switch itself: neither MACs, nor TTL, nor a mark are changed.
 	f := newFrame(6, 4)
 	f.dst, f.ttl, f.ecn = address(4, 254), 1, 2
-	r.write(control.Marking(0, []red.Entry{{Low: 0, High: ids.Saturated16, P: red.Certain}})...)
+	r.write(control.Marking(0, []red.Entry{{Low: 0, High: control.Depth.Max, P: red.Certain}})...)
 	own := f.bytes(r.T)
 	r.send(6, own)
 	if in := r.packetIn(); in.Port != 6 || in.Reason != addrReason || !bytes.Equal(in.Payload, own) {

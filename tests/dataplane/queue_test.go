@@ -25,10 +25,14 @@ func slowShape() target.Shape {
 // each packet that is one packet shorter than the one before.
 func testECNThreshold(r *rig) {
 	const burst = 12
-	const kmin = 5 * 100
-	entries, err := red.Entries(red.Config{Kmin: kmin, Kmax: kmin, Pmax: 1}, 1)
-	must(r.T, err)
-	r.write(control.Marking(0, entries)...)
+	const own, curve = 3, 8 // the port with a curve of its own
+	kmin := map[bool]units.Bytes{false: 500, true: 900}
+	for number, c := range map[uint64]units.Bytes{0: kmin[false], curve: kmin[true]} {
+		entries, err := red.Entries(red.Config{Kmin: c, Kmax: c, Pmax: 1}, 1, control.Depth)
+		must(r.T, err)
+		r.write(control.Marking(number, entries)...)
+	}
+	r.write(control.Curve(own, 0, curve))
 	for ecn := range uint8(4) { // all at once, each to a port of its own
 		f := r.frame(1, 2+uint32(ecn))
 		f.ecn = ecn
@@ -40,13 +44,11 @@ func testECNThreshold(r *rig) {
 		for i, got := range r.receive(2+uint32(ecn), burst) {
 			behind := units.Bytes(burst-1-i) * 100
 			want := ecn
-			// The first may leave before the second has arrived; the cell of the
-			// threshold is 64 bytes wide.
-			if (ecn == 1 || ecn == 2) && i > 0 && behind >= kmin+red.Cell {
+			if (ecn == 1 || ecn == 2) && behind >= kmin[2+ecn == own] {
 				want = ids.CE
 			}
-			sure := i > 0 && (behind < kmin-red.Cell || behind >= kmin+red.Cell)
-			if sure && got.ecn() != want {
+			// The first may leave before the second has arrived.
+			if i > 0 && got.ecn() != want {
 				r.Errorf("ECN %d, packet %d with %d B behind it: left with ECN %d, want %d", ecn, i, behind, got.ecn(), want)
 			}
 			if ecn != ids.CE && got.ecn() == ids.CE {
@@ -63,7 +65,7 @@ func testECNThreshold(r *rig) {
 // testECNProbability marks half of the packets at every depth.
 func testECNProbability(r *rig) {
 	const packets = 1000
-	r.write(control.Marking(0, []red.Entry{{Low: 0, High: ids.Saturated16, P: red.Certain / 2}})...)
+	r.write(control.Marking(0, []red.Entry{{Low: 0, High: control.Depth.Max, P: red.Certain / 2}})...)
 	f := r.frame(1, 2)
 	f.ecn = 2
 	marked := int64(0)

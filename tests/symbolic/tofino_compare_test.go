@@ -33,6 +33,9 @@ const (
 	controllers = 9
 )
 
+// chipDepth is how the chip's table of marks sees depths.
+var chipDepth = red.Of(16)
+
 func host(port, n uint32) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(port), byte(n)}) }
 
 // route leads to the hosts behind a port.
@@ -51,11 +54,26 @@ func (b *both) setUp(t testing.TB) {
 		b.write(t, control.Class(8+c, c, c))
 	}
 	for q, c := range []red.Config{{Kmin: 1000, Kmax: 20_000, Pmax: 0.3}, {Kmin: 5000, Kmax: 5000}, {}, {Kmin: 0, Kmax: 100_000, Pmax: 1}} {
-		list, err := red.Entries(c, red.DefaultSteps)
+		// The chip counts cells, so that v1model's program gets the thresholds of the cells.
+		cells, err := red.Entries(c, red.DefaultSteps, chipDepth)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.write(t, control.Marking(uint64(q), list)...)
+		inBytes := make([]red.Entry, len(cells))
+		for i, e := range cells {
+			inBytes[i] = red.Entry{Low: e.Low * uint32(chipDepth.Unit), High: (e.High+1)*uint32(chipDepth.Unit) - 1, P: e.P}
+			if e.High == chipDepth.Max {
+				inBytes[i].High = control.Depth.Max
+			}
+		}
+		for i, u := range control.Marking(uint64(q), inBytes) {
+			if err := b.state.Apply(u); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.chip.Insert(control.Marking(uint64(q), cells)[i].GetEntity().GetTableEntry()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	b.deepen(t, place{2, 3})
 	b.deepen(t, place{3, 3})
@@ -79,7 +97,7 @@ func (b *both) setUp(t testing.TB) {
 // deepen makes a queue about as deep as RED's key can tell.
 func (b *both) deepen(t testing.TB, at place) {
 	t.Helper()
-	b.beyond[at] = int(red.MaxDepth)/b.cell - 5
+	b.beyond[at] = int(chipDepth.Most())/b.cell - 5
 	if err := b.in.WriteRegister("queue_bytes", int(at.port<<3|at.queue), p4rtmsg.Uint(uint64(b.beyond[at]*b.cell))); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package qos
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/tables/red"
 	"github.com/headgate/headgate/units"
 )
 
@@ -42,6 +40,10 @@ var (
 	markCapability = feature.Capability{
 		Name: "qos.ecn", Objects: pipeline.Objects{Tables: []string{ids.TableECNREDName}}, Instead: "nothing is marked",
 	}
+	curveCapability = feature.Capability{
+		Name: "qos.ecn_by_port", Objects: pipeline.Objects{Tables: []string{ids.TableECNCurveName}}, FilledBy: "qos.ecn",
+		Instead: "a queue has one curve at all ports, up to 4 MB",
+	}
 	weightCapability = feature.Capability{
 		Name:    "qos.weights",
 		Externs: []uint32{externs.WeightsID},
@@ -62,7 +64,7 @@ var (
 // New returns the feature.
 func New(feature.Callbacks) *feature.Feature {
 	return &feature.Feature{
-		Name: "qos", Capabilities: []feature.Capability{classCapability, portCapability, limitCapability, markCapability, weightCapability},
+		Name: "qos", Capabilities: []feature.Capability{classCapability, portCapability, limitCapability, markCapability, curveCapability, weightCapability},
 		Section: config.Section{Key: "qos", Read: read, Check: check}, Desired: desired, Shape: shape, ShapedBy: shapedBy,
 	}
 }
@@ -95,9 +97,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	}
 	switch {
 	case has(markCapability):
-		for _, e := range curves(env, q, &c) {
-			marks(&c, env.Pipeline, e)
-		}
+		marks(env, q, &c)
 	case len(q.ECN) > 0:
 		c.Add(nil, env.Refuse("qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markCapability))
 	}
@@ -178,50 +178,6 @@ func shapedBy(_ *feature.Env, field string) string {
 	return ""
 }
 
-// curves returns the curves of a switch's queues. The table ecn_red has one for all ports, and depths up to red.MaxDepth.
-func curves(env *feature.Env, q Config, c *feature.EntityList) (list []ECN) {
-	first, at := "", []config.Endpoint(nil)
-	for _, l := range env.Config.Links {
-		for _, end := range []config.Endpoint{l.A, l.B} {
-			if end.Node != env.Switch.Name {
-				continue
-			}
-			line, _ := env.Config.LineRate(l.Rate)
-			own := q.ECNAt(end.Node, end.Port, line)
-			for i := range own {
-				own[i].Switch, own[i].Port, own[i].Rate = "", 0, 0
-			}
-			if at == nil {
-				list, first, at = own, l.Name, append(at, end)
-			} else if !slices.Equal(own, list) {
-				c.Add(nil, yamlnode.Fault{Field: "qos.ecn", Text: fmt.Sprintf("differs between the port %d (%s) and the port %d (%s) of the switch %q: its program has one curve for a queue at all ports",
-					at[0].Port, first, end.Port, l.Name, env.Switch.Name)})
-				return nil
-			}
-		}
-	}
-	for _, e := range list {
-		if e.KMax > red.MaxDepth {
-			c.Add(nil, yamlnode.Fault{Field: "qos.ecn", Text: fmt.Sprintf("has kmax %v for queue %d, which the switch %q cannot tell from %v: its program counts depth in 16 bits", e.KMax, e.Queue, env.Switch.Name, red.MaxDepth)})
-		}
-	}
-	return list
-}
-
-// marks turns a RED curve into ranges of depth, which do not overlap, so any priority will do.
-func marks(c *feature.EntityList, p *pipeline.Pipeline, e ECN) {
-	entries, err := red.Entries(red.Config{Kmin: e.KMin, Kmax: e.KMax, Pmax: e.PMax}, red.DefaultSteps)
-	if err != nil {
-		c.Add(nil, fmt.Errorf("ecn of queue %d: %w", e.Queue, err))
-		return
-	}
-	for _, r := range entries {
-		c.Add(p.Entry(ids.TableECNREDName).Exact("queue", p4rtmsg.Uint(uint64(e.Queue))).
-			Range("depth", p4rtmsg.Uint(uint64(r.Low)), p4rtmsg.Uint(uint64(r.High))).Priority(1).
-			Action(ids.ActionSetMarkProbabilityName, feature.Arg("p", uint64(r.P))).Entity())
-	}
-}
-
 // Config is the section qos: classes, queues and ECN marks of every switch.
 type Config struct {
 	// Classes maps DSCP to class and queue. A DSCP not listed has class 0 and queue 0.
@@ -288,55 +244,6 @@ func (q Config) QueueOf(class uint8) uint8 {
 	return 0
 }
 
-// ECN is RED on one queue with DCQCN's parameters: at all ports of the fabric, or at those that switch, port
-// and rate name. Of several for a queue, a port has that with its port, else its switch and rate, else its
-// switch, else its rate.
-type ECN struct {
-	// Queue is the priority queue, 0 … 7, at most once for each combination of switch, port and rate.
-	// Required.
-	Queue uint8
-	// Switch is the switch at whose ports this holds; default all.
-	Switch string
-	// Port is the number of the only port of the switch at which this holds; default 0, all of them.
-	Port uint32
-	// Rate is the line rate of the ports at which this holds, which is the link's rate times scale; default
-	// 0, all of them.
-	Rate units.Rate
-	// KMin and KMax bound the depth between which the probability rises from 0 to PMax;
-	// 64 B ≤ KMin ≤ KMax ≤ 2 GB, which is as large as a buffer. From KMax on every packet is marked; with
-	// KMin = KMax none is below, as DCTCP has it. Required.
-	KMin, KMax units.Bytes
-	// PMax is the probability at KMax, 0 < PMax ≤ 1. Required.
-	PMax float64
-}
-
-// rank orders the rows that match a port: the more specific, the higher.
-func (e ECN) rank() (n int) {
-	for i, given := range []bool{e.Rate != 0, e.Switch != "", e.Port != 0} {
-		if given {
-			n += 1 << i
-		}
-	}
-	return n
-}
-
-// ECNAt returns the curve of each queue at a port of a switch whose line rate is given, by queue.
-func (q Config) ECNAt(sw string, port uint32, rate units.Rate) []ECN {
-	var list []ECN
-	for _, e := range q.ECN {
-		if e.Switch != "" && e.Switch != sw || e.Port != 0 && e.Port != port || e.Rate != 0 && e.Rate != rate {
-			continue
-		}
-		if i := slices.IndexFunc(list, func(o ECN) bool { return o.Queue == e.Queue }); i < 0 {
-			list = append(list, e)
-		} else if e.rank() > list[i].rank() {
-			list[i] = e
-		}
-	}
-	slices.SortFunc(list, func(a, b ECN) int { return cmp.Compare(a.Queue, b.Queue) })
-	return list
-}
-
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "qos") }
 
@@ -395,16 +302,6 @@ func readClass(m *yamlnode.Map) Class {
 	m.Computed("queue")
 	class := m.Int("class", 0, 0, 7)
 	return Class{DSCP: uint8(m.Int("dscp", 0, 0, 63)), Class: uint8(class), Queue: uint8(m.Int("queue", class, 0, 7))}
-}
-
-func readECN(m *yamlnode.Map) ECN {
-	m.Need("queue", "kmin", "kmax", "pmax")
-	const low, high = red.Cell, 2 * units.GB
-	return ECN{
-		Queue: uint8(m.Int("queue", 0, 0, 7)), Switch: m.Text("switch", ""), Port: uint32(m.Int("port", 0, 0, 509)),
-		Rate: m.Rate("rate", 0, 0, config.MaxRate), KMin: m.Bytes("kmin", 0, low, high), KMax: m.Bytes("kmax", 0, low, high),
-		PMax: m.Above("pmax", 0, 0, 1),
-	}
 }
 
 // check is config.Section.Check: it holds the section against the queues of the switches.

@@ -26,7 +26,7 @@ func TestDesired(t *testing.T) {
 		"ingress.classify.dscp_to_class dscp=48 → set_class(class=6, queue=6)",
 		"ingress.admission.queue_limit default → set_queue_limit(bytes=1000000)",
 		"ingress.admission.queue_limit egress_port=1 queue=7 → set_queue_limit(bytes=2000000)",
-		"egress.ecn.ecn_red queue=1 depth=2000..65535 priority 1 → set_mark_probability(p=65536)",
+		"egress.ecn.ecn_red curve=1 depth=128000..4294967295 priority 1 → set_mark_probability(p=65536)",
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("no %s in\n%s", want, strings.Join(lines, "\n"))
@@ -38,6 +38,41 @@ func TestDesired(t *testing.T) {
 	}
 	if lines := testenv.Lines(t, New(nil), env, "leaf1"); len(lines) != 3+1+17 {
 		t.Errorf("leaf1 has %d entries", len(lines))
+	}
+}
+
+// TestCurves: a queue's most frequent curve has its number, and what differs is told by port, up to the largest buffer; a program
+// without the table refuses it.
+func TestCurves(t *testing.T) {
+	const all = "{queue: 1, kmin: 1MB, kmax: 12MB, pmax: 1}"
+	for _, tt := range []struct {
+		more, refused string
+		want          []string
+	}{
+		{"", "qos.ecn: has kmax 12MB for queue 1, which the switch \"spine2\" cannot tell from 4.194MB", []string{"curve=1 depth=12000000..4294967295"}},
+		{", {queue: 1, switch: spine2, port: 2, kmin: 2GB, kmax: 2GB, pmax: 1}", "qos.ecn: differs for queue 1 between the ports 1 and 2 of the switch \"spine2\"",
+			[]string{"curve=1 depth=12000000..4294967295", "curve=8 depth=2000000000..4294967295", "egress_port=2 queue=1 → set_curve(curve=8)"}},
+		{", {queue: 2, switch: spine2, port: 1, kmin: 1KB, kmax: 1KB, pmax: 1}", "qos.ecn: differs for queue 2", []string{"curve=8 depth=1000..4294967295", "egress_port=1 queue=2 → set_curve(curve=8)"}},
+		{", {queue: 2, switch: spine2, kmin: 1KB, kmax: 1KB, pmax: 1}, {queue: 2, switch: spine2, port: 2, kmin: 1KB, kmax: 3KB, pmax: 1}", "qos.ecn: differs for queue 2",
+			[]string{"curve=2 depth=1000..4294967295", "egress_port=2 queue=2 → set_curve(curve=8)"}},
+	} {
+		with := func(s string) string {
+			before, after, _ := strings.Cut(s, "\n  ecn: ")
+			_, after, _ = strings.Cut(after, "}\n")
+			return before + "\n  ecn: [" + all + tt.more + "]\n" + after
+		}
+		lines := strings.Join(testenv.Lines(t, New(nil), testenv.New(t, "../../..", with, New(nil)), "spine2"), "\n")
+		for _, want := range tt.want {
+			if !strings.Contains(lines, want) {
+				t.Errorf("%s: no %s in\n%s", tt.more, want, lines)
+			}
+		}
+		if n := strings.Count(lines, "set_curve"); n != len(tt.want)-strings.Count(strings.Join(tt.want, "\n"), "depth") && tt.more != "" {
+			t.Errorf("%s: %d ports have a curve of their own:\n%s", tt.more, n, lines)
+		}
+		if _, err := New(nil).Desired(tofino(t, "\n    bf_runtime: \"127.0.0.1:50052\"", with)); err == nil || !strings.Contains(err.Error(), tt.refused) {
+			t.Errorf("%s on a chip: %v, want %s", tt.more, err, tt.refused)
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ func headgateEntries() []*p4v1.Update {
 	}
 	all = append(all, control.PuntEtherType(0x88cc, 2))
 	for q := range uint64(ids.QueuesPerPort) {
-		all = append(all, control.Marking(q, []red.Entry{{Low: 1024, High: 2047, P: 655}, {Low: 2048, High: 4095, P: 6553}, {Low: 4096, High: 65535, P: 65536}})...)
+		all = append(all, control.Marking(q, []red.Entry{{Low: 1 << 16, High: 1<<17 - 1, P: 655}, {Low: 1 << 17, High: 1<<18 - 1, P: 6553}, {Low: 1 << 18, High: control.Depth.Max, P: 65536}})...)
 	}
 	return all
 }

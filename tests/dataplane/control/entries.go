@@ -79,17 +79,26 @@ func QueueLimit(port uint32, queue uint64, bytes uint64) *p4v1.Update {
 		p4rtmsg.Exact(ids.FieldQueueLimitEgressPort, uint64(port)), p4rtmsg.Exact(ids.FieldQueueLimitQueue, queue)))
 }
 
-// Marking marks packets of a queue by a curve's entries.
-func Marking(queue uint64, entries []red.Entry) []*p4v1.Update {
+// Depth is how the program's table of marks sees depths: in bytes.
+var Depth = red.Of(32)
+
+// Marking marks packets of a curve, which by default is that of the queue's number.
+func Marking(curve uint64, entries []red.Entry) []*p4v1.Update {
 	var updates []*p4v1.Update
 	for _, e := range entries {
-		match := []*p4v1.FieldMatch{p4rtmsg.Exact(ids.FieldECNREDQueue, queue)}
-		if e.Low != 0 || e.High != ids.Saturated16 {
+		match := []*p4v1.FieldMatch{p4rtmsg.Exact(ids.FieldECNREDCurve, curve)}
+		if e.Low != 0 || e.High != Depth.Max {
 			match = append(match, p4rtmsg.Range(ids.FieldECNREDDepth, uint64(e.Low), uint64(e.High)))
 		}
 		updates = append(updates, p4rtmsg.Insert(p4rtmsg.Entry(ids.TableECNRED, 1, p4rtmsg.Do(ids.ActionSetMarkProbability, uint64(e.P)), match...)))
 	}
 	return updates
+}
+
+// Curve gives a port's queue another curve than that of its number.
+func Curve(port uint32, queue, curve uint64) *p4v1.Update {
+	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TableECNCurve, 0, p4rtmsg.Do(ids.ActionSetCurve, curve),
+		p4rtmsg.Exact(ids.FieldECNCurveEgressPort, uint64(port)), p4rtmsg.Exact(ids.FieldECNCurveQueue, queue)))
 }
 
 // Scale sets the shift from clock ticks to maxQD units.

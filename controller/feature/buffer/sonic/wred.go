@@ -116,7 +116,7 @@ func (r *importer) curve(at, name string) (k qos.ECN, ok bool) {
 	if !strings.Contains(row["ecn"], green) && row["ecn"] != "ecn_all" || row["wred_green_enable"] != "true" {
 		return k, false // it drops instead, or has packets of other colours
 	}
-	low := red.Cell
+	low := red.Least
 	k.KMin = units.Bytes(r.number(int64(low), int64(maxBytes), tableWRED, name, "green_min_threshold"))
 	k.KMax = units.Bytes(r.number(int64(max(k.KMin, low)), int64(maxBytes), tableWRED, name, "green_max_threshold"))
 	k.PMax = float64(r.number(1, 100, tableWRED, name, "green_drop_probability")) / 100
