@@ -116,7 +116,7 @@ func TestLinks(t *testing.T) {
 // TestEvents: docs/reference/events.md has each kind of event that the controller's sources name, and no other.
 func TestEvents(t *testing.T) {
 	kind := regexp.MustCompile(`"((?:buffer|config|host|link|pacc|pfc|routes|session|state|switch|traffic_manager)\.[a-z_]+)"`)
-	says := regexp.MustCompile(`Kind|\bkind\b|view\.(Info|Warning|Error)|Alarm +=|OverShare +=|Telemetry +=`)
+	says := regexp.MustCompile(`Kind|\bkind\b|Event_SEVERITY_|Alarm +=|OverShare +=|Telemetry +=`)
 	inSources := map[string]bool{}
 	err := filepath.WalkDir(repository+"/controller", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
