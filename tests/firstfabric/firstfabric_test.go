@@ -85,10 +85,8 @@ func play(t *testing.T, page string, leaveOut func(block) bool) (files string, l
 		t.Fatalf("%s: only %d blocks of commands", page, len(blocks))
 	}
 
-	worst := lag.Watch()
 	files = t.TempDir()
-	out, err := run(t.Context(), blocks, files)
-	late = worst()
+	out, late, err := run(t.Context(), blocks, files)
 	if err != nil {
 		if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == cannot {
 			t.Skipf("veth pairs or mounts are not allowed here: %s", out)
@@ -116,8 +114,8 @@ func play(t *testing.T, page string, leaveOut func(block) bool) (files string, l
 // mark divides the blocks' outputs.
 const mark = "\x01\n"
 
-// run executes the blocks and returns what they print.
-func run(ctx context.Context, blocks []block, files string) (string, error) {
+// run executes the blocks. It returns what they print and how late the machine was for their processes.
+func run(ctx context.Context, blocks []block, files string) (string, time.Duration, error) {
 	var script strings.Builder
 	fmt.Fprintf(&script, "{ mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit %d\n", cannot)
 	for _, b := range blocks {
@@ -134,16 +132,21 @@ func run(ctx context.Context, blocks []block, files string) (string, error) {
 	cmd.Env = append(os.Environ(), "TMPDIR="+files)
 	// The shell is the first process of its namespace: all others end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL, Setsid: true,
 	}
 	cmd.WaitDelay = 10 * time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	if errors.Is(err, os.ErrPermission) {
-		err = fmt.Errorf("namespaces: %w", err)
+	if err := cmd.Start(); errors.Is(err, os.ErrPermission) {
+		return "", 0, fmt.Errorf("namespaces: %w", err)
+	} else if err != nil {
+		return "", 0, err
 	}
-	return out.String(), err
+	// A session of its own is an autogroup of its own: links' rates and queues are in real time.
+	os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", cmd.Process.Pid), []byte("-15"), 0)
+	worst := lag.Of(cmd.Process.Pid)
+	err := cmd.Wait()
+	return out.String(), worst(), err
 }
 
 // logs returns the ends of the processes' logs.

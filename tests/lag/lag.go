@@ -4,7 +4,10 @@ package lag
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -58,6 +61,51 @@ func Watch() func() time.Duration {
 				return
 			case <-time.After(step):
 				most = max(most, time.Since(before)-step)
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(stop)
+		return <-worst
+	}
+}
+
+// Of measures how long the kernel lets headgate's threads wait for a processor, in the process namespace of a process:
+// the mean wait of a thread's turns within a tenth of a second. The function that it returns ends it and returns the longest.
+func Of(pid int) func() time.Duration {
+	const step = 100 * time.Millisecond
+	type turns struct{ run, wait, n time.Duration }
+	space, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	stop, worst := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		most, before := time.Duration(0), map[string]turns{}
+		for {
+			select {
+			case <-stop:
+				worst <- most
+				return
+			case <-time.After(step):
+			}
+			names, _ := filepath.Glob("/proc/[0-9]*/comm")
+			for _, name := range names {
+				process := filepath.Dir(name)
+				if comm, _ := os.ReadFile(name); strings.TrimSpace(string(comm)) != "headgate" {
+					continue
+				} else if at, _ := os.Readlink(process + "/ns/pid"); at != space {
+					continue
+				}
+				threads, _ := filepath.Glob(process + "/task/*/schedstat")
+				for _, thread := range threads {
+					var now turns
+					text, _ := os.ReadFile(thread)
+					if _, err := fmt.Sscan(string(text), &now.run, &now.wait, &now.n); err != nil {
+						continue // it ended
+					}
+					if was, old := before[thread]; old && now.n > was.n {
+						most = max(most, (now.wait-was.wait)/(now.n-was.n))
+					}
+					before[thread] = now
+				}
 			}
 		}
 	}()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -211,10 +213,14 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 	reports := make([]*pb.FlowReport, 0, len(r.GetFlows()))
 	seen := make([]observed.Flow, 0, len(r.GetFlows()))
 	flows := make([]conduct.Flow, 0, len(r.GetFlows()))
-	refusals := map[string]string{}
+	refusals, looked := map[string]string{}, false // looked: for new addresses
 	for _, f := range r.GetFlows() {
 		k, err := a.key(f.GetFlow())
 		if err != nil {
+			if own := a.addresses; !looked && a.findAddress() == nil && !slices.Equal(own, a.addresses) {
+				return status.Errorf(codes.Unavailable, "the addresses of host %s have changed: attach again", a.host)
+			}
+			looked = true
 			name := keyText(f.GetFlow())
 			if a.refusals[name] == "" {
 				a.service.weights.Refuse(audit.Entry{
@@ -232,7 +238,7 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 			Src: k.Src(), Dst: k.Dst(), Acked: f.GetAckedBytes(), Weight: f.GetWeight(), Priority: f.GetVirtualPriority(), MaxQD: f.GetMaxQd().AsDuration() > 0,
 		})
 		flows = append(flows, conduct.Flow{
-			Src: k.Src(), Dst: k.Dst(), Acked: f.GetAckedBytes(), Weight: f.GetWeight(),
+			Src: k.Src(), Dst: k.Dst(), Law: f.GetLaw(), Acked: f.GetAckedBytes(), Weight: f.GetWeight(),
 			MaxQD: max(f.GetMaxQd().AsDuration(), 0), RTT: max(f.GetRtt().AsDuration(), 0),
 		})
 	}

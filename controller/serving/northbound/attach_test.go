@@ -130,6 +130,22 @@ func TestAttachRegistersAndPushes(t *testing.T) {
 	}
 }
 
+// TestNewAddress: a host that gets another address while it is attached attaches again, and has flows from there.
+func TestNewAddress(t *testing.T) {
+	r := start(t)
+	s := attach(t, r, "h1", reported("10.0.0.7", 1, 1, ""))
+	expect(t, s, `1 0 src_ipv4: "10.0.0.7" is not allowed: want an address of host h1, 10.0.0.1`)
+	r.backend.mu.Lock()
+	r.backend.ipv4 = "10.0.0.7"
+	r.backend.mu.Unlock()
+	send(t, s, "h1", reported("10.0.0.7", 1, 1, ""))
+	if _, err := s.Recv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("a report from the new address: %v", err)
+	}
+	s = attach(t, r, "h1", reported("10.0.0.7", 1, 0, ""), reported("10.0.0.7", 2, 1, ""))
+	expect(t, s, `1 0 weight: 0 is not allowed`)
+}
+
 func TestAttachRefuses(t *testing.T) {
 	r := start(t)
 	s := attach(t, r, "h9")

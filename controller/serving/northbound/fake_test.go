@@ -1,6 +1,7 @@
 package northbound
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,7 @@ type backend struct {
 	err     error // of Plan, Apply and SetLink
 
 	parameters []*pb.HostParameter
+	ipv4       string // of h1, 10.0.0.1 by default
 }
 
 func (b *backend) HostParameters() []*pb.HostParameter {
@@ -68,7 +70,7 @@ func (b *backend) Fabric() *pb.GetFabricResponse {
 	return &pb.GetFabricResponse{
 		Name: "test", Generation: 3 + uint64(len(b.applied)), Config: "name: test\n",
 		Switches: []*pb.Switch{{Name: "s1", DeviceId: 1, Address: "127.0.0.1:9559"}},
-		Hosts:    []*pb.Host{{Name: "h1", Ipv4: "10.0.0.1", Mac: "02:00:00:00:00:01"}, {Name: "h2", Ipv4: "10.0.0.2"}},
+		Hosts:    []*pb.Host{{Name: "h1", Ipv4: cmp.Or(b.ipv4, "10.0.0.1"), Mac: "02:00:00:00:00:01"}, {Name: "h2", Ipv4: "10.0.0.2"}},
 		Links: []*pb.Link{
 			{A: &pb.Endpoint{Node: "s1", Port: 1}, B: &pb.Endpoint{Node: "h1"}, RateBps: 1e8, Delay: pb.Duration(time.Microsecond), State: pb.PortStatus_STATE_UP},
 			{A: &pb.Endpoint{Node: "h2"}, B: &pb.Endpoint{Node: "s1", Port: 2}, RateBps: 1e8},

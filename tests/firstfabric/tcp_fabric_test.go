@@ -1,0 +1,170 @@
+package firstfabric
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/controller/conduct"
+)
+
+// hosts returns commands that make a fabric of one switch for each list of hosts, in a row with links of a rate between
+// them, and an agent on each host. Host n is 10.0.1.n and 2001:db8:1::n; agents of hosts in flags have these flags.
+func hosts(rate string, scale int, flags map[string]string, switches ...[]string) string {
+	var yaml, nodes, links, commands strings.Builder
+	var all []string
+	for i, list := range switches {
+		name, run := fmt.Sprintf("s%d", i+1), ""
+		fmt.Fprintf(&yaml, "  - {name: %s, device_id: %d, address: \"127.0.0.1:955%d\", target: embedded}\n", name, i+1, i+1)
+		port := func(n int) { run += fmt.Sprintf(" -i %d@%s-%d --port-rate %d=%s", n, name, n, n, rate) }
+		for n, h := range list {
+			at := strings.TrimPrefix(h, "h")
+			fmt.Fprintf(&nodes, "  - {name: %s, ipv4: 10.0.1.%s, ipv6: \"2001:db8:1::%s\"}\n", h, at, at)
+			fmt.Fprintf(&links, "  - {a: \"%s:%d\", b: %s, rate: %s}\n", name, n+1, h, rate)
+			fmt.Fprintf(&commands, `
+ip netns add %[1]s
+ip link add %[2]s-%[3]d type veth peer name eth0 address 06:00:0a:00:01:0%[4]s netns %[1]s
+ip link set %[2]s-%[3]d up
+ip -n %[1]s link set lo up
+ip -n %[1]s link set eth0 up
+ip -n %[1]s address add 10.0.1.%[4]s/32 dev eth0
+ip -n %[1]s address add 2001:db8:1::%[4]s/128 dev eth0 nodad
+ip -n %[1]s route add default via 169.254.1.1 dev eth0 onlink
+ip -n %[1]s -6 route add default via fe80::1 dev eth0
+`, h, name, n+1, at)
+			port(n + 1)
+		}
+		if i+1 < len(switches) {
+			fmt.Fprintf(&links, "  - {a: \"%s:8\", b: \"s%d:9\", rate: %s}\n", name, i+2, rate)
+			fmt.Fprintf(&commands, "ip link add %s-8 type veth peer name s%d-9; ip link set %s-8 up; ip link set s%d-9 up\n", name, i+2, name, i+2)
+			port(8)
+		}
+		if i > 0 {
+			port(9)
+		}
+		fmt.Fprintf(&commands, "headgate switch --device-id %d --no-p4%s --queue-limit 2MB --log-file %s.log -- --grpc-server-addr 127.0.0.1:955%d --cpu-port 510 --priority-queues 8 > /dev/null &\n",
+			i+1, run, name, i+1)
+		all = append(all, list...)
+	}
+	fmt.Fprintf(&commands, `
+cat > fabric.yaml <<END
+name: tcp
+scale: %d
+switches:
+%shosts:
+%slinks:
+%sqos: {queue_limit: 2MB, classes: [{dscp: 0, class: 0, queue: 0}, {dscp: 48, class: 6, queue: 6}]}
+soze: {p: 3us, k: 37us}
+controller: {metrics: "off"}
+END
+export HEADGATE_SERVER=unix:$PWD/headgate.sock
+headgate controller -f fabric.yaml --socket $PWD/headgate.sock > controller.log 2>&1 &
+until [ $(headgate get switches 2> /dev/null | grep -cw ready) = %d ]; do sleep 0.2; done
+`, scale, yaml.String(), nodes.String(), links.String(), len(switches))
+	for _, h := range all {
+		fmt.Fprintf(&commands, "headgate host tcp --name %s --netns %s --rate %s %s --controller $HEADGATE_SERVER > %s.log 2>&1 & agents=\"$agents $!\"\n", h, h, rate, flags[h], h)
+	}
+	for _, h := range all {
+		fmt.Fprintf(&commands, "until grep -q governed %s.log; do sleep 0.2; done\n", h)
+	}
+	// end ends what was started.
+	commands.WriteString("end() { kill $agents; for h in " + strings.Join(all, " ") + "; do headgate host tcp --name $h --netns $h --detach; ip netns del $h; done; kill $(jobs -p); }\n")
+	return commands.String()
+}
+
+// TestParkingLot: flow 1 shares the link between two switches with flows 2 to 4, which share the link to h3 with flows 5
+// and 6, as in Söze's figure 17. With a weight of 1 flow 1 has two fifths of its link; with 6 it moves the others' bottleneck.
+func TestParkingLot(t *testing.T) {
+	needLong(t)
+	for _, c := range []struct{ name, format string }{{"IPv4", "10.0.1.%d"}, {"IPv6", "[2001:db8:1::%d]"}} {
+		t.Run(c.name, func(t *testing.T) {
+			commands := hosts("100Mbps", 400, nil, []string{"h1"}, []string{"h2", "h3", "h4"})
+			at := func(h int) string { return fmt.Sprintf(c.format, h) }
+			clients := ""
+			for n, ends := range [][2]int{{1, 4}, {1, 3}, {1, 3}, {1, 3}, {2, 3}, {2, 3}} {
+				commands += fmt.Sprintf("ip netns exec h%d iperf3 --server --one-off --port 520%d > /dev/null &\n", ends[1], n+1)
+				clients += fmt.Sprintf("ip netns exec h%d iperf3 --client %s --port 520%d --cport 4000%d --time 10 --json > iperf3-%d.json & transfers=\"$transfers $!\"\n",
+					ends[0], strings.Trim(at(ends[1]), "[]"), n+1, n+1, n+1)
+			}
+			commands += "sleep 0.5\n" + clients + fmt.Sprintf("sleep 5\nheadgate set weight --flow %s:40001,%s:5201 --app default 6\nwait $transfers\nend\n", at(1), at(4))
+			try(t, func() (time.Duration, error) {
+				files, late := scene(t, 1, commands)
+				return late, errors.Join(
+					shares(t, "flow 1 of weight 1", goodput(t, files, "iperf3-?.json", 2, 5), []float64{40, 20, 20, 20, 20, 20}, 0.1, 110),
+					shares(t, "flow 1 of weight 6", goodput(t, files, "iperf3-?.json", 7, 10), []float64{66.7, 11.1, 11.1, 11.1, 33.3, 33.3}, 0.1, 130))
+			})
+		})
+	}
+}
+
+// TestCheats: the agent of h2 reads maxQD in a sixteenth of its unit, so that its TCP flow takes what is h1's. The controller
+// names h2 for both, and nobody else.
+func TestCheats(t *testing.T) {
+	needTCP(t)
+	commands := hosts("10Mbps", 4000, map[string]string{"h2": "--maxqd-unit 1us"}, []string{"h1", "h2", "h3"}) + `
+for n in 1 2; do ip netns exec h3 iperf3 --server --one-off --port 520$n > /dev/null & done
+sleep 0.5
+for n in 1 2; do
+    ip netns exec h$n iperf3 --client 10.0.1.3 --port 520$n --cport 4000$n --time 10 > /dev/null & transfers="$transfers $!"
+done
+sleep 8
+headgate get flows -o json > flows.json
+wait $transfers
+end
+`
+	files, _ := scene(t, 1, commands)
+	list, _ := filepath.Glob(filepath.Join(files, "*", "controller.log"))
+	text, err := os.ReadFile(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{conduct.OverShare, conduct.Telemetry} {
+		n, mine := 0, 0
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "event="+kind+" ") {
+				n++
+				if strings.Contains(line, "subject=h2") {
+					mine++
+				}
+			}
+		}
+		if n == 0 || n != mine {
+			t.Errorf("%d events %s, %d of h2\n%s", n, kind, mine, text)
+		}
+	}
+	list, _ = filepath.Glob(filepath.Join(files, "*", "flows.json"))
+	if text, err = os.ReadFile(list[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(text), `"law": "soze"`); got != 2 || !strings.Contains(string(text), `"src_port": 40002`) {
+		t.Errorf("the API lists %d flows of Söze, want 2: %s", got, text)
+	}
+}
+
+// TestJumboFrames: the switch stamps segments of 9 kB, and frames of 64 KB that no interface has cut, with a right checksum.
+func TestJumboFrames(t *testing.T) {
+	needLong(t)
+	for _, mtu := range []int{9000, 65000} {
+		files, _ := scene(t, 5, fmt.Sprintf(`
+for h in h1 h2; do ip -n $h link set eth0 mtu %[1]d; ip link set s1-${h#h} mtu %[1]d; done
+ip netns exec h2 iperf3 --server --one-off --port 5201 > /dev/null &
+sleep 0.5
+ip netns exec h1 iperf3 --client 10.0.1.2 --port 5201 --cport 40001 --time 5 --json > iperf3-1.json
+grep maxQD h1.log | sed 's/.*maxQD //; s/us$//; s/ms$/e3/' | tail -1 > maxqd
+ip netns exec h2 nstat -asz TcpInCsumErrors | awk '/Csum/ {print $2}' > checksums
+`, mtu))
+		if bad := number(t, files, "checksums"); bad != 0 {
+			t.Errorf("MTU %d: %v checksums are wrong", mtu, bad)
+		}
+		if d := number(t, files, "maxqd"); !(d > 100 && d < 16000) {
+			t.Errorf("MTU %d: the flow reports a maxQD of %v us", mtu, d)
+		}
+		if r := goodput(t, files, "iperf3-1.json", 1, 5); r[0] < 80e6 {
+			t.Errorf("MTU %d: %.3g b/s", mtu, r)
+		}
+	}
+}
