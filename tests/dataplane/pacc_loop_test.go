@@ -348,7 +348,7 @@ func tsharkReadsCNPs(t *testing.T, six bool, cnps map[uint32][][]byte) {
 func shownNumber(s *pb.SwitchStatus, metric string) (float64, bool) {
 	for _, t := range tables.All {
 		for i, c := range t.Columns {
-			if rows := t.Rows(s.Status); c.GetMetric() == metric && len(rows) > 0 {
+			if rows := t.Rows(s.GetFeatures()); c.GetMetric() == metric && len(rows) > 0 {
 				return tables.Number(rows[0].Values[i])
 			}
 		}

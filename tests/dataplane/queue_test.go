@@ -26,7 +26,7 @@ func slowShape() target.Shape {
 func testECNThreshold(r *rig) {
 	const burst = 12
 	const own, curve = 3, 8 // the port with a curve of its own
-	kmin := map[bool]units.Bytes{false: 500, true: 900}
+	kmin := map[bool]units.Bytes{false: 500, true: 300}
 	for number, c := range map[uint64]units.Bytes{0: kmin[false], curve: kmin[true]} {
 		entries, err := red.Entries(red.Config{Kmin: c, Kmax: c, Pmax: 1}, 1, control.Depth)
 		must(r.T, err)
