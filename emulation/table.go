@@ -99,12 +99,10 @@ func sharesTable(w io.Writer, r *Report) {
 // which is the victim, or all endless flows together.
 func (r *Report) Plot(file string) error {
 	s := r.scenario
-	unit, micros := "Gb/s", 1.0
-	rates := plotting.Panel{Title: r.Title, X: "time at line rate (µs)"}
+	rates := plotting.Panel{Title: r.Title, X: "time at line rate (µs)", Y: "payload (b/s)"}
 	if s.Fabric == nil {
-		unit, micros, rates.X = "Mb/s", 1e6, "time (s)"
+		rates.X = "time (µs)"
 	}
-	per := map[string]float64{"Gb/s": 1e9, "Mb/s": 1e6}[unit]
 	queue := plotting.Panel{X: rates.X, Y: "queue of " + s.Port.String() + " (KB)"}
 	var drawn []string
 	for _, p := range s.Phases {
@@ -114,21 +112,21 @@ func (r *Report) Plot(file string) error {
 			}
 		}
 	}
-	line := func(name string, v *Result, per float64, of ...[]float64) plotting.Line {
+	line := func(name string, v *Result, of ...[]float64) plotting.Line {
 		l := plotting.Line{Name: name}
 		for i, t := range v.Series.TimeUS {
 			sum := 0.0
 			for _, values := range of {
 				sum += values[i]
 			}
-			l.X, l.Y = append(l.X, t/micros), append(l.Y, sum/per)
+			l.X, l.Y = append(l.X, t), append(l.Y, sum)
 		}
 		return l
 	}
 	for _, v := range r.Variants {
 		if s.Fabric == nil {
 			for _, name := range drawn {
-				rates.Lines = append(rates.Lines, line(name, v, per, v.Series.Rates[name]))
+				rates.Lines = append(rates.Lines, line(name, v, v.Series.Rates[name]))
 			}
 			continue
 		}
@@ -136,14 +134,13 @@ func (r *Report) Plot(file string) error {
 		for _, name := range drawn {
 			of = append(of, v.Series.Rates[name])
 		}
-		rates.Lines = append(rates.Lines, line(v.name(), v, per, of...))
-		queue.Lines = append(queue.Lines, line(v.name(), v, 1, v.Series.QueueKB))
+		rates.Lines = append(rates.Lines, line(v.name(), v, of...))
+		queue.Lines = append(queue.Lines, line(v.name(), v, v.Series.QueueKB))
 	}
-	rates.Y = "payload (" + unit + ")"
 	if s.Fabric == nil {
 		return plotting.Save(file, rates)
 	}
-	rates.Y = "payload of " + strings.Join(drawn, " + ") + " (" + unit + ")"
+	rates.Y = "payload of " + strings.Join(drawn, " + ") + " (b/s)"
 	if s.Target > 0 {
 		queue.Levels = []plotting.Level{{Name: "Qth", Y: float64(s.Target) / 1e3}}
 	}

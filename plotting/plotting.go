@@ -1,19 +1,18 @@
-// Package plotting draws series as lines, in panels one above the other. The legend of a panel is
-// beside the data, and no two lines of a panel look alike.
+// Package plotting draws series as lines and numbers as bars, in panels one above the other. The legend of a panel is
+// beside the data, no two lines of a panel look alike, and each bar says its value.
 //
-// Start at Panel and Save; style.go has colours and legends.
+// Start at Panel and Save; style.go has colours and axes, bars.go the bars.
 package plotting
 
 import (
+	"bytes"
 	"fmt"
-	"image/color"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -46,6 +45,9 @@ type Line struct {
 	// Low and High are the spread of each bar, drawn as a whisker; nil for none. They are not looked at without
 	// Categories.
 	Low, High []float64
+	// Paper are the values of somebody else's measurement at the same places, drawn as hollow circles; NaN where
+	// there is none, nil for none at all.
+	Paper []float64
 }
 
 // Level is a horizontal line across the panel, for a value that lines are held against.
@@ -54,22 +56,31 @@ type Level struct {
 	Y    float64
 }
 
-// Panel is one plot. The vertical axis begins at 0 or below. A panel with a single line and no
-// level has no legend.
+// Panel is one plot. Titles of axes that end in a unit of time, memory or rate in brackets, such as "queue (KB)", are
+// those of the values as given: the axis has the unit of that kind which suits its greatest value. The vertical axis
+// begins at 0 or below unless it is logarithmic. A panel with a single line, no level and no value of a paper has no legend.
 type Panel struct {
 	Title, X, Y string
 	Lines       []Line
 	Levels      []Level
-	// Categories turn the lines into bars: Y[i] of each line stands at the category i, the lines
-	// side by side. X of the lines is not looked at.
+	// Categories turn the lines into bars from left to right: Y[i] of each line stands at the category i, the lines one
+	// below the other. X of the lines is not looked at. The bars' axis is logarithmic where the values above 0 span
+	// more than two decades; a bar of 0 has its label alone.
 	Categories []string
 	LogX       bool // the horizontal axis is logarithmic, if all its values are above 0
+	// Points marks each point of the lines. The vertical axis is logarithmic where the values are above 0 and span
+	// more than two decades.
+	Points bool
+	// Paper names the values of Lines.Paper in the legend; "" for "the paper's".
+	Paper string
 }
 
 // Sizes of a picture.
 const (
 	width  = 24 * vg.Centimeter
-	height = 10 * vg.Centimeter // of a panel
+	height = 9 * vg.Centimeter // of a panel with lines
+	above  = 2.4 * vg.Centimeter
+	row    = 0.5 * vg.Centimeter // of a bar; above is the rest of such a panel
 	margin = vg.Length(6)
 )
 
@@ -92,140 +103,179 @@ func Save(file string, panels ...Panel) error {
 
 // Render draws panels in one of Formats.
 func Render(format string, panels ...Panel) (io.WriterTo, error) {
-	canvas, err := draw.NewFormattedCanvas(width, height*vg.Length(len(panels)), format)
+	total := vg.Length(0)
+	for _, p := range panels {
+		total += p.height()
+	}
+	canvas, err := draw.NewFormattedCanvas(width, total, format)
 	if err != nil {
 		return nil, err
 	}
-	rows := make([][]*plot.Plot, len(panels))
-	legends := make([]plot.Legend, len(panels))
+	if err := paint(draw.New(canvas), panels); err != nil {
+		return nil, err
+	}
+	if format != "svg" {
+		return canvas, nil
+	}
+	var b bytes.Buffer
+	if _, err := canvas.WriteTo(&b); err != nil {
+		return nil, err
+	}
+	// Viewers without the font have one of the same widths.
+	return bytes.NewBuffer(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))), nil
+}
+
+// height returns the height of a panel, with its margins.
+func (p Panel) height() vg.Length {
+	if len(p.Categories) > 0 {
+		return above + row*vg.Length(float64(len(p.Categories))*(float64(p.drawn())+gap))
+	}
+	return height
+}
+
+func (p Panel) drawn() int { return min(len(p.Lines), MaxLines) }
+
+// paint draws panels from top to bottom, their data areas below each other.
+func paint(canvas draw.Canvas, panels []Panel) error {
+	plots := make([]*plot.Plot, len(panels))
+	legends := make([]*plot.Legend, len(panels))
 	strip := vg.Length(0) // width of the widest legend, with room for a viewer's wider font
 	for i, p := range panels {
 		drawn, err := p.plot()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		legends[i], drawn.Legend = drawn.Legend, plot.NewLegend()
-		rows[i] = []*plot.Plot{drawn}
-		if len(p.Lines)+len(p.Levels) > 1 {
-			strip = max(strip, 1.3*legends[i].Rectangle(draw.New(canvas)).Size().X)
-		}
-	}
-	left, right := split(draw.New(canvas), strip)
-	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadTop: margin, PadBottom: margin, PadLeft: margin, PadRight: 2 * margin, PadY: 2 * margin}
-	for i, row := range plot.Align(rows, tiles, left) {
-		rows[i][0].Draw(row[0])
-		if strip > 0 {
-			beside := row[0]
-			beside.Min.X, beside.Max.X = right.Min.X, right.Max.X
-			legends[i].Draw(draw.Crop(beside, 0, -margin, 0, -2*margin))
+		legend := drawn.Legend
+		plots[i], drawn.Legend = drawn, plot.NewLegend()
+		if p.hasLegend() && (i == 0 || !slices.EqualFunc(p.Lines, panels[i-1].Lines, func(a, b Line) bool { return a.Name == b.Name }) || len(p.Levels) > 0 || p.paper()) {
+			legends[i] = &legend
+			strip = max(strip, 1.1*legend.Rectangle(canvas).Size().X+2*margin)
 		}
 	}
-	return canvas, nil
+	top, left := canvas.Max.Y, vg.Length(0)
+	areas := make([]draw.Canvas, len(panels))
+	for i, p := range panels {
+		areas[i] = canvas
+		areas[i].Max.Y, areas[i].Min.Y = top-margin, top-p.height()+margin
+		areas[i].Min.X, areas[i].Max.X = canvas.Min.X+margin, canvas.Max.X-strip-2*margin
+		left = max(left, plots[i].DataCanvas(areas[i]).Min.X)
+		top -= p.height()
+	}
+	for i, area := range areas {
+		area.Min.X += left - plots[i].DataCanvas(area).Min.X
+		fit(&plots[i].Title.TextStyle, plots[i].Title.Text, area.Size().X)
+		fit(&plots[i].Y.Label.TextStyle, plots[i].Y.Label.Text, area.Size().Y)
+		plots[i].Draw(area)
+		if legends[i] != nil {
+			area.Min.X, area.Max.X = canvas.Max.X-strip, canvas.Max.X
+			legends[i].Draw(draw.Crop(area, 0, 0, 0, -3*margin))
+		}
+	}
+	return nil
 }
 
-// split divides a canvas into that of the data and a strip at its right for the legends.
-func split(c draw.Canvas, strip vg.Length) (data, legend draw.Canvas) {
-	return draw.Crop(c, 0, -strip, 0, 0), draw.Crop(c, c.Max.X-c.Min.X-strip, 0, 0, 0)
+// fit makes a text smaller that is longer than its room in a viewer's wider font.
+func fit(style *draw.TextStyle, text string, room vg.Length) {
+	if wide := 1.15 * style.Width(text); wide > room {
+		style.Font.Size *= room / wide
+	}
+}
+
+func (p Panel) hasLegend() bool { return len(p.Lines)+len(p.Levels) > 1 || p.paper() }
+
+// paper reports whether a line has values of a paper.
+func (p Panel) paper() bool {
+	return slices.ContainsFunc(p.Lines, func(l Line) bool {
+		return slices.ContainsFunc(l.Paper, func(y float64) bool { return !math.IsNaN(y) })
+	})
 }
 
 // plot makes a panel's plot, with its legend's entries.
 func (p Panel) plot() (*plot.Plot, error) {
 	out := plot.New()
-	out.Title.Text, out.X.Label.Text, out.Y.Label.Text = p.Title, p.X, p.Y
-	out.Title.Padding = margin
+	out.Title.Text, out.Title.Padding = p.Title, margin
 	out.Legend.Top, out.Legend.Left, out.Legend.Padding = true, true, margin/2
-	out.Add(plotter.NewGrid())
-	lines := p.Lines[:min(len(p.Lines), MaxLines)]
-	styles := styles(len(lines))
-	for i, l := range lines {
-		if len(l.X) != len(l.Y) {
+	for _, s := range []*draw.TextStyle{&out.Title.TextStyle, &out.X.Label.TextStyle, &out.Y.Label.TextStyle, &out.X.Tick.Label, &out.Y.Tick.Label, &out.Legend.TextStyle} {
+		s.Font.Variant = "Sans"
+		s.Font.Size = min(s.Font.Size, 11)
+	}
+	for _, l := range p.Lines {
+		if len(p.Categories) == 0 && len(l.X) != len(l.Y) {
 			return nil, fmt.Errorf("line %s has %d values of x and %d of y", l.Name, len(l.X), len(l.Y))
 		}
-		if len(l.X) == 0 {
-			continue
-		}
-		if len(p.Categories) > 0 {
-			bars, err := p.bars(i, len(lines), styles[i].Color)
-			if err != nil {
-				return nil, err
-			}
-			out.Add(bars)
-			out.Legend.Add(l.Name, bars)
-			if n := min(len(l.Low), len(l.High), len(p.Categories)); n > 0 {
-				out.Add(whiskers{l.Low[:n], l.High[:n], bars.Offset, min(bars.Width/4, margin/2)})
-				for _, y := range l.High[:n] {
-					if y > out.Y.Max { // of a number
-						out.Y.Max = y
-					}
-				}
-			}
-			continue
-		}
-		points := make(plotter.XYs, len(l.X))
-		for j := range points {
-			points[j] = plotter.XY{X: l.X[j], Y: l.Y[j]}
-		}
-		line, err := plotter.NewLine(points)
-		if err != nil {
-			return nil, fmt.Errorf("line %s: %w", l.Name, err)
-		}
-		line.LineStyle = styles[i]
-		out.Add(line)
-		out.Legend.Add(l.Name, line)
 	}
 	if len(p.Categories) > 0 {
-		out.NominalX(p.Categories...)
-		if n := longest(p.Categories); n*len(p.Categories) > 80 { // they would run into each other
-			out.X.Tick.Label.Rotation, out.X.Tick.Label.XAlign, out.X.Tick.Label.YAlign = math.Pi/6, draw.XRight, draw.YTop
+		p.addBars(out)
+	} else if err := p.addLines(out); err != nil {
+		return nil, err
+	}
+	if p.paper() {
+		name := p.Paper
+		if name == "" {
+			name = "the paper's"
 		}
+		out.Legend.Add(name, circle{})
 	}
-	for _, l := range p.Levels {
-		level := plotter.NewFunction(func(float64) float64 { return l.Y })
-		level.Samples, level.LineStyle = 2, levelStyle
-		out.Add(level)
-		out.Y.Max = max(out.Y.Max, l.Y)
-		out.Legend.Add(l.Name, level)
-	}
-	if n := len(p.Lines) - len(lines); n > 0 {
+	if n := len(p.Lines) - p.drawn(); n > 0 {
 		out.Legend.Add(fmt.Sprintf("(%d more)", n))
-	}
-	out.Y.Min = min(out.Y.Min, 0)
-	if out.Y.Min == 0 && out.Y.Max == 0 { // gonum would draw from -1 to 1
-		out.Y.Max = 1
-	}
-	out.Y.Max += headroom * (out.Y.Max - out.Y.Min)
-	out.Y.Tick.Marker = ticks{}
-	if len(p.Categories) == 0 {
-		out.X.Tick.Marker = ticks{}
-		if p.LogX && out.X.Min > 0 {
-			out.X.Scale, out.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-		}
 	}
 	return out, nil
 }
 
-// longest returns the length of the longest name.
-func longest(names []string) (n int) {
-	for _, name := range names {
-		n = max(n, utf8.RuneCountInString(name))
+// addLines adds the lines and levels, and sets the axes.
+func (p Panel) addLines(out *plot.Plot) error {
+	var xs, ys []float64
+	for _, l := range p.Lines[:p.drawn()] {
+		xs, ys = append(xs, l.X...), append(append(ys, l.Y...), l.Paper...)
 	}
-	return n
-}
-
-// bars makes the bars of line i of n. A value that is not a number has none.
-func (p Panel) bars(i, n int, colour color.Color) (*plotter.BarChart, error) {
-	values := make(plotter.Values, len(p.Categories))
-	for j, y := range p.Lines[i].Y[:min(len(p.Lines[i].Y), len(values))] {
-		if !math.IsNaN(y) {
-			values[j] = y
+	for _, l := range p.Levels {
+		ys = append(ys, l.Y)
+	}
+	x, y := axisOf(p.X, xs, p.LogX, false), axisOf(p.Y, ys, p.Points && spans(ys), false)
+	out.Add(plotter.NewGrid())
+	for i, l := range p.Lines[:p.drawn()] {
+		points, papers := plotter.XYs{}, plotter.XYs{}
+		for j := range l.X {
+			if at := (plotter.XY{X: l.X[j] * x.scale, Y: l.Y[j] * y.scale}); !math.IsNaN(at.X) && !math.IsNaN(at.Y) {
+				points = append(points, at)
+			}
+			if j < len(l.Paper) && !math.IsNaN(l.Paper[j]) {
+				papers = append(papers, plotter.XY{X: l.X[j] * x.scale, Y: l.Paper[j] * y.scale})
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		line, dots, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return fmt.Errorf("line %s: %w", l.Name, err)
+		}
+		line.LineStyle = styles(p.drawn())[i]
+		out.Add(line)
+		shown := []plot.Thumbnailer{line}
+		if p.Points {
+			dots.GlyphStyle = draw.GlyphStyle{Color: line.Color, Radius: vg.Points(3), Shape: shapes[i%len(shapes)]}
+			out.Add(dots)
+			shown = append(shown, dots)
+		}
+		out.Legend.Add(l.Name, shown...)
+		if len(papers) > 0 {
+			hollow, err := plotter.NewScatter(papers)
+			if err != nil {
+				return fmt.Errorf("line %s, the paper's: %w", l.Name, err)
+			}
+			hollow.GlyphStyle = draw.GlyphStyle{Color: line.Color, Radius: hollowRadius, Shape: draw.RingGlyph{}}
+			out.Add(hollow)
 		}
 	}
-	wide := (width - 8*margin) * 0.55 / vg.Length(len(p.Categories)*n)
-	bars, err := plotter.NewBarChart(values, wide)
-	if err != nil {
-		return nil, fmt.Errorf("bars %s: %w", p.Lines[i].Name, err)
+	for _, l := range p.Levels {
+		level := plotter.NewFunction(func(float64) float64 { return l.Y * y.scale })
+		level.Samples, level.LineStyle = 2, levelStyle
+		out.Add(level)
+		out.Y.Max = max(out.Y.Max, l.Y*y.scale)
+		out.Legend.Add(l.Name, level)
 	}
-	bars.Color, bars.LineStyle.Width = colour, 0
-	bars.Offset = wide * (vg.Length(i) - vg.Length(n-1)/2)
-	return bars, nil
+	x.set(&out.X, false)
+	y.set(&out.Y, true)
+	return nil
 }

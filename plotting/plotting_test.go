@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
@@ -94,36 +95,167 @@ func TestColoursForAllEyes(t *testing.T) {
 	}
 }
 
-// TestLegendIsBesideTheData looks where the strokes of the lines end and the legend's words begin.
-func TestLegendIsBesideTheData(t *testing.T) {
-	p := many(8)
+// box is where a text stands.
+type box struct {
+	text string
+	vg.Rectangle
+}
+
+// boxes returns where the texts of panels stand, as they are drawn.
+func boxes(t *testing.T, panels ...Panel) (list []box) {
+	t.Helper()
+	total := vg.Length(0)
+	for _, p := range panels {
+		total += p.height()
+	}
+	var c recorder.Canvas
+	if err := paint(draw.NewCanvas(&c, width, total), panels); err != nil {
+		t.Fatal(err)
+	}
+	type frame struct {
+		origin vg.Point
+		turned bool // by a quarter
+	}
+	at := []frame{{}}
+	place := func(p vg.Point) vg.Point {
+		f := at[len(at)-1]
+		if f.turned {
+			return vg.Point{X: f.origin.X - p.Y, Y: f.origin.Y + p.X}
+		}
+		return f.origin.Add(p)
+	}
+	for _, action := range c.Actions {
+		switch a := action.(type) {
+		case *recorder.Push:
+			at = append(at, at[len(at)-1])
+		case *recorder.Pop:
+			at = at[:len(at)-1]
+		case *recorder.Translate:
+			at[len(at)-1].origin = place(a.Point)
+		case *recorder.Rotate:
+			at[len(at)-1].turned = a.Angle != 0
+		case *recorder.FillString:
+			face := font.DefaultCache.Lookup(a.Font, a.Size)
+			from := place(a.Point)
+			to := place(a.Point.Add(vg.Point{X: face.Width(a.String), Y: face.Extents().Ascent * 0.8}))
+			list = append(list, box{a.String, vg.Rectangle{
+				Min: vg.Point{X: min(from.X, to.X), Y: min(from.Y, to.Y)}, Max: vg.Point{X: max(from.X, to.X), Y: max(from.Y, to.Y)},
+			}})
+		}
+	}
+	return list
+}
+
+// hard are panels whose labels are long, many or close.
+func hard() map[string][]Panel {
+	nan := math.NaN()
+	long := Panel{Title: "long names", Y: "FCT (µs)", Categories: []string{"α = 1/16, four classes, both", "a", "physical priorities with high ACKs"}}
+	for i := range 6 {
+		long.Lines = append(long.Lines, Line{
+			Name: fmt.Sprintf("percentile %d of all flows", i), Y: []float64{0, 15e6, 3.25 * float64(i)}, Low: []float64{0, 1e6, nan}, High: []float64{0, 30e6, nan},
+			Paper: []float64{nan, 15.2e6, 3.3},
+		})
+	}
+	narrow := Panel{Title: "values of a kind", Y: "time (µs)", Categories: strings.Split("abcdefghijklmnopqrst", "")}
+	for range 2 {
+		l := Line{Name: "a line"}
+		for i := range narrow.Categories {
+			l.Y, l.Paper = append(l.Y, 1234.5678+float64(i)), append(l.Paper, 1300+float64(i))
+		}
+		narrow.Lines = append(narrow.Lines, l)
+	}
+	sweep := Panel{Title: "decades", X: "flows", Y: "slowdown p99 (µs)", LogX: true, Points: true}
+	for i := range MaxLines {
+		sweep.Lines = append(sweep.Lines, Line{Name: fmt.Sprintf("a long name of line %d", i), X: []float64{10, 1e4, 1e7}, Y: []float64{1, 1e5, 1.5e7}, Paper: []float64{nan, 1e4, nan}})
+	}
+	few := sweep
+	few.Lines, few.LogX = []Line{{Name: "one", X: []float64{-0.00001, 0.00001}, Y: []float64{9e9, 10e9}}}, false
+	return map[string][]Panel{"bars": {long, narrow}, "lines": {sweep, few, many(16)}, "both": {few, long, sweep}}
+}
+
+// TestLabelsDoNotMeet: no text of a picture touches another one or the picture's edge.
+func TestLabelsDoNotMeet(t *testing.T) {
+	for name, panels := range hard() {
+		list := boxes(t, panels...)
+		if len(list) < 20 {
+			t.Errorf("%s: only %d texts", name, len(list))
+		}
+		for i, a := range list {
+			if a.Min.X < 0 || a.Max.X > width || a.Min.Y < 0 {
+				t.Errorf("%s: %q leaves the picture: %v", name, a.text, a.Rectangle)
+			}
+			for _, b := range list[:i] {
+				if a.Min.X < b.Max.X && b.Min.X < a.Max.X && a.Min.Y < b.Max.Y && b.Min.Y < a.Max.Y {
+					t.Errorf("%s: %q at %v and %q at %v meet", name, a.text, a.Rectangle, b.text, b.Rectangle)
+				}
+			}
+		}
+	}
+}
+
+// TestEachBarSaysItsValue: bars of 0, of little beside much, and without a value are labelled, with units that suit.
+func TestEachBarSaysItsValue(t *testing.T) {
+	for want, p := range map[string]Panel{
+		"0 12.3 no value":  {Y: "drops", Lines: []Line{{Y: []float64{0, 12.345, math.NaN()}}}},
+		"5 µs 1.5 s 0 s":   {Y: "FCT (µs)", Lines: []Line{{Y: []float64{5, 1.5e6, 0}}}},
+		"0.005 1.5 0.12":   {Y: "goodput (Gb/s)", Lines: []Line{{Y: []float64{0.005, 1.5, 0.12}}}},
+		"1.5 0.02 0":       {Y: "FCT (µs)", Lines: []Line{{Y: []float64{1.5e6, 0.02e6, 0}}}},
+		"1 KB 250 B 1 MB":  {Y: "queue (KB)", Lines: []Line{{Y: []float64{1, 0.25, 1000}}}},
+		"-3 20 7":          {Y: "gap", Lines: []Line{{Y: []float64{-3, 20, 7}}}},
+		"12345 300000 0.5": {Y: "frames", Lines: []Line{{Y: []float64{12345, 300000, 0.5}}}},
+	} {
+		p.Categories = []string{"one", "two", "three"}
+		var got []string
+		for _, b := range boxes(t, p) {
+			got = append(got, b.text)
+		}
+		text := strings.Join(got, " ")
+		if p.Y == "goodput (Gb/s)" {
+			want = "5 Mb/s 1.5 Gb/s 120 Mb/s" // three decades
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %s", p.Y, text, want)
+		}
+	}
+}
+
+// TestEverySeriesHasAMark: what covers another line, or is a single point, still has a mark of its own shape or colour.
+func TestEverySeriesHasAMark(t *testing.T) {
+	p := Panel{Points: true}
+	for i := range 5 {
+		p.Lines = append(p.Lines, Line{Name: fmt.Sprint(i), X: []float64{1}, Y: []float64{1}})
+	}
 	drawn, err := p.plot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := draw.NewCanvas(new(recorder.Canvas), 24*vg.Centimeter, 10*vg.Centimeter)
-	data, legend := split(whole, drawn.Legend.Rectangle(whole).Size().X)
-	if end := drawn.DataCanvas(data).Max.X; end > legend.Min.X || legend.Max.X > whole.Max.X {
-		t.Errorf("the data end at %v, the legend reaches from %v to %v of %v", end, legend.Min.X, legend.Max.X, whole.Max.X)
+	if boxes := drawn.GlyphBoxes(drawn); len(boxes) < len(p.Lines) {
+		t.Errorf("%d marks for %d lines", len(boxes), len(p.Lines))
 	}
-	if got, want := legend.Size().X, drawn.Legend.Rectangle(whole).Size().X; math.Abs(float64(got-want)) > 1e-6 {
-		t.Errorf("the legend has %v, want its %v", got, want)
+	seen := map[string]bool{}
+	for _, s := range shapes {
+		seen[fmt.Sprintf("%T", s)] = true
+	}
+	if len(seen) != len(shapes) {
+		t.Errorf("shapes %v are not all different", shapes)
 	}
 }
 
-func TestRender(t *testing.T) {
-	text := func(panels ...Panel) string {
-		t.Helper()
-		picture, err := Render("svg", panels...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if _, err := picture.WriteTo(&b); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
+func render(t *testing.T, panels ...Panel) string {
+	t.Helper()
+	picture, err := Render("svg", panels...)
+	if err != nil {
+		t.Fatal(err)
 	}
+	var b bytes.Buffer
+	if _, err := picture.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestRender(t *testing.T) {
+	text := func(panels ...Panel) string { return render(t, panels...) }
 	two := many(2)
 	two.Levels = []Level{{"Qth", 125}}
 	got := text(two, many(18))
@@ -184,8 +316,8 @@ func TestTicks(t *testing.T) {
 func TestAxes(t *testing.T) {
 	zero := Panel{Categories: []string{"a", "b"}, Lines: []Line{{Name: "drops", X: []float64{0, 1}, Y: []float64{0, 0}}}}
 	p, err := zero.plot()
-	if err != nil || p.Y.Min != 0 || p.Y.Max < 1 {
-		t.Errorf("zeros from %g to %g, %v", p.Y.Min, p.Y.Max, err)
+	if err != nil || p.X.Min != 0 || p.X.Max < 1 {
+		t.Errorf("zeros from %g to %g, %v", p.X.Min, p.X.Max, err)
 	}
 	for first, log := range map[float64]bool{10: true, 0: false} {
 		sweep := Panel{LogX: true, Lines: []Line{{Name: "line", X: []float64{first, 1e6}, Y: []float64{1, 2}}}}
@@ -200,28 +332,33 @@ func TestAxes(t *testing.T) {
 func TestWhiskers(t *testing.T) {
 	nan := math.NaN()
 	p := Panel{Categories: []string{"a", "b", "c"}, Lines: []Line{
-		{Name: "before", X: make([]float64, 3), Y: []float64{1, 2, nan}, Low: []float64{0.5, 2, nan}, High: []float64{7, 2, nan}},
-		{Name: "after", X: make([]float64, 3), Y: []float64{1, 2, 6}},
+		{Name: "before", Y: []float64{1, 2, nan}, Low: []float64{0.5, 2, nan}, High: []float64{7, 2, nan}},
+		{Name: "after", Y: []float64{1, 2, 6}},
 	}}
 	drawn, err := p.plot()
-	if err != nil || drawn.Y.Max < 7 || math.IsNaN(drawn.Y.Max) {
-		t.Fatalf("the axis ends at %v, want 7 or more; %v", drawn.Y.Max, err)
+	if err != nil || drawn.X.Max < 7 || math.IsNaN(drawn.X.Max) {
+		t.Fatalf("the axis ends at %v, want 7 or more; %v", drawn.X.Max, err)
 	}
-	strokes := func(p Panel) int {
-		var text bytes.Buffer
-		r, err := Render("svg", p)
-		if err == nil {
-			_, err = r.WriteTo(&text)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Count(text.String(), "<path")
-	}
+	strokes := func(p Panel) int { return strings.Count(render(t, p), "<path") }
 	p.Lines[1].Y[2] = 8 // so that the axis is the same without whiskers
 	with := strokes(p)
 	p.Lines[0].Low, p.Lines[0].High = nil, nil
 	if without := strokes(p); with != without+3 {
 		t.Errorf("%d paths with a whisker, %d without, want 3 more", with, without)
+	}
+}
+
+// TestPapersValuesAreHollow: each is a ring, and the legend says what it is.
+func TestPapersValuesAreHollow(t *testing.T) {
+	line := Line{Name: "ours", X: []float64{1, 2}, Y: []float64{3, 4}, Paper: []float64{math.NaN(), 9}}
+	for name, p := range map[string]Panel{"bars": {Categories: []string{"a", "b"}}, "lines": {Points: true}} {
+		p.Lines = []Line{line}
+		drawn, err := p.plot()
+		if err != nil || max(drawn.X.Max, drawn.Y.Max) < 9 {
+			t.Errorf("%s: axes end at %v and %v, want 9 to be seen; %v", name, drawn.X.Max, drawn.Y.Max, err)
+		}
+		if text := render(t, p); !strings.Contains(text, "the paper's") && !strings.Contains(text, "the paper&#39;s") {
+			t.Errorf("%s: the legend does not name the paper's value", name)
+		}
 	}
 }

@@ -2,10 +2,7 @@ package plotting
 
 import (
 	"image/color"
-	"math"
-	"strconv"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -57,51 +54,9 @@ func luminance(part float64) color.Color {
 	return c
 }
 
-// mostTicks is how many labels an axis has at most.
-const mostTicks = 8
-
-// ticks labels round numbers, as many as can be read, without digits that say nothing.
-type ticks struct{}
-
-// Ticks implements plot.Ticker.
-func (ticks) Ticks(low, high float64) (out []plot.Tick) {
-	span := high - low
-	if !(span > 0) || math.IsInf(span, 0) {
-		return plot.DefaultTicks{}.Ticks(low, high)
-	}
-	digits := -int(math.Floor(math.Log10(span / mostTicks)))
-	step := math.Pow10(-digits)
-	for _, times := range []float64{1, 2, 5, 10} {
-		if span/(step*times) <= mostTicks {
-			step *= times
-			break
-		}
-	}
-	// Adding nothing makes of −0, which has a sign of its own, 0.
-	for i := math.Ceil(low/step-1e-9) + 0; i <= high/step+1e-9; i++ {
-		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', max(digits, 0), 64)})
-	}
-	return out
-}
-
-// whiskers are the spread of bars.
-type whiskers struct {
-	low, high []float64
-	offset    vg.Length // of the bars
-	cap       vg.Length // half of its width
-}
-
-// Plot implements plot.Plotter.
-func (w whiskers) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	style := draw.LineStyle{Color: color.Gray{Y: 0x20}, Width: vg.Points(1)}
-	for j := range w.low {
-		if !(w.low[j] < w.high[j]) {
-			continue
-		}
-		at, low, high := x(float64(j))+w.offset, y(w.low[j]), y(w.high[j])
-		c.StrokeLine2(style, at, low, at, high)
-		c.StrokeLine2(style, at-w.cap, low, at+w.cap, low)
-		c.StrokeLine2(style, at-w.cap, high, at+w.cap, high)
-	}
-}
+// whiskerStyle is that of a bar's spread, hollow that of a paper's value beside a bar, shapes are those of points.
+var (
+	whiskerStyle = draw.LineStyle{Color: color.Gray{Y: 0x20}, Width: vg.Points(1)}
+	hollow       = draw.GlyphStyle{Color: color.Black, Radius: hollowRadius, Shape: draw.RingGlyph{}}
+	shapes       = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}}
+)

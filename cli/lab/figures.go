@@ -14,14 +14,15 @@ import (
 
 func newSimFiguresCommand() *cobra.Command {
 	var records, pages, shard string
-	var force, full bool
+	var force, full, pictures bool
 	c := &cobra.Command{
 		Use:   "figures [NAME...]",
 		Short: "Run the experiments that make the papers' figures, and write the pages about them",
 		Long: `Run the experiments that make the papers' figures, or those named, and write a record of each
 and the pages that show them. What has a record of the same text of its file is not run again,
 so a run that was stopped goes on where it was. With --shard i/n only every n-th experiment is
-run; any run writes the pages from all the records that are there.`,
+run; any run writes the pages from all the records that are there. With --pictures nothing is measured:
+the pictures are drawn anew from the records, series over time by a run of one seed.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			i, n, err := parseShard(shard)
 			if err != nil {
@@ -39,7 +40,15 @@ run; any run writes the pages from all the records that are there.`,
 				if k%n != i {
 					continue
 				}
-				if err := makeFigure(c, f, records, pages, full, force); err != nil {
+				if pictures {
+					rec, err := experiment.ReadRecord(os.DirFS(records), f.Name)
+					if err == nil && rec != nil {
+						err = f.Redraw(c.Context(), pages, rec)
+					}
+					if err != nil {
+						return err
+					}
+				} else if err := makeFigure(c, f, records, pages, full, force); err != nil {
 					return err
 				}
 			}
@@ -50,6 +59,7 @@ run; any run writes the pages from all the records that are there.`,
 	c.Flags().StringVar(&pages, "pages", "docs/results", "directory of the pages and pictures")
 	c.Flags().StringVar(&shard, "shard", "0/1", "run only shard i of n, i from 0 to n-1")
 	c.Flags().BoolVar(&force, "force", false, "run figures that have a record too")
+	c.Flags().BoolVar(&pictures, "pictures", false, "draw the pictures of recorded figures anew, without running the figures")
 	c.Flags().BoolVar(&full, "full", false, "at the papers' scale, where a file's own is smaller")
 	return c
 }

@@ -1,11 +1,15 @@
 package experiment
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -88,66 +92,151 @@ func names(m *yamlnode.Map, key string, allowed, def []string) (out []string) {
 	return out
 }
 
-// panels draws a picture of a report. Series are those of the first seed, numbers means over
-// all.
-func (f *File) panels(p picture, r *Report) []plotting.Panel {
-	_, of := r.byVariant()
+// lookup returns a measure of a variant: its mean, least and greatest value over the seeds, NaN for none, and its unit.
+type lookup func(variant, measure string) (mean, low, high float64, unit string)
+
+func (r *Report) lookup() lookup {
 	summaries := r.Summaries()
-	mean := func(variant, measure string) (float64, string) {
+	return func(variant, measure string) (mean, low, high float64, unit string) {
 		for _, s := range summaries {
 			if s.Variant == variant && s.Measure == measure {
-				return s.Mean(), s.Unit
+				return s.Mean(), s.Quantile(0), s.Quantile(1), s.Unit
 			}
 		}
-		return math.NaN(), ""
+		return math.NaN(), math.NaN(), math.NaN(), ""
 	}
+}
+
+// printed are the numbers of a Row's value, as spreadText has them.
+var printed = regexp.MustCompile(`^([-+.e\d]+)(?: ± [-+.e\d]+)?(?: \(([-+.e\d]+)…([-+.e\d]+)\))?`)
+
+func (r *Record) lookup() lookup {
+	return func(variant, measure string) (mean, low, high float64, unit string) {
+		mean, low, high = math.NaN(), math.NaN(), math.NaN()
+		i := slices.IndexFunc(r.Measures, func(m Row) bool { return m.Variant == variant && m.Measure == measure })
+		if i < 0 {
+			return mean, low, high, ""
+		}
+		if m := printed.FindStringSubmatch(r.Measures[i].Value); m != nil {
+			for k, to := range []*float64{&mean, &low, &high} {
+				if v, err := strconv.ParseFloat(m[1+k], 64); err == nil {
+					*to = v
+				}
+			}
+		}
+		return mean, low, high, r.Measures[i].Unit
+	}
+}
+
+// ofPaper returns the paper's value of a measure, NaN where no claim has one. ratio says that the paper gives it over
+// another value, and that ours stands for that.
+func (f *File) ofPaper(variant, measure string, ours lookup) (value float64, ratio bool) {
+	for _, c := range f.Claims {
+		switch {
+		case math.IsNaN(c.paper) || c.trend || len(c.of) != 1 || c.of[0] != reference{variant, measure}:
+		case c.over == nil:
+			return c.paper, false
+		default:
+			over, _, _, _ := ours(c.over[0].variant, c.over[0].measure)
+			value, ratio = c.paper*over, true
+		}
+	}
+	if !ratio {
+		value = math.NaN()
+	}
+	return value, ratio
+}
+
+// panels draws a picture from measures, and from series of the first seed.
+func (f *File) panels(p picture, of map[string][]*Outcome, ours lookup) (out []plotting.Panel) {
 	switch p.kind {
 	case "time":
 		return p.time(of)
 	case "cdf":
-		out := plotting.Panel{Title: p.title, X: "flow completion time (µs)", Y: "flows (%)"}
+		panel := plotting.Panel{Title: p.title, X: "flow completion time (µs)", Y: "flows (%)", LogX: true}
 		p.each(of, func(variant, name string, o *Outcome) {
 			for _, g := range o.Groups {
 				if g.Name == name && len(g.Quantiles) > 0 {
-					out.Lines = append(out.Lines, plotting.Line{Name: p.label(variant, name), X: g.Quantiles, Y: percents()})
+					panel.Lines = append(panel.Lines, plotting.Line{Name: p.label(variant, name), X: g.Quantiles, Y: percents()})
 				}
 			}
 		})
-		return []plotting.Panel{p.axes(out)}
-	case "bars":
-		out := plotting.Panel{Title: p.title, Categories: p.variants}
-		for _, me := range p.measures {
-			l := plotting.Line{Name: me}
-			for i, v := range p.variants {
-				value, unit := mean(v, me)
-				l.X, l.Y = append(l.X, float64(i)), append(l.Y, value)
-				if out.Y = unit; len(p.measures) == 1 {
-					out.Y = strings.TrimSpace(me + " " + unit)
-				}
-			}
-			out.Lines = append(out.Lines, l)
-		}
-		return []plotting.Panel{p.axes(out)}
+		return []plotting.Panel{p.axes(panel)}
 	}
-	var out []plotting.Panel
+	var units []string // of out
+	ratios := false
+	// add adds a variant's measure to a line, whose place is at x.
+	add := func(l *plotting.Line, x float64, variant, measure string) (unit string) {
+		mean, low, high, unit := ours(variant, measure)
+		paper, ratio := f.ofPaper(variant, measure, ours)
+		ratios = ratios || ratio
+		l.X, l.Y, l.Paper = append(l.X, x), append(l.Y, mean), append(l.Paper, paper)
+		l.Low, l.High = append(l.Low, low), append(l.High, high)
+		return unit
+	}
 	for _, me := range p.measures {
-		panel := plotting.Panel{Title: p.title, LogX: p.logX}
-		for _, v := range p.variants {
-			at := f.places[v]
-			value, unit := mean(v, me)
-			panel.Y = strings.TrimSpace(me + " " + unit)
-			i := slices.IndexFunc(panel.Lines, func(l plotting.Line) bool { return l.Name == at.line })
-			if i < 0 {
-				i = len(panel.Lines)
-				panel.Lines = append(panel.Lines, plotting.Line{Name: at.line})
+		panel := plotting.Panel{LogX: p.logX, Points: true}
+		unit := ""
+		if p.kind == "bars" {
+			panel.Lines = []plotting.Line{{Name: me}}
+			for _, v := range p.variants {
+				panel.Categories = append(panel.Categories, people(v))
+				unit = cmp.Or(add(&panel.Lines[0], 0, v, me), unit)
 			}
-			if !math.IsNaN(value) {
-				panel.Lines[i].X, panel.Lines[i].Y = append(panel.Lines[i].X, at.x), append(panel.Lines[i].Y, value)
+		} else {
+			for _, v := range p.variants {
+				name := people(f.places[v].line)
+				i := slices.IndexFunc(panel.Lines, func(l plotting.Line) bool { return l.Name == name })
+				if i < 0 {
+					i = len(panel.Lines)
+					panel.Lines = append(panel.Lines, plotting.Line{Name: name})
+				}
+				unit = cmp.Or(add(&panel.Lines[i], f.places[v].x, v, me), unit)
 			}
 		}
-		out = append(out, p.axes(panel))
+		if panel.Y = people(me); unit != "" {
+			panel.Y += " (" + unit + ")"
+		}
+		panel = p.axes(panel)
+		if last := len(out) - 1; p.kind == "bars" && last >= 0 && units[last] == unit && plotting.OneAxis(append(out[last].Lines, panel.Lines...)...) {
+			out[last].Lines = append(out[last].Lines, panel.Lines...)
+			if p.y == "" {
+				out[last].Y = fmt.Sprintf("%s (%s)", cmp.Or(quantities[unit], "value"), unit)
+			}
+			continue
+		}
+		out, units = append(out, panel), append(units, unit)
+	}
+	if len(out) > 0 {
+		out[0].Title = p.title
+	}
+	for i := range out {
+		if ratios {
+			out[i].Paper = "the paper's, ratios from ours"
+		}
 	}
 	return out
+}
+
+// quantities are what units are of, for axes of several measures.
+var quantities = map[string]string{"µs": "time", "KB": "memory", "Gb/s": "rate", "%": "part"}
+
+// proper are the names of systems and laws as people write them.
+var proper = map[string]string{
+	"dsh": "DSH", "sih": "SIH", "spfc": "SPFC", "st": "ST", "dt": "DT", "pacc": "PACC", "dcqcn": "DCQCN", "hpcc": "HPCC", "timely": "TIMELY",
+	"powertcp": "PowerTCP", "soze": "Söze", "prioplus": "PrioPlus", "swift": "Swift", "ledbat": "LEDBAT", "none": "no law",
+}
+
+// people writes a name of a file for people.
+func people(name string) string {
+	words := strings.Split(name, " ")
+	for i, w := range words {
+		bare := strings.TrimRight(w, ",:")
+		if p, ok := proper[bare]; ok && (bare != "none" || len(words) > 1) {
+			words[i] = p + w[len(bare):]
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // time draws one line per variant when it is of one thing, else a panel per variant.
@@ -158,7 +247,7 @@ func (p picture) time(of map[string][]*Outcome) (out []plotting.Panel) {
 	p.each(of, func(variant, name string, o *Outcome) {
 		title := p.title
 		if len(p.of) > 1 && variant != "" {
-			title += ", " + variant
+			title += ": " + people(variant)
 		}
 		if panels[title] == nil {
 			panels[title] = &plotting.Panel{Title: title, X: "time (ms)", Y: y}
@@ -193,11 +282,11 @@ func (p picture) each(of map[string][]*Outcome, do func(variant, name string, o 
 func (p picture) label(variant, name string) string {
 	switch {
 	case len(p.of) == 1 && variant != "":
-		return variant
+		return people(variant)
 	case p.kind == "cdf" && len(p.variants) > 1:
-		return variant + ", " + name
+		return people(variant) + ", " + people(name)
 	}
-	return name
+	return people(name)
 }
 
 func (p picture) axes(panel plotting.Panel) plotting.Panel {
@@ -213,13 +302,40 @@ func (p picture) axes(panel plotting.Panel) plotting.Panel {
 // WritePictures draws what the file asks for into a directory, each as
 // <experiment>-<plot>.<format>, in every one of some formats of package plotting.
 func (f *File) WritePictures(dir string, r *Report, formats ...string) error {
+	_, of := r.byVariant()
+	return f.writePictures(dir, of, r.lookup(), formats...)
+}
+
+func (f *File) writePictures(dir string, of map[string][]*Outcome, ours lookup, formats ...string) error {
 	w := &writer{dir: dir}
 	for _, p := range f.pictures {
 		for _, format := range formats {
-			w.picture(fmt.Sprintf("%s-%s.%s", f.Name, p.name, format), f.panels(p, r)...)
+			w.picture(fmt.Sprintf("%s-%s.%s", f.Name, p.name, format), f.panels(p, of, ours)...)
 		}
 	}
 	return w.err
+}
+
+// Redraw draws what the file asks for into a directory from a record, as SVG. Series over time and distributions are not
+// in a record: for them it runs the first seed of the variants that they show.
+func (f *File) Redraw(ctx context.Context, dir string, r *Record) error {
+	shown := map[string]bool{}
+	for _, p := range f.pictures {
+		for _, v := range p.variants {
+			shown[v] = shown[v] || p.kind == "time" || p.kind == "cdf"
+		}
+	}
+	run := *f
+	run.Plans = slices.DeleteFunc(slices.Clone(f.Plans), func(p *Plan) bool { return !shown[p.Variant] })
+	of := map[string][]*Outcome{}
+	if len(run.Plans) > 0 {
+		rep, err := (&Batch{File: &run, Seed: r.Seed, Seeds: 1, Shards: 1}).Run(ctx)
+		if err != nil {
+			return err
+		}
+		_, of = rep.byVariant()
+	}
+	return f.writePictures(dir, of, r.lookup(), "svg")
 }
 
 // plots draws goodput and queues over time for the first seed of each variant, and the
@@ -233,7 +349,7 @@ func (w *writer) plots(r *Report) {
 		}
 		draw := func(file string, p picture) {
 			p.variants = []string{n}
-			for _, panel := range new(File).panels(p, r) {
+			for _, panel := range new(File).panels(p, of, nil) {
 				if len(panel.Lines) > 0 {
 					w.plot(file+suffix, panel)
 				}

@@ -2,8 +2,10 @@ package experiment
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,9 +131,63 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := f.panels(f.pictures[0], rep)
-	if len(p) != 1 || len(p[0].Lines) != 1 || p[0].Lines[0].Name != "star" || len(p[0].Lines[0].X) != 2 || p[0].Lines[0].X[1] != 10 || p[0].Y != "FCT µs" || p[0].X != "delay (µs)" {
+	p := f.panels(f.pictures[0], nil, rep.lookup())
+	if len(p) != 1 || len(p[0].Lines) != 1 || p[0].Lines[0].Name != "star" || len(p[0].Lines[0].X) != 2 || p[0].Lines[0].X[1] != 10 || p[0].Y != "FCT (µs)" || p[0].X != "delay (µs)" {
 		t.Errorf("panels %+v", p)
+	}
+}
+
+// TestPicturesFromRecords: bars and sweeps can be drawn from the records, and each of their numbers is on the picture.
+func TestPicturesFromRecords(t *testing.T) {
+	drawn, papers := 0, 0
+	for _, name := range Builtin() {
+		f, err := Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _, err := f.Recorded()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range f.pictures {
+			if r == nil || p.kind != "bars" && p.kind != "sweep" {
+				continue
+			}
+			want, got := 0, 0
+			for _, row := range r.Measures {
+				if slices.Contains(p.measures, row.Measure) && slices.Contains(p.variants, row.Variant) && row.Value != "–" {
+					want++
+				}
+			}
+			for _, panel := range f.panels(p, nil, r.lookup()) {
+				for _, l := range panel.Lines {
+					for i, y := range l.Y {
+						if !math.IsNaN(y) {
+							got++
+						}
+						if !math.IsNaN(l.Paper[i]) {
+							papers++
+						}
+					}
+				}
+			}
+			if drawn += got; got != want {
+				t.Errorf("%s %s has %d numbers, want %d", f.Name, p.name, got, want)
+			}
+		}
+	}
+	if drawn < 100 || papers < 10 {
+		t.Errorf("%d numbers and %d of papers on all pictures", drawn, papers)
+	}
+}
+
+func TestPeople(t *testing.T) {
+	for name, want := range map[string]string{
+		"none dsh 0.2": "no law DSH 0.2", "none": "none", "soze 1": "Söze 1", "prioplus, by bytes": "PrioPlus, by bytes", "priority 3": "priority 3",
+	} {
+		if got := people(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
 	}
 }
 
