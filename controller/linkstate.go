@@ -30,10 +30,14 @@ type linkMonitor struct {
 	mu        sync.Mutex // guards all below
 	links     map[string]*linkState
 	switches  map[string]*switchState
-	events    []*pb.Event // of the evaluation that runs
-	rerouted  bool        // in it routes change without an event
-	evaluated time.Time   // time of the last full evaluation
-	awake     time.Time   // since when it has been evaluated without a break
+	of        *config.Config // whose links between and hosts are; nil after forget
+	between   []watched      // links between switches
+	hosts     []watched      // links to hosts
+	news      bool           // a switch said something of its ports since the last evaluation
+	events    []*pb.Event    // of the evaluation that runs
+	rerouted  bool           // in it routes change without an event
+	evaluated time.Time      // time of the last full evaluation
+	awake     time.Time      // since when it has been evaluated without a break
 }
 
 // linkState is the state of a link.
@@ -45,6 +49,13 @@ type linkState struct {
 	cut      bool                 // the port to its host is down
 	probes   map[string]time.Time // the last one to a switch, on the monotonic clock
 	flap     flap
+}
+
+// watched is a link of the configuration with its state and those of its switches, a host's is nil.
+type watched struct {
+	*config.Link
+	*linkState
+	a, b *switchState
 }
 
 // switchState is the state of a switch.
@@ -105,6 +116,7 @@ func (m *linkMonitor) seen(link, at string, now time.Time) {
 func (m *linkMonitor) report(sw string, ports map[uint32]pb.PortStatus_State) {
 	m.mu.Lock()
 	m.node(sw).ports = ports
+	m.news = true
 	m.mu.Unlock()
 	select {
 	case m.reported <- struct{}{}:
@@ -158,6 +170,7 @@ func (m *linkMonitor) forget(c *config.Config) error {
 	}
 	gone := map[string]bool{}
 	m.mu.Lock()
+	m.of = nil
 	for name, l := range m.links {
 		if known[name] {
 			continue
@@ -224,8 +237,28 @@ func (m *linkMonitor) portState(link string) (state pb.PortStatus_State, why str
 // frozen or short of processor time. What it has not heard then it could not hear.
 const standstill = 4 * healthInterval
 
+// watch finds the links of a configuration and their states. The caller holds mu.
+func (m *linkMonitor) watch(c *config.Config) {
+	m.of, m.news, m.between, m.hosts = c, true, nil, nil
+	for i := range c.Links {
+		k := &c.Links[i]
+		w := watched{Link: k, linkState: m.link(k.Name)}
+		if k.A.Port != 0 {
+			w.a = m.node(k.A.Node)
+		}
+		if k.B.Port != 0 {
+			w.b = m.node(k.B.Node)
+		}
+		if w.a == nil || w.b == nil {
+			m.hosts = append(m.hosts, w)
+		} else {
+			m.between = append(m.between, w)
+		}
+	}
+}
+
 // evaluate looks at everything once and reports whether routes change. After a standstill all times
-// begin anew.
+// begin anew. Of links to hosts only ports tell, so they are looked at when a switch said something.
 func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Health, now time.Time) (changed bool) {
 	m.mu.Lock()
 	if now.Sub(m.evaluated) > standstill {
@@ -235,16 +268,18 @@ func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Heal
 	for name, h := range switches {
 		m.evaluateSwitch(name, h, c.Controller.UnreachableAfter, now)
 	}
-	for i := range c.Links {
-		k := &c.Links[i]
-		l := m.link(k.Name)
-		l.state, l.why = pb.PortStatus_STATE_UNKNOWN, ""
-		if k.A.Port == 0 || k.B.Port == 0 {
-			m.evaluateHost(c, k, l)
-		} else {
-			m.evaluateLink(k, l, switches, &c.Controller, now)
-		}
+	if m.of != c {
+		m.watch(c)
 	}
+	for _, w := range m.between {
+		w.state, w.why = pb.PortStatus_STATE_UNKNOWN, ""
+		m.evaluateLink(w, switches, &c.Controller, now)
+	}
+	for i := 0; m.news && i < len(m.hosts); i++ {
+		m.hosts[i].state, m.hosts[i].why = pb.PortStatus_STATE_UNKNOWN, ""
+		m.evaluateHost(c, m.hosts[i])
+	}
+	m.news = false
 	events, rerouted := m.events, m.rerouted
 	m.events, m.rerouted = nil, false
 	m.mu.Unlock()
@@ -290,15 +325,14 @@ func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Du
 
 // ports names the end of a link whose switch says that its port is down, "" for none; up reports
 // whether there is none, and a switch says that its port is up.
-func (m *linkMonitor) ports(k *config.Link) (down string, up bool) {
-	for _, e := range []config.Endpoint{k.A, k.B} {
-		if e.Port == 0 {
-			continue
-		}
-		switch m.node(e.Node).ports[e.Port] {
-		case pb.PortStatus_STATE_DOWN:
+func (w watched) ports() (down string, up bool) {
+	for i, sw := range []*switchState{w.a, w.b} {
+		e := [...]config.Endpoint{w.A, w.B}[i]
+		switch {
+		case sw == nil:
+		case sw.ports[e.Port] == pb.PortStatus_STATE_DOWN:
 			return e.String(), false
-		case pb.PortStatus_STATE_UP:
+		case sw.ports[e.Port] == pb.PortStatus_STATE_UP:
 			up = true
 		}
 	}
@@ -306,40 +340,40 @@ func (m *linkMonitor) ports(k *config.Link) (down string, up bool) {
 }
 
 // evaluateHost looks at the port of a host's link. Routes stay where the host has no other link.
-func (m *linkMonitor) evaluateHost(c *config.Config, k *config.Link, l *linkState) {
-	host := k.A.Node
-	if k.A.Port != 0 {
-		host = k.B.Node
+func (m *linkMonitor) evaluateHost(c *config.Config, w watched) {
+	host := w.A.Node
+	if w.a != nil {
+		host = w.B.Node
 	}
-	switch down, up := m.ports(k); {
+	switch down, up := w.ports(); {
 	case down != "":
-		l.state, l.why = pb.PortStatus_STATE_DOWN, "the port "+down+" is down, says its switch"
-		if !l.cut {
-			l.cut = true
+		w.state, w.why = pb.PortStatus_STATE_DOWN, "the port "+down+" is down, says its switch"
+		if !w.cut {
+			w.cut = true
 			text := ": " + host + " is cut off"
-			if slices.ContainsFunc(c.Links, func(o config.Link) bool { return o.Name != k.Name && (o.A.Node == host || o.B.Node == host) }) {
+			if slices.ContainsFunc(c.Links, func(o config.Link) bool { return o.Name != w.Name && (o.A.Node == host || o.B.Node == host) }) {
 				text = "; routes avoid the link where they can"
 			}
-			m.tell(pb.Event_SEVERITY_ERROR, k.Name, "link.down", l.why+text)
+			m.tell(pb.Event_SEVERITY_ERROR, w.Name, "link.down", w.why+text)
 		}
 	case up:
-		l.state = pb.PortStatus_STATE_UP
-		if l.cut {
-			l.cut = false
-			m.tell(pb.Event_SEVERITY_INFO, k.Name, "link.up", "the port is up, says its switch")
+		w.state = pb.PortStatus_STATE_UP
+		if w.cut {
+			w.cut = false
+			m.tell(pb.Event_SEVERITY_INFO, w.Name, "link.up", "the port is up, says its switch")
 		}
 	}
 }
 
 // silent names the switch to which no probe of a link came for the timeout, "" for none. heard says that
 // probes came to both lately, where none that is missing may still come.
-func (m *linkMonitor) silent(k *config.Link, l *linkState, since time.Time, timeout time.Duration, now time.Time) (silent string, heard bool) {
+func (m *linkMonitor) silent(w watched, since time.Time, timeout time.Duration, now time.Time) (silent string, heard bool) {
 	if m.awake.After(since) {
 		since = m.awake
 	}
 	heard = true
-	for _, at := range []string{k.A.Node, k.B.Node} {
-		last := l.probes[at]
+	for _, at := range []string{w.A.Node, w.B.Node} {
+		last := w.probes[at]
 		if now.Sub(last) > timeout {
 			heard = false
 		}
@@ -355,13 +389,13 @@ func (m *linkMonitor) silent(k *config.Link, l *linkState, since time.Time, time
 
 // evaluateLink evaluates a link between switches: by their ports, and by probes while both can send and
 // receive them. It changes nothing where neither tells.
-func (m *linkMonitor) evaluateLink(k *config.Link, l *linkState, switches map[string]device.Health, c *config.Controller, now time.Time) {
-	down, heard := m.ports(k)
+func (m *linkMonitor) evaluateLink(w watched, switches map[string]device.Health, c *config.Controller, now time.Time) {
+	down, heard := w.ports()
 	why, back := "", "its ports are up, say its switches"
-	switch a, b := switches[k.A.Node].Attached, switches[k.B.Node].Attached; {
+	switch a, b := switches[w.A.Node].Attached, switches[w.B.Node].Attached; {
 	case down != "":
 		why = "the port " + down + " is down, says its switch"
-		clear(l.probes) // earlier probes say nothing about the cable that comes
+		clear(w.probes) // earlier probes say nothing about the cable that comes
 	case c.ProbeInterval <= 0 && heard:
 	case c.ProbeInterval <= 0 || a.IsZero() || b.IsZero():
 		return
@@ -370,44 +404,44 @@ func (m *linkMonitor) evaluateLink(k *config.Link, l *linkState, switches map[st
 			a = b
 		}
 		var silent string
-		if silent, heard = m.silent(k, l, a, c.ProbeTimeout, now); silent != "" {
+		if silent, heard = m.silent(w, a, c.ProbeTimeout, now); silent != "" {
 			why = fmt.Sprintf("no probe came to %s for %v", silent, c.ProbeTimeout)
 		}
 		back = "probes come again"
 	}
-	f := &l.flap
+	f := &w.flap
 	switch {
 	case why != "":
-		l.state, l.why = pb.PortStatus_STATE_DOWN, why
+		w.state, w.why = pb.PortStatus_STATE_DOWN, why
 		switch {
-		case !l.suspect:
-			m.tell(pb.Event_SEVERITY_ERROR, k.Name, "link.down", why+"; routes avoid the link where they can")
+		case !w.suspect:
+			m.tell(pb.Event_SEVERITY_ERROR, w.Name, "link.down", why+"; routes avoid the link where they can")
 		case f.back.IsZero():
 			return
 		default: // while it was held, and better than others that are suspect
 			m.rerouted = true
 		}
-		l.suspect, *f = true, flap{downs: f.downs + 1}
+		w.suspect, *f = true, flap{downs: f.downs + 1}
 		return
 	case heard:
-		l.state = pb.PortStatus_STATE_UP
+		w.state = pb.PortStatus_STATE_UP
 	}
 	switch {
-	case l.suspect && !heard: // the grace period after an attachment proves nothing
-	case l.suspect:
+	case w.suspect && !heard: // the grace period after an attachment proves nothing
+	case w.suspect:
 		hold, first := f.hold(c), f.back.IsZero()
 		if first {
 			f.back = now
 		}
 		if now.Sub(f.back) >= hold {
-			l.suspect, f.back = false, now
-			m.tell(pb.Event_SEVERITY_INFO, k.Name, "link.up", back)
+			w.suspect, f.back = false, now
+			m.tell(pb.Event_SEVERITY_INFO, w.Name, "link.up", back)
 			return
 		}
 		times := units.Count(f.downs, "time")
-		l.state, l.why = pb.PortStatus_STATE_DOWN, "it is held, as it went down "+times
+		w.state, w.why = pb.PortStatus_STATE_DOWN, "it is held, as it went down "+times
 		if first {
-			m.tell(pb.Event_SEVERITY_WARNING, k.Name, "link.held",
+			m.tell(pb.Event_SEVERITY_WARNING, w.Name, "link.held",
 				fmt.Sprintf("%s after %s down; routes avoid the link for another %v, and longer with each time", back, times, hold))
 		}
 	case now.Sub(f.back) >= c.FlapHoldMax:

@@ -350,7 +350,7 @@ type Controller struct {
 	UnreachableAfter time.Duration
 	// ResyncInterval is how often a switch that is ready is read and compared again,
 	// 1 s … 24 h; default 60 s; "off" for never. Such comparisons come one after the other, with a
-	// rest of nine times as long after each, so that large fabrics are compared less often.
+	// rest of 99 times as long after each, so that large fabrics are compared less often.
 	ResyncInterval time.Duration
 	// Comparisons is how many switches are read and compared in full at one time, to be brought in line
 	// or for a plan, 1 … 1000; default 16. A change of routes reads nothing, and is written at once.

@@ -109,12 +109,29 @@ type Loop interface {
 	// Interval is how often Tick is called, 0 for never; it is asked once.
 	Interval() time.Duration
 	// Tick does what is due. Meanwhile messages for the loop wait, up to a bound. An error is logged, and
-	// the ticks go on.
+	// the ticks go on, unless it is Done.
 	Tick(ctx context.Context, now time.Time) error
-	// Receive is given every message of the switch, as all loops are, in no order. What m
-	// points to is valid until it returns and must not be changed.
+	// Receives is which messages Receive is given; it is asked once.
+	Receives() Kinds
+	// Receive is given every such message of the switch, in no order. What m points to is valid until it
+	// returns and must not be changed.
 	Receive(now time.Time, m Message)
 }
+
+// Done ends the ticks of a loop.
+var Done = errors.New("nothing more to do")
+
+// Kinds is a set of kinds of messages.
+type Kinds uint8
+
+// The kinds of messages, the most urgent first: frames with ProbeReason, answers to polls, entries that have timed
+// out, and digests with all other packets.
+const (
+	Probes Kinds = 1 << iota
+	Reports
+	Idles
+	Others
+)
 
 // Message is something that a switch sent unasked; exactly one field is set.
 type Message struct {
@@ -206,6 +223,9 @@ func (e Every) Interval() time.Duration { return e.Period }
 
 // Tick implements Loop.
 func (e Every) Tick(ctx context.Context, now time.Time) error { return e.Do(ctx, now) }
+
+// Receives implements Loop.
+func (Every) Receives() Kinds { return 0 }
 
 // Receive implements Loop.
 func (Every) Receive(time.Time, Message) {}

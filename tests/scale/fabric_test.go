@@ -22,8 +22,9 @@ type end struct {
 // and these have links to two of the four cores each, so that packets between pods have four ways. Two
 // uplinks a leaf are what the program's 2048 next hops allow for a thousand leaves.
 type fabric struct {
-	switches int // at least cores, aggregation switches and a leaf in each pod
-	hosts    int // over all leaves
+	switches  int  // at least cores, aggregation switches and a leaf in each pod
+	hosts     int  // over all leaves
+	scattered bool // the hosts of a leaf have addresses in no prefix of their own, else in one /22
 
 	leaves []int // places of the leaves
 	links  [][2]end
@@ -32,7 +33,7 @@ type fabric struct {
 const cores, perPod = 4, 32
 
 func newFabric(switches, hosts int) *fabric {
-	f := &fabric{switches: switches, hosts: hosts}
+	f := &fabric{switches: switches, hosts: hosts, scattered: *scattered}
 	pods := max(1, (switches-cores)/perPod)
 	next := make([]uint32, switches)
 	join := func(a, b int) {
@@ -65,6 +66,12 @@ func (f *fabric) link(i int) (a, b string) {
 	return fmt.Sprintf("%s:%d", f.name(l[0].sw), l[0].port), fmt.Sprintf("%s:%d", f.name(l[1].sw), l[1].port)
 }
 
+// place returns the leaf of a host, by its number, and the host's number there.
+func (f *fabric) place(h int) (leaf, n int) {
+	leaf = h * len(f.leaves) / f.hosts
+	return leaf, h - (leaf*f.hosts+len(f.leaves)-1)/len(f.leaves)
+}
+
 // yaml returns the configuration for switches at addresses, with more keys of the section controller.
 func (f *fabric) yaml(addresses []string, controller string) []byte {
 	var b strings.Builder
@@ -74,7 +81,12 @@ func (f *fabric) yaml(addresses []string, controller string) []byte {
 	}
 	b.WriteString("hosts:\n")
 	for h := range f.hosts {
-		fmt.Fprintf(&b, "  - {name: h%d, ipv4: 10.%d.%d.%d}\n", h, 1+h>>16, h>>8&255, h&255)
+		leaf, n := f.place(h)
+		address := 10<<24 | leaf<<10 | n + 1
+		if f.scattered {
+			address = 10<<24 | n*len(f.leaves) + leaf
+		}
+		fmt.Fprintf(&b, "  - {name: h%d, ipv4: %d.%d.%d.%d}\n", h, address>>24, address>>16&255, address>>8&255, address&255)
 	}
 	b.WriteString("links:\n")
 	for i := range f.links {
@@ -82,9 +94,8 @@ func (f *fabric) yaml(addresses []string, controller string) []byte {
 		fmt.Fprintf(&b, "  - {a: %q, b: %q, rate: 100Gbps}\n", a, z)
 	}
 	for h := range f.hosts {
-		leaf := h * len(f.leaves) / f.hosts
-		port := 3 + h - (leaf*f.hosts+len(f.leaves)-1)/len(f.leaves)
-		fmt.Fprintf(&b, "  - {a: \"%s:%d\", b: h%d, rate: 100Gbps}\n", f.name(f.leaves[leaf]), port, h)
+		leaf, n := f.place(h)
+		fmt.Fprintf(&b, "  - {a: \"%s:%d\", b: h%d, rate: 100Gbps}\n", f.name(f.leaves[leaf]), 3+n, h)
 	}
 	fmt.Fprintf(&b, "controller:\n  listen: \"127.0.0.1:0\"\n%s", controller)
 	return []byte(b.String())

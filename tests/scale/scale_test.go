@@ -26,12 +26,13 @@ import (
 )
 
 var (
-	sizes   = flag.String("sizes", "100,300,1000", "numbers of switches")
-	entries = flag.Int("entries", 1000, "hosts, which are reached by the prefixes of their leaves")
-	idle    = flag.Duration("idle", 20*time.Second, "how long the processor time of an idle fabric is measured")
-	keys    = flag.String("keys", "poll_interval: 30s, probe_interval: 3s, probe_timeout: 9s", "keys of the section controller")
-	plot    = flag.String("plot", "", "draw growth by size, or a soak's samples over time, into this file, an SVG or PNG")
-	profile = flag.String("profile", "", "keep the controller's heap profiles under this prefix, and those of its processor time in each part of TestScale")
+	sizes     = flag.String("sizes", "100,300,1000", "numbers of switches")
+	entries   = flag.Int("entries", 1000, "hosts, which are reached by the prefixes of their leaves")
+	scattered = flag.Bool("scattered", false, "the hosts of a leaf have no prefix in common, so that each is an entry of every switch")
+	idle      = flag.Duration("idle", 20*time.Second, "how long the processor time of an idle fabric is measured")
+	keys      = flag.String("keys", "poll_interval: 30s, probe_interval: 3s, probe_timeout: 9s", "keys of the section controller")
+	plot      = flag.String("plot", "", "draw growth by size, or a soak's samples over time, into this file, an SVG or PNG")
+	profile   = flag.String("profile", "", "keep the controller's heap profiles under this prefix, and those of its processor time in each part of TestScale")
 )
 
 // measured is what one size took.

@@ -61,6 +61,9 @@ func (l *loop) Tick(ctx context.Context, now time.Time) error {
 	return err
 }
 
+// Receives implements feature.Loop.
+func (l *loop) Receives() feature.Kinds { return feature.Probes | feature.Reports }
+
 // Receive implements feature.Loop.
 func (l *loop) Receive(now time.Time, m feature.Message) {
 	if m.Packet != nil {

@@ -64,15 +64,17 @@ func attach(callbacks feature.Callbacks, env *feature.Env, sw feature.Switch) fe
 	if env.Config.Controller.ProbeInterval <= 0 {
 		return nil
 	}
-	l := &loop{
-		callbacks: callbacks, sw: sw, pipe: env.Pipeline, fabric: env.Config.Name, queue: uint64(env.Switch.PriorityQueues - 1),
-		interval: env.Config.Controller.ProbeInterval, ttl: env.Config.Controller.ProbeTimeout, by: map[uint32]topology.Port{}, wrong: map[uint32]bool{},
-	}
+	c := &env.Config.Controller
+	l := &loop{callbacks: callbacks, sw: sw, fabric: env.Config.Name, interval: c.ProbeInterval, by: map[uint32]topology.Port{}, wrong: map[uint32]bool{}}
 	for _, p := range env.Graph.Ports(sw.Name()) {
-		if p.PeerPort != 0 {
-			l.ports = append(l.ports, p)
-			l.by[p.Number] = p
+		if p.PeerPort == 0 {
+			continue
 		}
+		l.by[p.Number] = p
+		frame := probe{fabric: l.fabric, node: sw.Name(), port: p.Number, ttl: c.ProbeTimeout}.encode(p.MAC)
+		out, err := env.Pipeline.PacketOut(frame, feature.Arg("egress_port", uint64(p.Number)),
+			feature.Arg("queue", uint64(env.Switch.PriorityQueues-1)), feature.Arg("mode", ids.PacketOutPort))
+		l.out, l.failed = append(l.out, out), errors.Join(l.failed, err)
 	}
 	return l
 }
@@ -81,13 +83,11 @@ func attach(callbacks feature.Callbacks, env *feature.Env, sw feature.Switch) fe
 type loop struct {
 	callbacks feature.Callbacks
 	sw        feature.Switch
-	pipe      *pipeline.Pipeline
 	fabric    string
-	queue     uint64
-	ports     []topology.Port
 	by        map[uint32]topology.Port // ports by number
+	out       []*p4v1.PacketOut        // the probe of each port, always the same
+	failed    error                    // of making them
 	interval  time.Duration
-	ttl       time.Duration
 	wrong     map[uint32]bool // ports with another neighbour than the configured one
 }
 
@@ -96,15 +96,17 @@ func (l *loop) Interval() time.Duration { return l.interval }
 
 // Tick implements feature.Loop: one probe out of each port.
 func (l *loop) Tick(context.Context, time.Time) error {
-	var errs error
-	for _, p := range l.ports {
-		frame := probe{fabric: l.fabric, node: l.sw.Name(), port: p.Number, ttl: l.ttl}.encode(p.MAC)
-		if err := feature.Send(l.pipe, l.sw, frame, p.Number, l.queue, ids.PacketOutPort); err != nil {
-			errs = errors.Join(errs, fmt.Errorf("probe of port %d: %w", p.Number, err))
+	errs := l.failed
+	for _, out := range l.out {
+		if out != nil {
+			errs = errors.Join(errs, l.sw.PacketOut(out))
 		}
 	}
 	return errs
 }
+
+// Receives implements feature.Loop.
+func (l *loop) Receives() feature.Kinds { return feature.Probes }
 
 // Receive implements feature.Loop.
 func (l *loop) Receive(_ time.Time, m feature.Message) {

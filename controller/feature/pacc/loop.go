@@ -72,6 +72,9 @@ func failed(sw string, err error) *pb.Event {
 	return &pb.Event{Time: pb.Stamp(time.Now()), Severity: pb.Event_SEVERITY_ERROR, Subject: sw, Kind: "pacc.failed", Message: err.Error()}
 }
 
+// Receives implements feature.Loop.
+func (l *loop) Receives() feature.Kinds { return feature.Reports | feature.Idles | feature.Others }
+
 // Receive implements feature.Loop: reports of ports, and what is new or idle of flows and
 // queue pairs.
 func (l *loop) Receive(now time.Time, m feature.Message) {

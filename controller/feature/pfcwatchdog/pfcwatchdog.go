@@ -120,14 +120,14 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	}
 	s.settings, s.graph = settings, env.Graph
 	l.byDefault = settings.Default
-	l.every = max(minPoll, min(settings.Detection.Duration()/2, maxPoll))
+	l.every = max(minPoll, min(settings.Detection.Duration()/2, maxPoll), env.Config.Controller.PollInterval)
 	return feature.Every{Period: l.every, Do: l.tick}
 }
 
 // minDetection is SONiC's default.
 const minDetection = 200 * units.Millisecond
 
-// Bounds of how often storms are read. A shorter storm shows in the count.
+// Bounds of how often storms are read, which is no more often than ports are polled. A shorter storm shows in the count.
 const minPoll, maxPoll = 100 * time.Millisecond, time.Second
 
 type loop struct {
@@ -137,18 +137,15 @@ type loop struct {
 	between map[uint32]bool   // ports that lead to switches
 	every   time.Duration
 
-	byDefault, blind bool // nobody has asked for the watchdog, and the switch has none
+	byDefault bool // nobody has asked for the watchdog
 }
 
 func (l *loop) tick(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Second, l.every))
 	defer cancel()
-	if l.blind {
-		return nil
-	}
 	read, err := l.sw.Read(ctx, pipeline.Extern(externs.StormsID))
-	if l.blind = l.byDefault && status.Code(err) == codes.Unimplemented; l.blind {
-		return nil // it obeys no PFC, and nobody has asked for the watchdog
+	if l.byDefault && status.Code(err) == codes.Unimplemented {
+		return feature.Done // it obeys no PFC, and nobody has asked for the watchdog
 	}
 	if err != nil {
 		return fmt.Errorf("PFC storms: %w", err)

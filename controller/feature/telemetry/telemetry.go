@@ -87,6 +87,9 @@ func (l *loop) Tick(_ context.Context, now time.Time) error {
 	return l.sw.Poll(now, l.interval*3/4, l.ports...)
 }
 
+// Receives implements feature.Loop.
+func (l *loop) Receives() feature.Kinds { return feature.Reports }
+
 // Receive implements feature.Loop: it publishes one report of each port per interval.
 func (l *loop) Receive(now time.Time, m feature.Message) {
 	r := m.Report

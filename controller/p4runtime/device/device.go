@@ -361,7 +361,7 @@ func (h handler) Message(m *p4v1.StreamMessageResponse) {
 		lane, list := h.sort(m, time.Now())
 		for _, r := range *running {
 			for _, x := range list {
-				if !r.inbox.offer(lane, x) {
+				if r.Receives()&(1<<lane) != 0 && !r.inbox.offer(lane, x) {
 					dropped++
 				}
 			}

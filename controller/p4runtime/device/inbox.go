@@ -10,7 +10,8 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 )
 
-// The lanes of an inbox, the most urgent first. The first two decide whether links and switches are up.
+// The lanes of an inbox, the most urgent first: lane n has the messages of feature.Kinds 1 << n. The first two decide
+// whether links and switches are up.
 const (
 	laneProbe  = iota // LLDP frames
 	laneReport        // answers to polls

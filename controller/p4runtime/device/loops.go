@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -39,7 +40,11 @@ func (r *runner) run(ctx context.Context) {
 		if every > 0 {
 			began := time.Now()
 			if !next.After(began) {
-				if err := r.Tick(ctx, began); err != nil {
+				switch err := r.Tick(ctx, began); {
+				case errors.Is(err, feature.Done):
+					every = 0
+					continue
+				case err != nil:
 					r.d.log.Debug("feature loop", "feature", r.name, "err", err)
 				}
 				ended := time.Now()
@@ -81,7 +86,7 @@ func (d *Device) loops(ctx context.Context) {
 	stop := func() {}
 	defer func() { stop() }()
 	silent := false
-	look := time.NewTicker(max(d.silence/4, time.Millisecond))
+	look := time.NewTicker(max(d.silence/2, time.Millisecond))
 	defer look.Stop()
 	for {
 		select {

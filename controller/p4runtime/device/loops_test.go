@@ -32,6 +32,8 @@ func (slowLearner) Tick(ctx context.Context, _ time.Time) error {
 	return nil
 }
 
+func (slowLearner) Receives() feature.Kinds { return feature.Others }
+
 func (l slowLearner) Receive(_ time.Time, m feature.Message) {
 	if m.Digest != nil {
 		l.learned.Add(int64(len(m.Digest.GetData())))
@@ -50,9 +52,46 @@ func looping(name string, l feature.Loop) *feature.Feature {
 
 func (prober) Interval() time.Duration               { return 0 }
 func (prober) Tick(context.Context, time.Time) error { return nil }
+func (prober) Receives() feature.Kinds               { return feature.Probes }
+
 func (p prober) Receive(_ time.Time, m feature.Message) {
 	if m.Packet != nil && m.Packet.Fields["reason"] == feature.ProbeReason {
 		p.seen <- time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(m.Packet.Payload))))
+	}
+}
+
+// onceTicked is a loop whose first tick is the last.
+type onceTicked struct {
+	prober
+	ticks *atomic.Int64
+}
+
+func (onceTicked) Interval() time.Duration { return time.Millisecond }
+func (l onceTicked) Tick(context.Context, time.Time) error {
+	l.ticks.Add(1)
+	return feature.Done
+}
+
+// TestDone: a loop that is done ticks no more, and receives what it receives.
+func TestDone(t *testing.T) {
+	env := testenv.New(t, "../../..", nil)
+	l := onceTicked{prober{make(chan time.Duration, 1)}, &atomic.Int64{}}
+	r := &runner{l, "once", nil, newInbox()}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); r.run(ctx) }()
+	eventually(t, "the tick", func() bool { return l.ticks.Load() > 0 })
+	time.Sleep(20 * time.Millisecond)
+	in, err := env.Pipeline.PacketIn(probeFrame(t, env.Pipeline))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.inbox.offer(laneProbe, &delivery{feature.Message{Packet: &in}, time.Now(), 1})
+	<-l.seen
+	cancel()
+	<-ended
+	if n := l.ticks.Load(); n != 1 {
+		t.Errorf("%d ticks, want 1", n)
 	}
 }
 

@@ -98,7 +98,11 @@ type pollLoop struct{ feature.Switch }
 
 func (pollLoop) Interval() time.Duration                       { return time.Millisecond }
 func (l pollLoop) Tick(_ context.Context, now time.Time) error { return l.Poll(now, 0, 1) }
-func (pollLoop) Receive(time.Time, feature.Message)            {}
+func (pollLoop) Receives() feature.Kinds {
+	return feature.Probes | feature.Reports | feature.Idles | feature.Others
+}
+
+func (pollLoop) Receive(time.Time, feature.Message) {}
 
 // TestMuteSwitch: simple_switch_grpc without a CPU port takes packets and sends none. It is
 // degraded with the reason, and nothing that does not come from it tells of its links.

@@ -21,7 +21,7 @@ type ReadSemaphore struct {
 // After a periodic comparison its place rests for restFactor times as long, but no longer than restMax: a
 // switch that did not answer says nothing of the others.
 const (
-	restFactor = 9
+	restFactor = 99
 	restMax    = 10 * time.Second
 )
 

@@ -141,6 +141,9 @@ func kindsFor(t *testing.T, scenario string) []kind {
 	if *only == "" {
 		kinds = append(kinds, reference)
 	}
+	if scenario == "latency" {
+		kinds = append(kinds, bridge)
+	}
 	return kinds
 }
 
@@ -172,15 +175,19 @@ func median(all []sample, i int) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// report prints medians; a ratio is that of medians, to BMv2's.
+// report prints medians; a ratio is that of medians, to the kernel's bridge, or else to BMv2.
 func report(kinds []kind, all map[kind][]sample) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()
-	_, compared := all[reference]
+	base := bridge
+	if all[base] == nil {
+		base = reference
+	}
+	compared := all[base] != nil
 	fmt.Fprint(w, "  ")
 	for _, k := range kinds {
 		fmt.Fprintf(w, "\t%v", k)
-		if compared && k != reference {
+		if compared && k != base {
 			fmt.Fprint(w, "\tratio")
 		}
 	}
@@ -189,10 +196,10 @@ func report(kinds []kind, all map[kind][]sample) {
 		for _, k := range kinds {
 			m := median(all[k], i)
 			fmt.Fprintf(w, "\t%.0f", m)
-			if !compared || k == reference {
+			if !compared || k == base {
 				continue
 			}
-			switch theirs := median(all[reference], i); v.ratio {
+			switch theirs := median(all[base], i); v.ratio {
 			case 1:
 				fmt.Fprintf(w, "\t%.1f×", m/theirs)
 			case -1:

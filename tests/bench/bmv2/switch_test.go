@@ -3,6 +3,7 @@ package bmv2
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -29,10 +32,11 @@ const (
 	swx   // DPDK's pipeline
 	htsim // and simulators
 	ns3
+	bridge // the kernel's
 )
 
 func (k kind) String() string {
-	return [...]string{"embedded", "embedded, afpacket", "embedded, xdp", "BMv2", "DPDK's SWX", "htsim", "PrioPlus' ns-3"}[k]
+	return [...]string{"embedded", "embedded, afpacket", "embedded, xdp", "BMv2", "DPDK's SWX", "htsim", "PrioPlus' ns-3", "kernel's bridge"}[k]
 }
 
 func must(t testing.TB, err error) {
@@ -117,10 +121,35 @@ func configure(s *bmv2.Process, address string, p *program) error {
 func hostEnd(port int) string   { return fmt.Sprintf("h%d", port) }
 func switchEnd(port int) string { return fmt.Sprintf("s%d", port) }
 
+// startBridge joins the interfaces in place of a switch by the kernel's bridge, which sends the frames of a program
+// to port 2.
+func startBridge(t *testing.T, p *program) {
+	t.Helper()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "bridge"
+	b := &netlink.Bridge{LinkAttrs: attrs}
+	must(t, netlink.LinkAdd(b))
+	must(t, netlink.LinkSetUp(b))
+	for port := 1; port <= ports; port++ {
+		l, err := netlink.LinkByName(switchEnd(port))
+		must(t, err)
+		must(t, netlink.LinkSetMaster(l, b))
+		if port == 2 {
+			to := p.frame(rand.New(rand.NewPCG(3, 3)), 1, *size)[:6]
+			must(t, netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_MASTER, State: netlink.NUD_NOARP, HardwareAddr: to}))
+		}
+	}
+}
+
 // startVeth runs a switch between veth pairs in a network namespace of the test's.
 func startVeth(t *testing.T, k kind, p *program) *bmv2.Process {
 	t.Helper()
 	veth.New(t, ports)
+	if k == bridge {
+		startBridge(t, p)
+		time.Sleep(200 * time.Millisecond)
+		return nil
+	}
 	veth.SetUp(t, "lo", true) // for P4Runtime
 	var flags []string
 	for port := 1; port <= ports; port++ {
