@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // OpenInterface fails, because AF_PACKET exists only on Linux.
@@ -31,7 +32,7 @@ func (*IfaceUsers) Look(bool) error { return nil }
 func (*IfaceUsers) Close() error { return nil }
 
 // Gather returns the sources unchanged outside of Linux.
-func Gather(sources []Source, _ int) []Source { return sources }
+func Gather(sources []Source, _ int, _ time.Duration) []Source { return sources }
 
 // OpenXDP does what OpenInterface does.
 func OpenXDP(p Named) (Port, Source, error) { return OpenInterface(p) }

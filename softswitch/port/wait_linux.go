@@ -41,7 +41,8 @@ type input interface {
 type reader struct {
 	inputs []input
 	pool   pool
-	first  int // index of the input that is read first next time
+	first  int           // index of the input that is read first next time
+	busy   time.Duration // after a frame, for how long the reader looks for more before it waits
 	times  *stages.Times
 }
 
@@ -53,8 +54,9 @@ func newReader(inputs ...input) *reader {
 }
 
 // Gather divides interfaces among n readers, at least one. Each reader is the Source of several
-// interfaces. Sources that are not network interfaces are returned unchanged.
-func Gather(sources []Source, n int) []Source {
+// interfaces. After a frame it looks for more for the time busy before it waits to be woken. Sources
+// that are not network interfaces are returned unchanged.
+func Gather(sources []Source, n int, busy time.Duration) []Source {
 	var all []Source
 	var inputs []input
 	for _, s := range sources {
@@ -66,7 +68,9 @@ func Gather(sources []Source, n int) []Source {
 	}
 	for n = min(n, len(inputs)); n > 0; n-- {
 		share := len(inputs) / n
-		all = append(all, newReader(inputs[:share]...))
+		r := newReader(inputs[:share]...)
+		r.busy = busy
+		all = append(all, r)
 		inputs = inputs[share:]
 	}
 	return all
@@ -121,6 +125,7 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 	defer ended()
 	pause := unix.NsecToTimespec(rest.Nanoseconds())
 	last := 0 // frames in the last batch
+	var came time.Time
 	for ctx.Err() == nil {
 		b := r.pool.get(ctx)
 		if b == nil {
@@ -130,6 +135,9 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 			if last >= busyBatch {
 				last = 0
 				_ = unix.Nanosleep(&pause, nil)
+				continue
+			}
+			if r.busy > 0 && time.Since(came) < r.busy {
 				continue
 			}
 			if err := w.wait(); err != nil {
@@ -145,6 +153,9 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 			b.Release()
 		} else {
 			deliver(b)
+			if r.busy > 0 {
+				came = time.Now()
+			}
 		}
 	}
 	return nil

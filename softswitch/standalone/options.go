@@ -29,7 +29,8 @@ type Options struct {
 	// InterfaceWait bounds the wait for interfaces to appear; with 0 they must exist at the start.
 	InterfaceWait time.Duration
 
-	Driver string // auto, afpacket or xdp
+	Driver   string        // auto, afpacket or xdp
+	BusyPoll time.Duration // after a frame, for how long a reader looks for more before it sleeps
 
 	PcapDir  string // empty: no capture
 	UseFiles bool   // use pcap files in place of interfaces

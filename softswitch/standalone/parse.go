@@ -46,6 +46,7 @@ func newFlags() *flags {
 	f.general = g
 	g.StringArrayVarP(&f.interfaces, "interface", "i", nil, "attach a network interface as a port of 0 to 511, such as `PORT@NAME`; may be repeated")
 	g.DurationVar(&o.InterfaceWait, "interface-wait", 0, "how long an interface may take to appear, a `TIME` such as 1m; it must be there by default")
+	g.DurationVar(&o.BusyPoll, "busy-poll", 0, "for how long the switch looks for more frames after a frame before it sleeps, a `TIME` of 0 to 1s such as 5ms: a frame within it need not wake the switch, which takes a core meanwhile")
 	g.StringVar(&o.Driver, "port-driver", "auto", "how interfaces are driven, `DRIVER`: afpacket; xdp (AF_XDP), which passes by this machine's network stack, queueing disciplines and captures; or auto, xdp on veth interfaces while nothing is lost by it")
 	g.Uint64Var(&o.DeviceID, "device-id", 0, "P4Runtime device ID, a number `N`")
 	g.BoolVar(&f.noP4, "no-p4", false, "start without a program and wait for one over P4Runtime")
@@ -178,6 +179,9 @@ func (f *flags) check(own []string) (err error) {
 	}
 	if o.Interfaces, err = parseInterfaces(f.interfaces); err != nil {
 		return err
+	}
+	if o.BusyPoll < 0 || o.BusyPoll > time.Second {
+		return fmt.Errorf("--busy-poll %v: want 0 to 1s", o.BusyPoll)
 	}
 	if o.Driver != "auto" && o.Driver != "afpacket" && o.Driver != "xdp" {
 		return fmt.Errorf("--port-driver %q: want auto, afpacket or xdp", o.Driver)

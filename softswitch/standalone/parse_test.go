@@ -3,6 +3,7 @@ package standalone
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -63,6 +64,7 @@ func TestParse(t *testing.T) {
 				}
 			})},
 		{"pcap before the program", "--pcap out.json", defaults(func(o *Options) { o.PcapDir, o.Program = ".", "out.json" })},
+		{"busy polling", "--no-p4 --busy-poll 5ms", defaults(func(o *Options) { o.BusyPoll = 5 * time.Millisecond })},
 		{"pcap last", "--no-p4 --pcap", defaults(func(o *Options) { o.PcapDir = "." })},
 		{"pcap gives way to files", "--no-p4 --pcap --use-files -3", defaults(func(o *Options) {
 			o.UseFiles = true
@@ -122,6 +124,7 @@ func TestParseErrors(t *testing.T) {
 		"--no-p4 -- --drop-port 600":                        "--drop-port 600: want 1 to 511",
 		"--no-p4 -- --priority-queues 0":                    "--priority-queues 0: want 1 to 32",
 		"--no-p4 --pfcwd-action drop":                       "--pfcwd-restoration-time and --pfcwd-action: want --pfcwd-detection-time with them",
+		"--no-p4 --busy-poll 2s":                            "--busy-poll 2s: want 0 to 1s",
 		"--no-p4 --pfcwd-detection-time 1s":                 "--pfcwd-detection-time: want --pfc with it",
 		"--no-p4 --pfc-classes 3":                           "--pfc-classes: want --pfc with it",
 		"--no-p4 --pfc --pfc-classes 3,4":                   `--pfc-classes "3,4" is for 2 queues: want one word for each of the 1 queues`,

@@ -242,7 +242,7 @@ func (o *Options) attachInterfaces(sw *softswitch.Realtime, log *slog.Logger) er
 			log.Warn("interface is down", "port", p.Number, "interface", p.Name)
 		}
 	}
-	for _, source := range port.Gather(sources, max(1, runtime.GOMAXPROCS(0)/2)) {
+	for _, source := range port.Gather(sources, max(1, runtime.GOMAXPROCS(0)/2), o.BusyPoll) {
 		sw.AddSource(source)
 	}
 	return nil

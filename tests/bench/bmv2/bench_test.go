@@ -142,7 +142,7 @@ func kindsFor(t *testing.T, scenario string) []kind {
 		kinds = append(kinds, reference)
 	}
 	if scenario == "latency" {
-		kinds = append(kinds, bridge)
+		kinds = append(kinds, oursBusy, bridge)
 	}
 	return kinds
 }

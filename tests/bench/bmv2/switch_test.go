@@ -28,6 +28,7 @@ const (
 	ours       kind = iota // with its default flags: its ports choose their driver
 	oursPacket             // with AF_PACKET
 	oursXDP                // with AF_XDP
+	oursBusy               // looks for frames for longer than lone packets are apart
 	reference
 	swx   // DPDK's pipeline
 	htsim // and simulators
@@ -36,7 +37,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"embedded", "embedded, afpacket", "embedded, xdp", "BMv2", "DPDK's SWX", "htsim", "PrioPlus' ns-3", "kernel's bridge"}[k]
+	return [...]string{"embedded", "embedded, afpacket", "embedded, xdp", "embedded, busy", "BMv2", "DPDK's SWX", "htsim", "PrioPlus' ns-3", "kernel's bridge"}[k]
 }
 
 func must(t testing.TB, err error) {
@@ -67,6 +68,8 @@ func launch(t *testing.T, k kind, dir string, flags ...string) (*bmv2.Process, s
 	switch k {
 	case oursXDP:
 		flags = append(flags, "--port-driver", "xdp")
+	case oursBusy:
+		flags = append(flags, "--busy-poll", "10ms")
 	case oursPacket:
 		flags = append(flags, "--port-driver", "afpacket")
 	}
