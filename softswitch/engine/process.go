@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/headgate/headgate/softswitch/stages"
@@ -183,4 +185,80 @@ func (p *Packet) Replicate(rs []Replica, instance Field, queue uint64, out Out) 
 		}
 		q.Enqueue(rs[i].Port, queue, out)
 	}
+}
+
+// Drop is the reason for which a packet ended in the engine.
+type Drop uint8
+
+// The reasons. A packet of which only clones, resubmitted or recirculated copies go on is not a
+// drop.
+const (
+	DropIngress   Drop = iota // the program dropped it at the end of ingress
+	DropEgress                // the program dropped it at the end of egress
+	DropAssertion             // an assert or assume failed
+	DropQueue                 // the program chose a queue that the port does not have
+	DropGroup                 // the multicast group, or the clone session, has no replica
+	Drops
+)
+
+func (d Drop) String() string {
+	return [...]string{"ingress", "egress", "assertion", "no-queue", "no-replica"}[d]
+}
+
+// Drop reports to out that a packet ended, and ends it. port is the one that the packet arrived
+// on, or in egress the one that it was about to leave by.
+func (t *Worker) Drop(p *Packet, port uint32, why Drop, out Out) {
+	out.Dropped(port, why)
+	t.put(p)
+}
+
+// SetMulticastGroup creates or replaces a multicast group, which yields one copy per
+// replica, in order. Group 0 means no multicast.
+func (in *Instance) SetMulticastGroup(id uint16, r []Replica) error {
+	if id == 0 {
+		return fmt.Errorf("multicast group 0 stands for no multicast, allowed are 1 to 65535: %w", ErrInvalid)
+	}
+	r = slices.Clone(r)
+	in.lock()
+	in.groups[id] = r // packets in progress keep the old slice
+	in.unlock()
+	return nil
+}
+
+// DeleteMulticastGroup removes a group.
+func (in *Instance) DeleteMulticastGroup(id uint16) error {
+	return deleteID(in, "multicast group", in.groups, id)
+}
+
+func deleteID[V any](in *Instance, kind string, m map[uint16]V, id uint16) error {
+	in.lock()
+	defer in.unlock()
+	if _, ok := m[id]; !ok {
+		return fmt.Errorf("%s %d: %w", kind, id, ErrNotFound)
+	}
+	delete(m, id)
+	return nil
+}
+
+// maxSession is the highest number of a clone session.
+const maxSession = 1<<15 - 1
+
+// SetCloneSession creates or replaces a clone session.
+func (in *Instance) SetCloneSession(id uint16, s CloneSession) error {
+	if id > maxSession {
+		return fmt.Errorf("clone session %d, allowed are 0 to %d: %w", id, maxSession, ErrInvalid)
+	}
+	if s.Truncate < 0 {
+		return fmt.Errorf("clone session %d truncates to %d bytes: %w", id, s.Truncate, ErrInvalid)
+	}
+	s.Replicas = slices.Clone(s.Replicas)
+	in.lock()
+	in.sessions[id] = &s
+	in.unlock()
+	return nil
+}
+
+// DeleteCloneSession removes a session.
+func (in *Instance) DeleteCloneSession(id uint16) error {
+	return deleteID(in, "clone session", in.sessions, id)
 }
