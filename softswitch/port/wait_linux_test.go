@@ -20,12 +20,14 @@ type pipeInput struct {
 	fd     int
 	port   uint32
 	errors atomic.Int32
+	fills  atomic.Int32
 }
 
 func (p *pipeInput) descriptors() []int { return []int{p.fd} }
 func (p *pipeInput) failed()            { p.errors.Add(1) }
 
 func (p *pipeInput) fill(b *Batch) bool {
+	p.fills.Add(1)
 	begin := len(b.Frames)
 	var f [4]byte
 	for len(b.Frames) < cap(b.Frames) {
@@ -39,7 +41,7 @@ func (p *pipeInput) fill(b *Batch) bool {
 
 // reading runs one reader of n pairs of sockets until the returned function ends it, and hands
 // frames to the channels.
-func reading(t *testing.T, n int) (peers []int, inputs []*pipeInput, frames []chan uint32, end func() error) {
+func reading(t *testing.T, n int, busy time.Duration) (peers []int, inputs []*pipeInput, frames []chan uint32, end func() error) {
 	t.Helper()
 	var sources []Source
 	for i := range n {
@@ -51,7 +53,7 @@ func reading(t *testing.T, n int) (peers []int, inputs []*pipeInput, frames []ch
 		peers, inputs, frames = append(peers, fds[1]), append(inputs, in), append(frames, make(chan uint32, 1024))
 		sources = append(sources, newReader(in))
 	}
-	source := Gather(sources, 1)[0]
+	source := Gather(sources, 1, busy)[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -107,7 +109,7 @@ func expect(t *testing.T, frames chan uint32, first, n uint32) {
 // sleeps or waits when they arrive.
 func TestRead(t *testing.T) {
 	for _, ports := range []int{1, 3} {
-		peers, inputs, frames, end := reading(t, ports)
+		peers, inputs, frames, end := reading(t, ports, 0)
 		next := uint32(0)
 		for _, n := range []uint32{1, 3 * busyBatch, 1, 1, 100, 1} {
 			for _, peer := range peers {
@@ -135,7 +137,7 @@ func TestRead(t *testing.T) {
 // TestReadError: a socket that reports only errors is tried now and then and delays no other
 // socket. The reader still ends when its context does.
 func TestReadError(t *testing.T) {
-	peers, inputs, frames, end := reading(t, 2)
+	peers, inputs, frames, end := reading(t, 2, 0)
 	defer unix.Close(peers[1])
 	unix.Close(peers[0])
 	failures := func() int { return int(inputs[0].errors.Load()) }
@@ -158,6 +160,29 @@ func TestReadError(t *testing.T) {
 	}
 }
 
+// TestBusyPoll: after a frame a reader looks for more for a time, or waits at once.
+func TestBusyPoll(t *testing.T) {
+	for _, busy := range []time.Duration{0, hang} {
+		peers, inputs, frames, end := reading(t, 1, busy)
+		defer unix.Close(peers[0])
+		send(t, peers[0], 1, 1)
+		expect(t, frames[0], 1, 1)
+		const many = 1000
+		for deadline := time.Now().Add(hang / 2); busy > 0 && inputs[0].fills.Load() < many && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		if busy == 0 {
+			time.Sleep(20 * time.Millisecond)
+		}
+		if n := inputs[0].fills.Load(); busy > 0 != (n >= many) {
+			t.Errorf("busy for %v: %d looks", busy, n)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestGather: n readers share interfaces evenly, and other sources stay.
 func TestGather(t *testing.T) {
 	for _, c := range []struct {
@@ -168,7 +193,7 @@ func TestGather(t *testing.T) {
 		for range c.interfaces {
 			sources = append(sources, newReader(&pipeInput{}))
 		}
-		got := Gather(sources, c.n)
+		got := Gather(sources, c.n, 0)
 		if _, ok := got[0].(*Files); !ok || len(got) != 1+len(c.want) {
 			t.Fatalf("%+v: %d sources, the first one %T", c, len(got), got[0])
 		}
