@@ -163,7 +163,7 @@ ip netns exec h2 nstat -asz TcpInCsumErrors | awk '/Csum/ {print $2}' > checksum
 		if d := number(t, files, "maxqd"); !(d > 100 && d < 16000) {
 			t.Errorf("MTU %d: the flow reports a maxQD of %v us", mtu, d)
 		}
-		if r := goodput(t, files, "iperf3-1.json", 1, 5); r[0] < 80e6 {
+		if r := goodput(t, files, "iperf3-1.json", 1, 5); r[0] < 20e6 { // a window of two such frames is short
 			t.Errorf("MTU %d: %.3g b/s", mtu, r)
 		}
 	}
