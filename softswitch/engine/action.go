@@ -111,8 +111,8 @@ func (c *compiler) jump(i, n int, unless, to *expr.Node) Emit {
 	return func(a *assembler) {
 		var on label
 		a.branch(unless, true, &on)
-		a.emit(instr{op: opAdd, d: a.base, a: a.base, b: konst, k: 1, mask: allBits})
-		a.jump(instr{op: opJumpGE, a: a.base, b: konst, k: maxJumps}, &a.labels[n])
+		a.emit(instr{op: opAddK, d: a.base, a: a.base, k: 1, mask: allBits})
+		a.jump(instr{op: opJumpGEK, a: a.base, k: maxJumps}, &a.labels[n])
 		a.jump(instr{op: opJump}, &a.labels[k])
 		a.place(&on)
 	}

@@ -22,7 +22,7 @@ const (
 	opDiv   // d = (a / b) & mask, 0 where b is 0
 	opMod
 
-	opAdd // d = (a + b) & mask, and likewise below
+	opAdd // d = (a + b) & mask, and likewise below; the second row has k in place of b
 	opSub
 	opMul
 	opAnd
@@ -32,11 +32,25 @@ const (
 	opShr
 	opMin
 	opSubNat // 0 if b > a
+	opAddK
+	opSubK
+	opMulK
+	opAndK
+	opOrK
+	opXorK
+	opShlK
+	opShrK
+	opMinK
+	opSubNatK
 
-	opJumpEQ // to d if a == b, and likewise below, unsigned
+	opJumpEQ // to d if a == b, and likewise below, unsigned; the second row has k in place of b
 	opJumpNE
 	opJumpLT
 	opJumpGE
+	opJumpEQK
+	opJumpNEK
+	opJumpLTK
+	opJumpGEK
 
 	opLock     // lock register a
 	opUnlock   // unlock register a
@@ -45,21 +59,17 @@ const (
 	opCount    // counter a at index b
 )
 
-// instr is one instruction. Where b is konst, k takes the place of word b in arithmetic and in jumps.
+// toK is the distance between the two rows of opcodes.
+const (
+	arithToK = opAddK - opAdd
+	jumpToK  = opJumpEQK - opJumpEQ
+)
+
+// instr is one instruction.
 type instr struct {
 	op      opcode
 	a, b, d uint32
 	k, mask uint64
-}
-
-const konst = ^uint32(0)
-
-// right returns the second operand.
-func (i *instr) right(w []uint64) uint64 {
-	if i.b == konst {
-		return i.k
-	}
-	return w[i.b]
 }
 
 // code holds the lowered pipelines of a program.
@@ -145,40 +155,76 @@ func (p *Packet) Interpret(pc uint32) uint64 {
 			w[i.d] = v & i.mask
 
 		case opAdd:
-			w[i.d] = (w[i.a] + i.right(w)) & i.mask
+			w[i.d] = (w[i.a] + w[i.b]) & i.mask
 		case opSub:
-			w[i.d] = (w[i.a] - i.right(w)) & i.mask
+			w[i.d] = (w[i.a] - w[i.b]) & i.mask
 		case opMul:
-			w[i.d] = (w[i.a] * i.right(w)) & i.mask
+			w[i.d] = (w[i.a] * w[i.b]) & i.mask
 		case opAnd:
-			w[i.d] = w[i.a] & i.right(w) & i.mask
+			w[i.d] = w[i.a] & w[i.b] & i.mask
 		case opOr:
-			w[i.d] = (w[i.a] | i.right(w)) & i.mask
+			w[i.d] = (w[i.a] | w[i.b]) & i.mask
 		case opXor:
-			w[i.d] = (w[i.a] ^ i.right(w)) & i.mask
+			w[i.d] = (w[i.a] ^ w[i.b]) & i.mask
 		case opShl:
-			w[i.d] = (w[i.a] << i.right(w)) & i.mask
+			w[i.d] = (w[i.a] << w[i.b]) & i.mask
 		case opShr:
-			w[i.d] = (w[i.a] >> i.right(w)) & i.mask
+			w[i.d] = (w[i.a] >> w[i.b]) & i.mask
 		case opMin:
-			w[i.d] = min(w[i.a], i.right(w)) & i.mask
+			w[i.d] = min(w[i.a], w[i.b]) & i.mask
 		case opSubNat:
-			w[i.d] = (w[i.a] - min(w[i.a], i.right(w))) & i.mask
+			w[i.d] = (w[i.a] - min(w[i.a], w[i.b])) & i.mask
+		case opAddK:
+			w[i.d] = (w[i.a] + i.k) & i.mask
+		case opSubK:
+			w[i.d] = (w[i.a] - i.k) & i.mask
+		case opMulK:
+			w[i.d] = (w[i.a] * i.k) & i.mask
+		case opAndK:
+			w[i.d] = w[i.a] & i.k & i.mask
+		case opOrK:
+			w[i.d] = (w[i.a] | i.k) & i.mask
+		case opXorK:
+			w[i.d] = (w[i.a] ^ i.k) & i.mask
+		case opShlK:
+			w[i.d] = (w[i.a] << i.k) & i.mask
+		case opShrK:
+			w[i.d] = (w[i.a] >> i.k) & i.mask
+		case opMinK:
+			w[i.d] = min(w[i.a], i.k) & i.mask
+		case opSubNatK:
+			w[i.d] = (w[i.a] - min(w[i.a], i.k)) & i.mask
 
 		case opJumpEQ:
-			if w[i.a] == i.right(w) {
+			if w[i.a] == w[i.b] {
 				pc = i.d
 			}
 		case opJumpNE:
-			if w[i.a] != i.right(w) {
+			if w[i.a] != w[i.b] {
 				pc = i.d
 			}
 		case opJumpLT:
-			if w[i.a] < i.right(w) {
+			if w[i.a] < w[i.b] {
 				pc = i.d
 			}
 		case opJumpGE:
-			if w[i.a] >= i.right(w) {
+			if w[i.a] >= w[i.b] {
+				pc = i.d
+			}
+		case opJumpEQK:
+			if w[i.a] == i.k {
+				pc = i.d
+			}
+		case opJumpNEK:
+			if w[i.a] != i.k {
+				pc = i.d
+			}
+		case opJumpLTK:
+			if w[i.a] < i.k {
+				pc = i.d
+			}
+		case opJumpGEK:
+			if w[i.a] >= i.k {
 				pc = i.d
 			}
 

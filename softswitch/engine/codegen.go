@@ -317,7 +317,7 @@ func (a *assembler) operation(n *expr.Node, d uint32, mask uint64) {
 	}
 	i := instr{op: op, d: d, a: a.operand(l, left), mask: mask}
 	if ok {
-		i.b, i.k = konst, k
+		i.op, i.k = i.op+arithToK, k
 	} else {
 		i.b = a.operand(r, right)
 	}
@@ -430,7 +430,7 @@ func (a *assembler) test(n *expr.Node, want bool, to *label) {
 			p.W[t] = 1
 		}
 	})
-	a.jump(instr{op: opJumpNE, a: t, b: konst}, to)
+	a.jump(instr{op: opJumpNE + jumpToK, a: t}, to)
 }
 
 func (a *assembler) compare(n *expr.Node, want bool, to *label) {
@@ -460,7 +460,7 @@ func (a *assembler) compare(n *expr.Node, want bool, to *label) {
 	}
 	i := instr{op: jumps[rel], a: a.operand(l, allBits)}
 	if ok {
-		i.b, i.k = konst, k
+		i.op, i.k = i.op+jumpToK, k
 	} else {
 		i.b = a.operand(r, allBits)
 	}

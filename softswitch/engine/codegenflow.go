@@ -62,7 +62,7 @@ func (c *compiler) locate(n *expr.Node) (v located) {
 // predicate is a condition that is used outside of the pipelines. The zero value always holds.
 type predicate struct {
 	pc    uint32  // its code, whose result is non-zero if the condition holds
-	tests []instr // its jumps, opJumpEQ and opJumpNE with constants; the condition holds if none is taken; nil if it has other code
+	tests []instr // its jumps, opJumpEQK and opJumpNEK; the condition holds if none is taken; nil if it has other code
 }
 
 // predicate lowers a condition.
@@ -75,7 +75,7 @@ func (c *compiler) predicate(n *expr.Node) predicate {
 	c.asm.place(&no)
 	c.asm.emit(instr{op: opEnd})
 	k := predicate{pc: pc, tests: slices.Clone(c.asm.list[pc : len(c.asm.list)-2])}
-	if slices.ContainsFunc(k.tests, func(i instr) bool { return i.op != opJumpEQ && i.op != opJumpNE || i.b != konst || i.d != no.pc }) {
+	if slices.ContainsFunc(k.tests, func(i instr) bool { return i.op != opJumpEQK && i.op != opJumpNEK || i.d != no.pc }) {
 		k.tests = nil
 	}
 	return k
@@ -86,7 +86,7 @@ func (k *predicate) holds(p *Packet) bool {
 		return k.pc == 0 || p.exec(k.pc) != 0
 	}
 	for i := range k.tests {
-		if t := &k.tests[i]; (p.W[t.a] == t.k) == (t.op == opJumpEQ) {
+		if t := &k.tests[i]; (p.W[t.a] == t.k) == (t.op == opJumpEQK) {
 			return false
 		}
 	}
@@ -186,7 +186,7 @@ func (a *assembler) step(n *node) (next *node, others []*node) {
 		a.emit(instr{op: opLock, a: uint32(n.lock)})
 		a.value(expr.NewNumber(n.cond), t, 1)
 		a.emit(instr{op: opUnlock, a: uint32(n.lock)})
-		a.jump(instr{op: opJumpEQ, a: t, b: konst}, no)
+		a.jump(instr{op: opJumpEQ + jumpToK, a: t}, no)
 	} else {
 		a.branch(n.cond, false, no)
 	}

@@ -83,7 +83,7 @@ func (t *nativeWriter) reach(pc uint32) {
 		for !t.reached[pc] {
 			t.reached[pc] = true
 			i := &t.prog.code.list[pc]
-			if i.op == opJump || i.op >= opJumpEQ && i.op <= opJumpGE {
+			if i.op == opJump || i.op >= opJumpEQ && i.op <= opJumpGEK {
 				t.target[i.d] = true
 				todo = append(todo, i.d)
 			}
@@ -137,8 +137,11 @@ func under(e string, mask uint64) string {
 // instruction returns one instruction in Go.
 func (t *nativeWriter) instruction(i *instr) string {
 	op, d, l, r := i.op, word64(i.d), word64(i.a), word64(i.b)
-	if i.b == konst {
-		r = fmt.Sprintf("%#x", i.k)
+	switch {
+	case op >= opAddK && op <= opSubNatK:
+		op, r = op-arithToK, fmt.Sprintf("%#x", i.k)
+	case op >= opJumpEQK && op <= opJumpGEK:
+		op, r = op-jumpToK, fmt.Sprintf("%#x", i.k)
 	}
 	switch op {
 	case opEnd:

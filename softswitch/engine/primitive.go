@@ -288,7 +288,7 @@ func (c *compiler) executeMeter(j *bmv2json.Primitive, at *expr.Node) Emit {
 	s := c.meters.named(c, c.Name(j, 0, "meter_array"))
 	return c.computed(c.target(j, 2, expr.Data), func(a *assembler, t int, skip *label) {
 		i := a.index(at)
-		a.jump(instr{op: opJumpGE, a: i, b: konst, k: uint64(s.size)}, skip)
+		a.jump(instr{op: opJumpGEK, a: i, k: uint64(s.size)}, skip)
 		a.call(func(p *Packet) { p.W[t] = p.in.meters[s.index][p.W[i]].run(p.Bytes, s, p.now) })
 	})
 }
@@ -303,7 +303,7 @@ func (c *compiler) readCell(r *registerSpec, at, dst *expr.Node) Emit {
 	}
 	return func(a *assembler) {
 		var skip label
-		a.jump(instr{op: opJumpGE, a: a.index(at), b: konst, k: uint64(r.size)}, &skip)
+		a.jump(instr{op: opJumpGEK, a: a.index(at), k: uint64(r.size)}, &skip)
 		set(a)
 		a.place(&skip)
 	}
