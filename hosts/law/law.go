@@ -25,12 +25,12 @@ type Law interface {
 // Weighted is a Law whose share of a bottleneck follows a weight.
 type Weighted interface {
 	Law
-	// SetWeight changes the weight at once; w is finite and positive, else nothing changes
-	// and an error says so.
+	// SetWeight changes the weight immediately. If w is not finite and positive, it returns an error and
+	// changes nothing.
 	SetWeight(w float64) error
 }
 
-// Untimed is a part of laws that want no Tick event.
+// Untimed is embedded by laws that need no Tick event.
 type Untimed struct{}
 
 // Timer implements Law.
@@ -78,9 +78,9 @@ const Unbounded units.Bytes = 1 << 62
 type Allowance struct {
 	Rate   units.Rate  // pacing rate of payload; 0 = no data at all
 	Window units.Bytes // limit of payload in flight; 0 = none
-	// Probe asks for one probe packet at the given time instead of data; 0 = none. It is
-	// heeded while Rate or Window is 0. ProbeSent says that the probe has left, an Ack with
-	// Probe set that it was answered, Loss that it may have been lost.
+	// Probe asks for one probe packet at this time; 0 = none. It counts only while Rate or Window is 0.
+	// ProbeSent reports that the probe has left, an Ack with Probe set that it was answered, and Loss that it
+	// may have been lost.
 	Probe units.Time
 }
 
@@ -88,7 +88,7 @@ type Allowance struct {
 type Flow struct {
 	Rate     units.Rate  // of the host's NIC, as seen by payload
 	BaseRTT  units.Time  // of a full packet and its ACK over the empty path; 0 when unknown
-	OneWay   units.Time  // of a full packet over the empty path; 0 where nobody measures it
+	OneWay   units.Time  // of a full packet over the empty path; 0 if it is not measured
 	MSS      units.Bytes // payload of a full packet
 	Hops     int         // links on the path; 0 when unknown
 	Size     units.Bytes // 0 for a flow without end
@@ -98,13 +98,13 @@ type Flow struct {
 	// own parameters.
 	Target, Limit units.Time
 	Scale         float64    // the factor that stretches the papers' times; 0 means 1
-	Rand          *rand.Rand // the laws' stream
+	Rand          *rand.Rand // source of the laws' random numbers
 }
 
 // BDP returns the payload that fills the base round trip.
 func (f *Flow) BDP() units.Bytes { return f.Rate.In(f.BaseRTT) }
 
-// Stretch returns a time of the papers scaled to this path.
+// Stretch returns a time from a paper, scaled to this path.
 func (f *Flow) Stretch(t units.Time) units.Time {
 	if f.Scale == 0 {
 		return t

@@ -2,8 +2,8 @@ package law
 
 import "github.com/headgate/headgate/units"
 
-// MaxHops bounds the links whose telemetry a Path keeps; more than any path here has. A Path ignores
-// what an acknowledgement says of further links.
+// MaxHops bounds the links whose telemetry a Path keeps; every path here is shorter. A Path ignores the
+// telemetry of further links.
 const MaxHops = 12
 
 // Path keeps the telemetry of the last acknowledgement for laws that use differences (HPCC, PowerTCP).
@@ -13,9 +13,9 @@ type Path struct {
 	n    int
 }
 
-// Follows reports whether a has telemetry of the links that are kept, and returns it. If it is of
-// other links, or of links that were restarted, these are kept and the round begins anew; without
-// telemetry nothing changes.
+// Follows returns the telemetry of a and reports whether it is of the kept links. If it is of other links, or a
+// link was restarted, Follows keeps the new telemetry and begins a new round. Without telemetry nothing
+// changes.
 func (p *Path) Follows(a *Ack, r *Round) (hops []Hop, ok bool) {
 	hops = a.INT[:min(len(a.INT), MaxHops)]
 	if len(hops) == 0 || p.is(hops) {

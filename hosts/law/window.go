@@ -11,8 +11,8 @@ func Pace(window, time float64) units.Rate {
 // LossGate lets a law answer losses once per round trip: the losses of one round trip have one cause.
 type LossGate struct{ end units.Time }
 
-// Answers reports whether an event is a loss that the law should answer. Losses within rtt of it
-// belong to it.
+// Answers reports whether an event is a loss that the law should answer. Losses within rtt after it are not
+// answered.
 func (g *LossGate) Answers(e Event, now, rtt units.Time) bool {
 	if e != Loss || now < g.end {
 		return false
@@ -43,8 +43,8 @@ func NewDelayWindow(line units.Rate, mss units.Bytes, first, least float64, most
 	return DelayWindow{LineRate: line, MSS: mss, Bytes: first, Least: least, Most: float64(most), Scale: 1}
 }
 
-// Move changes the window by the part of a round trip's step that belongs to the acknowledged bytes. A
-// window of less than a packet moves by a step per packet.
+// Move changes the window by the acknowledged bytes' share of a round trip's step. A window of less than a
+// packet moves by a step per packet.
 func (w *DelayWindow) Move(step float64, acked units.Bytes) {
 	w.Bytes += step * float64(acked) / max(w.Bytes, float64(w.MSS))
 }
@@ -74,16 +74,16 @@ func (w *DelayWindow) Allowance() Allowance {
 	return a
 }
 
-// Round tells round trips apart by sequence numbers, as laws that act once per window do: a
-// round ends with the acknowledgement of the first byte that was sent after the round
-// began. The zero value begins its first round with the first acknowledgement.
+// Round detects round trips by sequence numbers, for laws that act once per window. A round ends with the
+// acknowledgement of the first byte that was sent after the round began. The zero value begins its first round
+// with the first acknowledgement.
 type Round struct {
 	end   uint64
 	begun bool
 }
 
-// Passed reports whether a ends a round, and if so begins the next. The first
-// acknowledgement of all only begins one.
+// Passed reports whether a ends a round, and if so begins the next. The very first acknowledgement only begins
+// a round.
 func (r *Round) Passed(a *Ack) bool {
 	if !r.begun {
 		r.Begin(a.SentSeq)

@@ -14,9 +14,9 @@ import (
 // resolveFor is how long the kernel may take to find the gateway's MAC address.
 const resolveFor = 3 * time.Second
 
-// gatewayMAC returns the MAC address of the interface's default gateway of an address's version of IP, from the kernel's
-// neighbour table, making the kernel ask for it when it is not there; packet.Gateway when the
-// interface has no default gateway.
+// gatewayMAC returns the MAC address of the interface's default gateway for ip's version of IP, from the
+// kernel's neighbour table. If the table lacks it, the kernel is made to resolve it. Without a default gateway
+// the result is packet.Gateway.
 func gatewayMAC(index int, name string, ip netip.Addr) (packet.MAC, error) {
 	family, network := netlink.FAMILY_V4, "udp4"
 	if ip.Is6() {

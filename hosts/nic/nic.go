@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// lateness is how much of a late timer's rate the NIC makes up for. Go's timers and a
-	// loaded machine are late by up to a few milliseconds.
+	// lateness is how late a timer may fire without the flow losing rate. Go's timers and a loaded machine are
+	// late by up to a few milliseconds.
 	lateness = 5 * units.Millisecond
 	// slots is how many frames may wait for the agent before the kernel has to drop.
 	slots    = 1024
@@ -41,8 +41,8 @@ var ErrClosed = errors.New("nic: not running")
 // Config is where an agent runs.
 type Config struct {
 	Interface string // its name
-	// Agent is the agent's configuration; a zero MAC is the interface's own, a zero
-	// Gateway is looked up with the kernel, and packet.Gateway where it has no default route.
+	// Agent is the agent's configuration. A zero MAC means the interface's own. A zero Gateway means the
+	// kernel's default gateway, or packet.Gateway if there is none.
 	Agent agent.Config
 	Log   *slog.Logger // none by default
 }
@@ -167,8 +167,8 @@ func mute(log *slog.Logger, ip netip.Addr, shim uint16) []*net.UDPConn {
 	return out
 }
 
-// portFilter accepts unfragmented UDP over the address's version of IP, without options or extension
-// headers, to one of our destination ports, 2048 bytes of it.
+// portFilter accepts unfragmented UDP to the shim's port or RoCEv2's, over ip's version of IP, without options
+// or extension headers. It passes up to 2048 bytes of a packet.
 func portFilter(ip netip.Addr, shim uint16) ([]bpf.RawInstruction, error) {
 	first, mask, protocolAt, portAt := uint32(0x45), uint32(0xff), uint32(23), uint32(36)
 	if ip.Is6() {
@@ -241,7 +241,7 @@ func (n *NIC) Run(ctx context.Context) error {
 	defer wg.Wait()
 	defer func() {
 		n.Close()
-		for len(n.frames) > 0 { // a sender that waits for a buffer sees that the socket is closed
+		for len(n.frames) > 0 { // so that a receive that waits goes on and sees that the socket is closed
 			n.free <- (<-n.frames)[:frameMax]
 		}
 	}()

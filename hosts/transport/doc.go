@@ -4,11 +4,10 @@
 // out of order, a timeout with back-off for what neither reports. A law.Law decides how
 // much may be in flight and how fast it is paced.
 //
-// A law that stops its flow's data may ask for probes instead (law.Allowance.Probe): Ready
-// names the probe's time, Send returns a Segment with Probe set, which the driver puts on
-// the wire without payload, and the receiving driver answers at once, past the Receiver,
-// with the same number. The answer comes back as Feedback with Probe set. Lost probes are
-// found by the retransmission timeout.
+// A law that stops its flow's data may ask for probes instead (law.Allowance.Probe). Ready returns the probe's
+// time, and Send returns a Segment with Probe set, which the driver sends without payload. The receiving driver
+// answers immediately with the same number, without calling the Receiver. The answer comes back as Feedback
+// with Probe set. Lost probes are found by the retransmission timeout.
 //
 // There is no clock, socket or goroutine here: the host agent and the fabric simulator hand
 // in the time and carry the packets. A flow's bytes are cut into packets of equal size, so

@@ -2,14 +2,14 @@ package transport
 
 import "github.com/headgate/headgate/units"
 
-// pacer spaces packets at a rate that may change between them: a packet may leave once the
-// one before it has lasted its time at the rate of now, so that a flow that was slow is not
-// held to its old rate for a packet's time when its law lets it go. The sender owns it.
+// pacer spaces packets at a rate that may change between them. A packet may leave once the one before it has
+// lasted its time at the present rate. So a flow whose law raises a low rate does not wait for a packet's time
+// at the old rate. The sender owns it.
 type pacer struct {
-	from units.Time  // when the packet sent last began on the schedule
+	from units.Time  // scheduled start of the packet sent last
 	len  units.Bytes // its payload; 0 before the first
 
-	rate units.Rate // for which gap holds, so that a rate that stays costs no division
+	rate units.Rate // the rate that gap is for; while it stays, no division is needed
 	gap  units.Time
 }
 
@@ -26,9 +26,9 @@ func (p *pacer) set(rate units.Rate) {
 	p.rate, p.gap = rate, min(rate.TxTime(p.len), units.MaxTime/4)
 }
 
-// sent takes the packet that leaves now. Pacing keeps to its schedule when the caller is
-// late by no more than it may be, a packet's time or maxLate, and starts a new one
-// otherwise: a late timer must not lower the rate, an idle flow must not save up a burst.
+// sent takes the packet that leaves now. If the caller is late by at most a packet's time or maxLate, the
+// schedule stays, so that a late timer does not lower the rate. If it is later, a new schedule starts, so that
+// an idle flow does not save up a burst.
 func (p *pacer) sent(n units.Bytes, rate units.Rate, now, maxLate units.Time) {
 	due := p.next(rate)
 	if n != p.len {
@@ -42,12 +42,12 @@ func (p *pacer) sent(n units.Bytes, rate units.Rate, now, maxLate units.Time) {
 // size, a power of two. It doubles when the window outgrows it, so a flow that has reached
 // its window allocates nothing.
 type sendRing struct {
-	slots []units.Time // the complement, below zero, for packets sent more than once
+	slots []units.Time // negative (the complement) for packets sent more than once
 }
 
 const firstRing = 32
 
-// put records packet i, of which those from una on are still in flight.
+// put records when packet i was sent. Packets from una on are still in flight.
 func (r *sendRing) put(i, una uint64, now units.Time, resent bool) {
 	if i-una >= uint64(len(r.slots)) {
 		grown := make([]units.Time, max(2*len(r.slots), firstRing))
@@ -67,20 +67,20 @@ func (r *sendRing) get(i uint64) (sent units.Time, resent bool) {
 	return max(sent, ^sent), sent < 0
 }
 
-// rounding makes whole packets in flight come to the window on average over time: a window of
-// 5.7 packets has six in flight for 70 % of the time and five for the rest. Plain comparison has
-// five always, so shares of a few packets would be 10 to 20 % off their weights. What decides
-// is time and not the number of the packet: packets that leave together and those that wait
-// are not evenly spread, and repeat from round trip to round trip. The sender owns it.
+// rounding makes whole packets in flight equal the window on average over time: a window of 5.7 packets has six
+// in flight for 70 % of the time and five for the rest. A plain comparison would always allow five, so shares
+// of a few packets would be 10 to 20 % off their weights. The decision uses time and not packet numbers: the
+// numbers of packets that leave together, and of those that wait, are not evenly spread and repeat in every
+// round trip. The sender owns it.
 type rounding struct {
-	owed float64    // bytes times picoseconds by which what was in flight fell short of the window
-	at   units.Time // until when that is counted
+	owed float64    // integral of window minus bytes in flight, bytes times picoseconds
+	at   units.Time // time up to which owed is counted
 }
 
-// count counts by how much a window was above what was in flight since the last call, a packet
-// at most: the rest is not rounding, nor is what lasts longer than a packet for a round trip.
-// Where the window is a packet or less pacing spreads what leaves; flows that grow beyond that
-// together must not all round up at once, so each begins somewhere else.
+// count adds to owed the difference between window and bytes in flight since the last call. The difference is
+// at most a packet, and owed at most a packet for a round trip: anything beyond is not rounding. While the
+// window is a packet or less, pacing spreads packets, and owed gets another value for each packet. So flows
+// whose windows grow beyond a packet together do not all round up at the same time.
 func (s *Sender) count(window units.Bytes, now units.Time) {
 	r, packet := &s.round, s.cfg.MSS
 	most := float64(packet) * float64(s.rtt.srtt)

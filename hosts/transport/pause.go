@@ -2,24 +2,24 @@ package transport
 
 import "github.com/headgate/headgate/units"
 
-// pauses keeps the retransmission timeout right for a sender that PFC keeps from sending. What
-// pauses it holds up what is in flight too, and a pause is no loss: so the timeout has passed only when
-// it has passed by the clock and by a clock that stands while the sender is paused. Each has round trips
-// of its own: those of a sender that is paused most of the time contain its pauses, and by a clock that
-// stands they are short. With one estimate for both, its timeout would take many round trips.
+// pauses keeps the retransmission timeout right for a sender that PFC pauses. A pause also delays the packets
+// in flight, but it is no loss. So a timeout must have passed by two clocks: the real one, and one that stops
+// while the sender is paused. Each clock has its own estimate of the round trip. For a sender that is paused
+// most of the time, round trips by the real clock contain its pauses, and by the other clock they are short.
+// With one estimate for both, the other clock's timeout would take many round trips.
 type pauses struct {
 	until    units.Time // end of the latest pause
 	total    units.Time // length of all pauses, of the latest up to its end
-	deadline units.Time // the timeout by the clock that stands, as a time
+	deadline units.Time // the timeout by the stopping clock, as a time of the real one
 	rtt      rttEstimator
 
 	// One packet in flight is timed.
 	timed       bool
 	packet      uint64
-	sent, stood units.Time // when it was sent, and what the clock had stood by then
+	sent, stood units.Time // when it was sent, and how long the clock had been stopped by then
 }
 
-// stands returns how long the clock has stood until now.
+// stands returns how long the clock has been stopped in all until now.
 func (p *pauses) stands(now units.Time) units.Time { return p.total - max(p.until-now, 0) }
 
 // time times packet i, which leaves now for the first time, if none is timed.

@@ -14,19 +14,19 @@ type SenderConfig struct {
 	MSS  units.Bytes // payload of a full packet, 1 to 65 000 B
 	Size units.Bytes // of the flow; 0 for one that never ends
 
-	// Running says that the law has had its Start, with a flow before on the same connection, and
-	// FirstSeq how many bytes that has sent.
+	// Running says that the law already got its Start, with an earlier flow on the same connection. FirstSeq is
+	// the number of bytes that flow sent.
 	Running  bool
 	FirstSeq uint64
 
-	// Spread, when it is not 0, spreads each window over a round trip, which it is until the first
-	// sample: data leave no faster than a window per smoothed round trip.
+	// Spread, if it is not 0, spreads each window over a round trip: data leave no faster than a window per
+	// smoothed round trip. Until the first sample the round trip is Spread.
 	Spread units.Time
 
 	// InitialRTO holds until the first RTT sample, 1 s by default (RFC 6298 §2.1).
 	InitialRTO units.Time
-	// MinRTO is the least retransmission timeout, 1 ms by default. MaxRTO bounds its back-off, 4 s by
-	// default; a path whose measured round trips call for more gets that (RFC 6298 §2.4 has 60 s for all).
+	// MinRTO is the least retransmission timeout, 1 ms by default. MaxRTO bounds its back-off, 4 s by default;
+	// if the measured round trips need a longer timeout, it is longer (RFC 6298 §2.4 has 60 s for all).
 	MinRTO, MaxRTO units.Time
 	// MaxLate is how late Send may be called without the flow losing rate; 0, the default,
 	// is one packet's time. Only drivers on a real clock need more.
@@ -69,8 +69,8 @@ type Feedback struct {
 	Probe bool // answers the probe whose number PSN is, not data
 	CE    bool
 	Delay units.Time // one-way delay of the packet answered, 0 when unknown
-	// Noise is how much too long the round trip is measured: 0 for real packets, whose clocks
-	// have their own; simulators draw it.
+	// Noise is an error that is added to the measured round trip. Simulators draw it; real packets have 0,
+	// because their clocks have errors of their own.
 	Noise units.Time
 	MaxQD units.Time
 	INT   []law.Hop
@@ -78,9 +78,9 @@ type Feedback struct {
 	ack law.Ack // OnFeedback's input to the law
 }
 
-// Sender is the sending side of one flow. Times never decrease from call to call. It is
-// owned by whoever drives it. Those of thousands of flows do not fit into a cache, so what each
-// packet looks at is together and what few do comes last.
+// Sender is the sending side of one flow. Times never decrease from call to call. Its driver owns it. The
+// senders of thousands of flows do not fit into a cache, so the fields that every packet uses are together, and
+// rarely used ones come last.
 type Sender struct {
 	cfg   SenderConfig
 	total uint64 // packets of the flow, MaxUint64 when endless
@@ -96,7 +96,7 @@ type Sender struct {
 	deadline units.Time // retransmission timeout; MaxTime when nothing is in flight
 	backoff  uint8      // timeouts since the last sample of the round trip
 	stalled  bool       // no acknowledgement since the last timeout
-	paused   bool       // at least once, so that pauses matters
+	paused   bool       // Pause was called at least once, so that pauses matters
 	counts   SenderStats
 	probe    prober
 	pauses   pauses
@@ -162,8 +162,7 @@ func (s *Sender) allowance() law.Allowance {
 	return a
 }
 
-// Send takes the next packet, data or a probe; the caller has seen from Ready that it may
-// leave now.
+// Send returns the next packet, data or a probe. The caller has checked with Ready that it may leave now.
 func (s *Sender) Send(now units.Time) Segment {
 	a := s.allowance()
 	if a.Rate <= 0 || a.Window <= 0 {
@@ -190,7 +189,7 @@ func (s *Sender) Send(now units.Time) Segment {
 	return seg
 }
 
-// OnFeedback takes an acknowledgement or NAK. It returns false if the packet does not fit what was
+// OnFeedback takes an acknowledgement or NAK. It returns false if the packet does not match a packet that was
 // sent.
 func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 	if fb.Probe {
@@ -220,7 +219,7 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 		}
 		acked = s.bytes(upto) - s.bytes(s.una)
 		s.una = upto
-		s.next = max(s.next, upto) // the ACK of a packet that a go-back had taken back
+		s.next = max(s.next, upto) // the ACK of a packet that a go-back meant to send again
 		s.counts.Acked += acked
 		s.stalled = false
 		s.restartTimeout(now)
@@ -275,7 +274,7 @@ func (s *Sender) startTimeout(now units.Time) {
 	s.pauses.deadline = max(now, s.pauses.until) + s.rto(own)
 }
 
-// Deadline returns when OnTimer wants to be called, units.MaxTime for never.
+// Deadline returns when OnTimer must be called, units.MaxTime for never.
 func (s *Sender) Deadline() units.Time {
 	return min(s.timeoutAt(), s.cfg.Law.Timer())
 }
@@ -287,7 +286,7 @@ func (s *Sender) timeoutAt() units.Time {
 	return s.deadline
 }
 
-// OnTimer lets timers that are due at now go off; calling it early or late is harmless.
+// OnTimer runs the timers that are due at now; calling it early or late is harmless.
 func (s *Sender) OnTimer(now units.Time) {
 	if s.cfg.Law.Timer() <= now {
 		s.cfg.Law.OnEvent(law.Tick, now)
@@ -307,7 +306,7 @@ func (s *Sender) OnTimer(now units.Time) {
 // OnEvent passes an event such as a CNP on to the law.
 func (s *Sender) OnEvent(e law.Event, now units.Time) { s.cfg.Law.OnEvent(e, now) }
 
-// Stalled reports whether the last thing that happened to the flow was a timeout.
+// Stalled reports whether no acknowledgement came since the last timeout.
 func (s *Sender) Stalled() bool { return s.stalled }
 
 // Done reports whether all of a flow with an end has been acknowledged.
@@ -356,12 +355,12 @@ func (s *Sender) bytes(i uint64) units.Bytes {
 
 func (s *Sender) length(i uint64) units.Bytes { return s.bytes(i+1) - s.bytes(i) }
 
-// prober is a sender's state of its probes: packets without payload that a law asks for
-// to learn the path's delay while it sends no data (PrioPlus §4.2.1). They have numbers of
-// their own and change nothing in the order of data. Only the answer to the latest counts.
+// prober is the state of a sender's probes: packets without payload that a law asks for to learn the path's
+// delay while it sends no data (PrioPlus §4.2.1). Probes have their own numbers and do not change the order of
+// data. Only the answer to the latest probe counts.
 type prober struct {
 	number uint32 // of the latest probe, 24 bits
-	out    bool   // it is waited for
+	out    bool   // its answer has not arrived yet
 	sent   units.Time
 }
 

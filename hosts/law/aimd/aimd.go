@@ -1,6 +1,6 @@
-// Package aimd is additive increase and multiplicative decrease by the queueing delay, what
-// Söze's evaluation (NSDI 2025, §5.3.1) sets beside it over switches that serve weighted queues:
-// below a delay the window grows by a packet per round trip, beyond it a part of the window goes.
+// Package aimd is additive increase and multiplicative decrease on the queueing delay. Söze's evaluation (NSDI
+// 2025, §5.3.1) compares with it on switches that serve weighted queues. Below a delay the window grows by a
+// packet per round trip; above it the window shrinks by a fraction.
 package aimd
 
 import (

@@ -1,14 +1,14 @@
 // Package dcqcn is the reaction point of DCQCN (Zhu et al., "Congestion Control for
 // Large-Scale RDMA Deployments", SIGCOMM 2015, §3 and Figure 7), which also answers PACC's
-// notifications (PACC, Equation 1). A flow starts at line rate; each congestion
-// notification packet cuts it by half of alpha, its estimate of how congested the path is;
-// without them a timer and a byte counter bring it back in three phases, as QCN does.
+// notifications (PACC, Equation 1). A flow starts at line rate. Each congestion
+// notification packet cuts the rate by half of alpha, an estimate of how congested the path is.
+// Without them a timer and a byte counter restore the rate in three phases, as in QCN.
 //
 // The public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control, simulation/src/point-to-point/model/rdma-hw.cc,
-// "Mellanox's version of DCQCN") runs alpha by a clock; Params.AlphaClock does so.
+// "Mellanox's version of DCQCN") updates alpha by a clock; Params.AlphaClock does so.
 //
-// It is a rate law: its window is unbounded, the transport's own bound holds, unless Params.Window
-// bounds it as the public HPCC simulator does.
+// DCQCN is a rate law: its window is unbounded, so only the transport's own bound applies. Params.Window
+// bounds the window as the public HPCC simulator does.
 package dcqcn
 
 import (
@@ -58,8 +58,7 @@ func New(p Params) (*Law, error) {
 	return &Law{par: p, current: line, target: line, alpha: 1, increaseAt: units.MaxTime, cutAt: units.MaxTime}, nil
 }
 
-// OnAck implements law.Law: acknowledged payload stands for payload sent in the byte
-// counter.
+// OnAck implements law.Law. The byte counter counts acknowledged payload in place of sent payload.
 func (l *Law) OnAck(a *law.Ack) {
 	if a.CE && l.par.MarkedACKs {
 		l.OnEvent(law.CNP, a.Now)
@@ -110,8 +109,8 @@ func (l *Law) tick(now units.Time) {
 	}
 }
 
-// notified is cnp_received_mlx of the public HPCC simulator: the first notification starts the clocks of alpha and of cuts,
-// and each one sets the bits that they look at.
+// notified is cnp_received_mlx of the public HPCC simulator. The first notification starts the clocks of alpha
+// and of cuts. Each notification counts at the next event of both clocks.
 func (l *Law) notified(now units.Time) {
 	if l.begun {
 		l.alpha, l.alphaFrom = l.clocked(now)
@@ -124,8 +123,9 @@ func (l *Law) notified(now units.Time) {
 	}
 }
 
-// clocked returns alpha after the events of its clock up to now, and when the last one was (UpdateAlphaMlx): it moves by g
-// towards 1 when a notification came since the event before, else towards 0.
+// clocked returns alpha after the events of its clock up to now, and the time of the last of these events
+// (UpdateAlphaMlx). An event moves alpha by g towards 1 if a notification came since the event before,
+// otherwise towards 0.
 func (l *Law) clocked(now units.Time) (alpha float64, last units.Time) {
 	n := (now - l.alphaFrom) / l.par.AlphaTimer
 	if n == 0 {
@@ -139,8 +139,8 @@ func (l *Law) clocked(now units.Time) (alpha float64, last units.Time) {
 	return alpha, l.alphaFrom + n*l.par.AlphaTimer
 }
 
-// cut is §3.1, Equation 1, in the order that PACC's Equation 1 states: with the alpha from
-// before this notification. With AlphaClock it is CheckRateDecreaseMlx.
+// cut is §3.1, Equation 1, in the order of PACC's Equation 1: it uses alpha as it was before this notification.
+// With AlphaClock it is CheckRateDecreaseMlx.
 func (l *Law) cut(now units.Time) {
 	increased := l.timerStage > 0 || l.byteStage > 0
 	if !l.par.KeepTarget || increased || !l.begun {
@@ -161,10 +161,10 @@ func (l *Law) cut(now units.Time) {
 	l.timerStage, l.byteStage, l.bytes = 0, 0, 0
 }
 
-// increase is Figure 7's right side, at an event of the timer or the byte counter. The stages
-// count the events before this one: fast recovery (Equation 3) is F events long, "for F = 5
-// successive iterations" of the one that is furthest, as the public HPCC simulator counts too.
-// Both together say when additive increase (Equation 4) becomes hyper increase.
+// increase is Figure 7's right side, at an event of the timer or the byte counter. The stages count the events
+// before this one. Fast recovery (Equation 3) lasts until the larger stage is F ("for F = 5 successive
+// iterations"), as in the public HPCC simulator. Hyper increase replaces additive increase (Equation 4) when
+// the smaller stage exceeds F.
 func (l *Law) increase() {
 	most, least := max(l.timerStage, l.byteStage), min(l.timerStage, l.byteStage)
 	if l.par.ByteCounter == 0 {
@@ -204,9 +204,8 @@ func (l *Law) window() units.Bytes {
 	return max(units.Bytes(w), 1)
 }
 
-// Alpha returns the estimate of congestion at now, 0 to 1. It falls by g with each period
-// of its timer without a notification (§3.1, Equation 2); only a cut needs to know, so
-// there is no timer behind it.
+// Alpha returns the estimate of congestion at now, 0 to 1. It falls by g with each period of its timer without
+// a notification (§3.1, Equation 2). Only a cut uses it, so it is computed on demand and no timer runs.
 func (l *Law) Alpha(now units.Time) float64 {
 	if !l.begun || now <= l.alphaFrom {
 		return l.alpha
@@ -218,8 +217,8 @@ func (l *Law) Alpha(now units.Time) float64 {
 	return l.alpha * math.Pow(1-l.par.Gain, float64((now-l.alphaFrom)/l.par.AlphaTimer))
 }
 
-// Params are the parameters of the reaction point; Visit says what each is. Times are those of
-// the paper (Table 14), increases scale from its 40 Gb/s to LineRate.
+// Params are the parameters of the reaction point; Visit says what each is. Times are the paper's (Table 14);
+// increases are the paper's, scaled from 40 Gb/s to LineRate.
 type Params struct {
 	LineRate, MinRate               units.Rate
 	Gain                            float64
@@ -232,11 +231,10 @@ type Params struct {
 	AlphaClock, MarkedACKs          bool
 	Window                          float64 // in BDPs; 0 for none
 	VarWindow                       bool
-	BDP                             units.Bytes // of the flow, whose Window it is a part of
+	BDP                             units.Bytes // of the flow; the unit of Window
 }
 
-// Vendor returns the parameters of NICs as the public HPCC simulator has them. PACC's
-// (τ', T_i) = (1, 300) is this.
+// Vendor returns the parameters of NICs in the public HPCC simulator, which PACC calls (τ', T_i) = (1, 300).
 func Vendor(f law.Flow) (p Params) {
 	param.Defaults(func(s *param.Set) { p.VisitVendor(s, &f) })
 	return p
@@ -260,8 +258,9 @@ func (p *Params) VisitVendor(s *param.Set, f *law.Flow) {
 	})
 }
 
-// VisitNS3 visits the parameters with those of the public HPCC simulator's run.py --cc dcqcn: as NICs, but with alpha by a
-// clock, a cut at most every 4 µs by another one, every marked ACK a notification, and MIN_RATE of 1 Gb/s.
+// VisitNS3 visits the parameters with the defaults of the public HPCC simulator's run.py --cc dcqcn. They
+// differ from VisitVendor's: one clock updates alpha, another cuts at most every 4 µs, every marked ACK is a
+// notification, and MIN_RATE is 1 Gb/s.
 func (p *Params) VisitNS3(s *param.Set, f *law.Flow) {
 	p.visit(s, f, ns3(f, units.Microsecond, 4*units.Microsecond, 300*units.Microsecond))
 }
@@ -302,10 +301,10 @@ func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
 	param.Bool(s, "marked_acks", &p.MarkedACKs, def.MarkedACKs, "each acknowledgement of a marked packet is a notification, as in the public HPCC simulator; else CNPs alone are")
 }
 
-// NotificationPoint is the receiver's side of one flow (Zhu et al., SIGCOMM 2015, §3.1 and
-// Figure 6). A marked packet is answered with a CNP at once when none was sent within the last
-// gap. A packet that is marked within the gap is answered at its end, once for all of them. The
-// zero value has sent none. The gap is N of the paper, 50 µs there; it is above 0.
+// NotificationPoint is the receiver's side of one flow (Zhu et al., SIGCOMM 2015, §3.1 and Figure 6). A marked
+// packet is answered with a CNP immediately if none was sent within the last gap. All packets marked within a
+// gap are answered by one CNP at its end. The zero value has sent none. The gap is the paper's N, 50 µs there;
+// it is above 0.
 type NotificationPoint struct {
 	until units.Time // end of the window that the last CNP opened
 	owed  bool       // a packet within it was marked

@@ -85,9 +85,9 @@ func (l *Law) reduce(a *law.Ack) {
 	l.cwnd = max(l.cwnd*(1-p/2), float64(l.par.MSS))
 }
 
-// Urgency returns D2TCP's d: the time that the rest of the flow takes at a window that
-// swings between its half and its whole, over the time that is left (§3.2.2). Missed
-// deadlines have the highest urgency.
+// Urgency returns D2TCP's d (§3.2.2): the time that the rest of the flow needs, divided by the time until its
+// deadline. It assumes a window that swings between half and all of its size. After the deadline d is
+// MaxUrgency.
 func (l *Law) Urgency(a *law.Ack) float64 {
 	left := l.start + l.par.Deadline - a.Now
 	if left <= 0 {
@@ -98,8 +98,8 @@ func (l *Law) Urgency(a *law.Ack) float64 {
 	return min(max(need/float64(left), l.par.MinUrgency), l.par.MaxUrgency)
 }
 
-// limited reports whether the flow leaves most of its window unused: then it does not know
-// whether it may have more (RFC 7661 §4.1).
+// limited reports whether the flow leaves most of its window unused. Its acknowledgements then do not show
+// whether the window may grow (RFC 7661 §4.1).
 func (l *Law) limited(a *law.Ack) bool {
 	return float64(a.Inflight+a.Acked) < l.cwnd/2
 }

@@ -1,6 +1,6 @@
-// Package hpcc is HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019,
-// Algorithm 1): a window that in-band telemetry steers so that the bytes in flight on the
-// busiest link of the path are a share η of what it holds without a queue.
+// Package hpcc is HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Algorithm 1). It
+// sets the window from in-band telemetry so that the bytes in flight on the busiest link of the path are a
+// fraction η of the link's bandwidth-delay product.
 package hpcc
 
 import (
@@ -31,15 +31,15 @@ func New(p Params) (*Law, error) {
 	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
-	// A flow that starts with B·T fills its path: U = 1, as in the authors' public simulator.
-	// From 0, U would tell of an empty path for a round trip, and the flow would not yield.
+	// A flow starts with a window of B·T, which fills its path. So U starts at 1, as in the authors' public
+	// simulator. If it started at 0, U would show an empty path for a round trip, and the flow would not yield.
 	l := &Law{par: p, t: float64(p.BaseRTT), wInit: float64(p.LineRate.In(p.BaseRTT)), u: 1}
 	l.w, l.wc = l.wInit, l.wInit // §3.2: W_init = B·T
 	return l, nil
 }
 
-// OnAck implements law.Law: NewAck, lines 19 to 27. An acknowledgement without telemetry,
-// or of another path than the one before, only starts anew.
+// OnAck implements law.Law: NewAck, lines 19 to 27. An acknowledgement without telemetry is ignored. One of
+// another path than the one before only restarts the measurement.
 func (l *Law) OnAck(a *law.Ack) {
 	hops, ok := l.path.Follows(a, &l.round)
 	if !ok || !l.measure(hops) {
@@ -49,7 +49,7 @@ func (l *Law) OnAck(a *law.Ack) {
 	l.path.Keep(hops)
 }
 
-// measure is MeasureInflight, lines 1 to 9; false when no link's clock has moved.
+// measure is MeasureInflight, lines 1 to 9. It returns false if no link's clock has moved.
 func (l *Law) measure(hops []law.Hop) bool {
 	u, tau := 0.0, 0.0
 	for i := range hops {

@@ -1,7 +1,7 @@
 // Package ledbat is LEDBAT (RFC 6817): a window that grows and shrinks in proportion to how
-// far the queueing delay is below or above a target. The delay is one-way where the
-// receiver's clock is known, else the round trip (which the RFC leaves to the sender, as
-// only differences count).
+// far the queueing delay is below or above a target. The delay is one-way if the receiver's
+// clock is known, otherwise the round trip. The RFC leaves this to the sender, because only
+// differences count.
 //
 // It is also a base for PrioPlus, which sets target, window and step (prioplus.DelayLaw).
 package ledbat
@@ -46,8 +46,8 @@ func (l *Law) OnAck(a *law.Ack) {
 	l.OnDelay(a, delay)
 }
 
-// OnDelay is §2.4.2's step for an acknowledgement with a delay of the kind that the target
-// is of.
+// OnDelay is §2.4.2's step for an acknowledgement. delay and target are of the same kind, one-way or round
+// trip.
 func (l *Law) OnDelay(a *law.Ack, delay units.Time) {
 	l.RTT = a.RTT
 	l.current.add(delay, l.par.Filter)
@@ -67,8 +67,7 @@ func (l *Law) OnDelay(a *law.Ack, delay units.Time) {
 	}
 	was := l.Bytes
 	l.Move(step, a.Acked)
-	// The flight before this acknowledgement bounds growth; it does not take back what the
-	// window has.
+	// The flight before this acknowledgement bounds growth, but never shrinks the window.
 	flight := float64(a.Inflight+a.Acked) + l.par.AllowedIncrease*float64(l.par.MSS)
 	if l.Bytes > was {
 		l.Bytes = max(was, min(l.Bytes, flight))
@@ -98,10 +97,10 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	}
 }
 
-// SetTarget makes target, a delay of the kind that OnDelay is given, what the law holds;
-// base is that delay on an empty path, below target. Whoever steers the law bounds its window
-// from below: a crowd shares a channel of PrioPlus by windows of less than a packet, which
-// MIN_CWND would keep at two, so it does not apply from here on.
+// SetTarget sets the delay that the law holds, of the kind that OnDelay gets; base is that delay on an empty
+// path, below target. The caller then bounds the window from below, and MIN_CWND no longer applies: many flows
+// share a channel of PrioPlus with windows of less than a packet, where MIN_CWND would keep each at two
+// packets.
 func (l *Law) SetTarget(base, target units.Time) {
 	l.base, l.target, l.Least = base, target-base, 1
 }
@@ -128,7 +127,7 @@ func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
 	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
 	base := f.BaseRTT
-	if f.OneWay > 0 { // both clocks are one: it can be measured
+	if f.OneWay > 0 { // both hosts have the same clock, so the base is measured
 		base = 0
 	}
 	param.Of(s, "target", &p.Target, min(f.Stretch(25*units.Microsecond), maxTarget), param.AboveTo(0, maxTarget), "TARGET, the queueing delay sought")

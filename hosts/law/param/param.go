@@ -6,8 +6,8 @@
 //		param.Of(s, "gain", &p.Gain, 1.0/256, param.Between(0, 1), "g of the estimate of congestion")
 //	}
 //
-// and the Set fills them in, checks them or tells what there is. A value that is given counts
-// as it is, 0 and false included; only what is not given takes its default.
+// and the Set fills them in, checks them or lists them. A given value counts even if it is 0 or false; only a
+// parameter that is not given takes its default.
 package param
 
 import (
@@ -34,7 +34,7 @@ type Set struct {
 	parsed map[string]any
 	mode   mode
 	prefix string
-	hidden []string // keep their defaults and cannot be set
+	hidden []string // names of parameters that keep their defaults and cannot be set
 	infos  []Info
 	err    error
 }
@@ -61,11 +61,10 @@ type Error struct{ Name, Value, Text string }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Name, e.Value, e.Text) }
 
-// Visitor visits a law's parameters; the values that defaults depend on are bound.
+// Visitor visits a law's parameters. It already holds the flow that defaults depend on.
 type Visitor func(*Set)
 
-// Parse reads values by name. Unknown names and values of the wrong kind are an *Error;
-// ranges are for Fill.
+// Parse reads values by name. Unknown names and values of the wrong kind are an *Error; Fill checks the ranges.
 func Parse(v Visitor, given map[string]string) (*Set, error) {
 	s := &Set{given: given, parsed: map[string]any{}, mode: describe}
 	v(s)
@@ -115,8 +114,8 @@ func Describe(v Visitor) []Info {
 	return s.infos
 }
 
-// Under visits parameters whose names begin with a prefix, such as "under.". Those that the outer law
-// decides cannot be set.
+// Under visits parameters whose names begin with a prefix, such as "under.". The outer law sets the parameters
+// in decided, so they cannot be given.
 func (s *Set) Under(prefix string, v Visitor, decided ...string) {
 	before := *s
 	s.prefix, s.hidden = s.prefix+prefix, decided
@@ -127,7 +126,7 @@ func (s *Set) Under(prefix string, v Visitor, decided ...string) {
 // Fills reports whether the Visit sets parameters.
 func (s *Set) Fills() bool { return s.mode == fill }
 
-// Describes reports whether the Visit only describes parameters. Values are then of no flow.
+// Describes reports whether the Visit only describes parameters. The values then belong to no flow.
 func (s *Set) Describes() bool { return s.mode == describe }
 
 // Given returns the parsed value of a parameter, nil if it was not given.
@@ -283,13 +282,13 @@ func OneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Range is what a parameter may be, in its type's own unit.
+// Range is the allowed interval of a parameter, in its type's base unit.
 type Range struct {
 	low, high         float64
 	openLow, openHigh bool
 }
 
-// Number is what bounds are given as.
+// Number is the type of a bound.
 type Number interface {
 	~int | ~int64 | ~float64
 }
@@ -297,19 +296,19 @@ type Number interface {
 // Any allows everything.
 var Any = Range{low: math.Inf(-1), high: math.Inf(1)}
 
-// Above allows what is more than low.
+// Above allows values above low.
 func Above[T Number](low T) Range { return Range{float64(low), math.Inf(1), true, false} }
 
-// AtLeast allows low and more.
+// AtLeast allows values from low on.
 func AtLeast[T Number](low T) Range { return Range{float64(low), math.Inf(1), false, false} }
 
 // From allows low to high.
 func From[T Number](low, high T) Range { return Range{float64(low), float64(high), false, false} }
 
-// AboveTo allows what is more than low and at most high.
+// AboveTo allows values above low and at most high.
 func AboveTo[T Number](low, high T) Range { return Range{float64(low), float64(high), true, false} }
 
-// Between allows what is more than low and less than high.
+// Between allows values above low and below high.
 func Between[T Number](low, high T) Range { return Range{float64(low), float64(high), true, true} }
 
 // has reports whether v is allowed; NaN never is.
@@ -317,7 +316,7 @@ func (r Range) has(v float64) bool {
 	return (v > r.low || v == r.low && !r.openLow) && (v < r.high || v == r.high && !r.openHigh)
 }
 
-// want says what a range allows, in T's units.
+// want describes a range in T's units.
 func want[T Value](r Range) string {
 	low, high := bound[T](r.low), bound[T](r.high)
 	switch {
@@ -344,8 +343,9 @@ func bound[T Value](v float64) string {
 	return fmt.Sprint(T(v))
 }
 
-// PacketTime returns the least base round trip for a window of a packet: how long the packet
-// takes at a rate. It is 1 ps where the rate is out of range, which another check finds.
+// PacketTime returns the time that a packet takes at a rate, which is the least base round trip: with a shorter
+// one, the bandwidth-delay product would be less than a packet. It is 1 ps if the rate is out of range, which
+// another check reports.
 func PacketTime(rate units.Rate, mss units.Bytes) units.Time {
 	if rate <= 0 {
 		return 1

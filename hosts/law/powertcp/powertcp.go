@@ -1,8 +1,8 @@
-// Package powertcp is PowerTCP (Addanki, Michel, Schmid, "PowerTCP: Pushing the Performance
-// Limits of Datacenter Networks", NSDI 2022): a window that the power of the busiest link
-// steers, the product of its current (what arrives per second) and its voltage (bytes in
-// the pipe and the queue), normalised by the power of a full link without a queue.
-// Algorithm 1 takes it from in-band telemetry; Algorithm 2, θ-PowerTCP, from round trips.
+// Package powertcp is PowerTCP (Addanki, Michel, Schmid, "PowerTCP: Pushing the Performance Limits of
+// Datacenter Networks", NSDI 2022). The power of the busiest link sets the window: the product of its current
+// (bytes that arrive per second) and its voltage (bytes in the pipe and the queue), normalised by the power of
+// a full link without a queue. Algorithm 1 takes it from in-band telemetry; Algorithm 2, θ-PowerTCP, from round
+// trips.
 package powertcp
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// minPower keeps one sample of a queue that drains fast from opening the window at once;
-// the authors' simulator holds θ-PowerTCP's to the same.
+// minPower is the least power that the window is divided by. Without it, one sample of a queue that drains fast
+// would open the window wide. The authors' simulator bounds θ-PowerTCP's power in the same way.
 const minPower = 0.5
 
 // Law is PowerTCP for one flow. The flow's sender owns it.
@@ -60,8 +60,8 @@ func (l *Law) OnAck(a *law.Ack) {
 	}
 }
 
-// normPower is the function of that name, lines 9 to 25; false when no link's clock has
-// moved. Powers are normalised as they are computed, so that no large numbers arise.
+// normPower is the paper's function of that name, lines 9 to 25. It returns false if no link's clock has moved.
+// Powers are normalised as they are computed, so numbers stay small.
 func (l *Law) normPower(hops []law.Hop) bool {
 	power, span := 0.0, 0.0
 	for i := range hops {
@@ -84,20 +84,20 @@ func (l *Law) normPower(hops []law.Hop) bool {
 	return true
 }
 
-// smooth is line 24: a sample weighs as much as its time is of τ.
+// smooth is line 24: a sample's weight is its time divided by τ, at most 1.
 func (l *Law) smooth(power, span float64) {
 	part := min(span/l.tau, 1)
 	l.power = l.power*(1-part) + max(power, 0)*part
 }
 
-// updateWindow is lines 26 to 28; no window is larger than the line rate needs.
+// updateWindow is lines 26 to 28. The window is at most line rate times τ.
 func (l *Law) updateWindow() {
 	w := l.par.Gamma*(l.old/max(l.power, minPower)+float64(l.par.Increase)) + (1-l.par.Gamma)*l.w
 	l.w = min(max(w, float64(l.par.MSS)), l.most)
 }
 
-// onAckTheta is Algorithm 2: the round trip is the voltage, one plus its gradient the
-// current, and the window moves once per round trip.
+// onAckTheta is Algorithm 2. The round trip is the voltage, and one plus its gradient is the current. The
+// window changes once per round trip.
 func (l *Law) onAckTheta(a *law.Ack) {
 	if l.prevAt == 0 {
 		l.prevRTT, l.prevAt = a.RTT, a.Now

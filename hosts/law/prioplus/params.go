@@ -36,7 +36,7 @@ const NoLimit = units.MaxTime
 // Params are the parameters of a flow; Visit says what each is.
 type Params struct {
 	LineRate        units.Rate
-	BaseRTT, OneWay units.Time // one-way delays decide when OneWay is set
+	BaseRTT, OneWay units.Time // if OneWay is set, the law uses one-way delays
 	MSS             units.Bytes
 	// Target and Limit are the channel, D_target and D_limit: delays with the base
 	// included, base + Tolerance < Target < Limit. Limit may be NoLimit. See package
@@ -64,8 +64,8 @@ func (p *Params) base() units.Time {
 	return p.BaseRTT
 }
 
-// Visit visits the parameters. The channel is the flow's; otherwise the parameters target and limit
-// give it, counted above the base delay.
+// Visit visits the parameters. The channel is the flow's if it has one; otherwise the parameters target and
+// limit set it, relative to the base delay.
 func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
 	param.Path(s, "base_rtt", &p.BaseRTT, f.BaseRTT, param.Above(0))
@@ -139,12 +139,10 @@ type Steered interface {
 	// OnDelay is the law's step (the paper's OriginalCC) for an acknowledgement with a delay. The Ack is
 	// valid until OnDelay returns.
 	OnDelay(a *law.Ack, delay units.Time)
-	// SetTarget sets the delay to hold, and with it the kind of delay that OnDelay is
-	// given, round trip or one-way; base is that delay on an empty path. No target scaling
-	// may be added.
+	// SetTarget sets the delay to hold. target is of the kind that OnDelay gets, round trip or one-way; base is
+	// that delay on an empty path. The law must not scale the target.
 	SetTarget(base, target units.Time)
-	// SetIncrease makes the additive increase per round trip the law's own times scale,
-	// plus extra bytes.
+	// SetIncrease sets the additive increase per round trip to the law's own times scale, plus extra bytes.
 	SetIncrease(scale, extra float64)
 	// Window and SetWindow get and set the congestion window.
 	Window() float64

@@ -90,9 +90,9 @@ func (l *Law) OnAck(a *law.Ack) {
 	l.bound(a.Now)
 }
 
-// increase is lines 14 to 19, once per round trip at or below the target. A window of less than a
-// packet is heard of only every so many round trips: at the base delay, each of these counts until
-// the window is a packet.
+// increase is lines 14 to 19, once per round trip at or below the target. With a window of less than a packet,
+// an acknowledgement comes only every trips round trips. At the base delay each of them counts, until the
+// window is a packet.
 func (l *Law) increase(delay units.Time, trips int) {
 	if l.equalsBase(delay) {
 		for w := 0.0; trips > 0 && w < float64(l.par.MSS); trips-- {
@@ -169,7 +169,7 @@ func (l *Law) onProbeAnswer(a *law.Ack, delay units.Time) {
 	if l.equalsBase(delay) { // lines 29 to 32
 		l.under.SetWindow(float64(l.par.LinearStart) / l.flows)
 		l.countDownFlows()
-	} else { // lines 33 and 34: one delay is little to go by (§4.4)
+	} else { // lines 33 and 34: one delay is weak evidence (§4.4)
 		l.under.SetWindow(float64(l.par.MSS))
 	}
 	l.resume(a.SentSeq, a.Now)
@@ -204,7 +204,7 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	}
 }
 
-// Timer implements law.Law: the transport watches over the probe's time.
+// Timer implements law.Law. It excludes the time of the probe, which the transport reads from Allowance.
 func (l *Law) Timer() units.Time { return l.under.Timer() }
 
 // Allowance implements law.Law.
@@ -237,7 +237,7 @@ func (l *Law) delay(a *law.Ack) units.Time {
 
 func (l *Law) equalsBase(delay units.Time) bool { return delay <= l.base+l.par.Tolerance }
 
-// roundTrip returns the round trip that a delay stands for.
+// roundTrip returns the round trip for a delay. With one-way delays the return path is taken to be empty.
 func (l *Law) roundTrip(delay units.Time) units.Time { return delay + l.par.BaseRTT - l.base }
 
 // inFlight returns the payload in flight on a full path with a given delay.

@@ -1,6 +1,6 @@
-// Package registry knows the congestion laws by name: what each is, what it needs, which
-// parameters it has and how one is made. `headgate host`, the simulator's experiments and the
-// help take laws from here. A new law is one more line in Kinds.
+// Package registry lists the congestion laws by name, each with its description, the signals that it needs, its
+// parameters and its constructor. `headgate host`, the simulator's experiments and the help take laws from
+// here. A new law is one more line in Kinds.
 package registry
 
 import (
@@ -31,10 +31,10 @@ type Needs struct {
 	BaseRTT  bool // the round trip of an empty path
 	Channel  bool // a channel of PrioPlus
 	Deadline bool // a size and a deadline
-	Delay    bool // one-way delays, where somebody measures them
+	Delay    bool // one-way delays, if they are measured
 }
 
-// Kind is a law that can be named.
+// Kind is a law that can be selected by name.
 type Kind struct {
 	Name, About string
 	Needs       Needs
@@ -98,7 +98,7 @@ var Kinds = []Kind{
 		kind((*timely.Params).VisitNS3, plain(timely.New))},
 }
 
-// kind describes a law whose parameters are a P.
+// kind describes a law with parameters of type P.
 func kind[P any, L law.Law](visit func(*P, *param.Set, *law.Flow), create func(P, *law.Flow) (L, error)) func() instance {
 	return func() instance {
 		p := new(P)
@@ -109,7 +109,7 @@ func kind[P any, L law.Law](visit func(*P, *param.Set, *law.Flow), create func(P
 	}
 }
 
-// plain adapts a constructor that wants nothing but its parameters.
+// plain adapts a constructor that takes only parameters.
 func plain[P any, L law.Law](create func(P) (L, error)) func(P, *law.Flow) (L, error) {
 	return func(p P, _ *law.Flow) (L, error) { return create(p) }
 }
@@ -133,7 +133,7 @@ func Names() []string {
 	return names
 }
 
-// samples are flows to tell parameters on, with nothing in common.
+// samples are two flows that differ in all that defaults depend on.
 var samples = [2]law.Flow{
 	{Rate: 100 * units.Gbps, BaseRTT: 12 * units.Microsecond, OneWay: 6 * units.Microsecond, MSS: 1000, Hops: 4, Weight: 1},
 	{Rate: 25 * units.Gbps, BaseRTT: 80 * units.Microsecond, MSS: 1400, Hops: 6, Size: units.MB, Deadline: units.Second, Weight: 2},
@@ -155,9 +155,9 @@ func (k *Kind) Params() []param.Info {
 	return list
 }
 
-// With returns what makes laws with parameters given by name. A name that is unknown or a
-// value of the wrong kind is a *param.Error; a value that is not allowed on a path is one of
-// NewLaw. What is given counts as it is, 0 and false included.
+// With returns a Maker with parameters given by name. An unknown name or a value of the wrong kind is a
+// *param.Error. NewLaw returns one for a value that the flow's path does not allow. A given value counts even
+// if it is 0 or false.
 func (k *Kind) With(given map[string]string) (*Maker, error) {
 	i := k.make()
 	set, err := param.Parse(func(s *param.Set) { i.visit(s, &samples[0]) }, given)
@@ -223,7 +223,7 @@ func (p *open) law(f *law.Flow) (none.Law, error) {
 	return none.New(cmp.Or(p.rate, 2*f.Rate), w) // the NIC itself holds the flow to the link's rate
 }
 
-// above is what PrioPlus adds to the law underneath.
+// above holds the parameters of PrioPlus itself, beside those of the law underneath.
 type above struct {
 	prioplus.Params
 	increase float64
@@ -239,8 +239,8 @@ func (p *above) visit(s *param.Set, f *law.Flow) {
 	}
 }
 
-// What PrioPlus decides of the law underneath: the delays of its channel, without scaling, and
-// with LEDBAT how small a window may be.
+// Parameters of the law underneath that PrioPlus sets: the delays of its channel, no target scaling and, for
+// LEDBAT, the least window.
 var (
 	ofSwift  = []string{"base_rtt", "target", "target_above", "hops", "per_hop", "scaling_range", "scaling_min", "scaling_max"}
 	ofLEDBAT = []string{"target", "base_delay", "base_history", "base_interval", "min_window"}
@@ -249,12 +249,12 @@ var (
 // withoutChannel is the flow as the law underneath sees it: PrioPlus sets its target.
 func withoutChannel(f *law.Flow) *law.Flow {
 	g := *f
-	g.OneWay, g.Hops = max(g.OneWay, 1), 0 // PrioPlus says what the base delay is
+	g.OneWay, g.Hops = max(g.OneWay, 1), 0 // PrioPlus sets the base delay
 	return &g
 }
 
-// over describes PrioPlus over a law whose parameters are a U. step sets the law's additive increase to a part of the
-// bandwidth-delay product.
+// over describes PrioPlus over a law with parameters of type U. step sets the law's additive increase to a
+// fraction of the bandwidth-delay product.
 func over[U any, L prioplus.DelayLaw](visit func(*U, *param.Set, *law.Flow), create func(U) (L, error), decided []string, step func(u *U, part float64, f *law.Flow)) func() instance {
 	type both struct {
 		above

@@ -7,38 +7,37 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Margin is the linearised loop of flows that share one link; see the package's documentation. All
-// are off by e^ρ, and the queue, which they see a round trip later, pulls them back by m·G·ρ in each:
+// Margin is the linearised loop of flows that share one link; see the package's documentation. The rates of all
+// flows are off by e^ρ. The queue, which they see a round trip later, pulls them back by m·G·ρ per round trip:
 // ρ'(t) = −(m·G/RTT)·ρ(t − RTT), an integrator with a delay.
 type Margin struct {
 	Share units.Rate // of the link per unit of weight
 	Delay units.Time // T(Share), where the queue settles
 	RTT   units.Time // round trip with it, or the gap between a flow's packets where that is longer
-	// Gain is G = RTT·L/k with L = ln α − ln β, how strongly the queue answers. Asked is m·G as the
-	// parameters have it, Applied what the law makes of it by lowering the exponent to M.
+	// Gain is G = RTT·L/k with L = ln α − ln β: how strongly the queue answers. Asked is m·G with the
+	// configured m, Applied with the exponent M, to which the law lowers m.
 	Gain, Asked, Applied, M float64
-	// Phase is the margin of Applied in degrees, AskedPhase that of Asked: 90° − m·G, since at
-	// crossover, m·G/RTT, the integrator has turned by 90° and the delay by m·G. The loop is stable
-	// above 0, which is m·G < π/2, and does not oscillate for m·G ≤ 1/e.
+	// Phase is the phase margin of Applied in degrees, AskedPhase that of Asked: 90° − m·G. At the crossover
+	// frequency, m·G/RTT, the integrator turns the phase by 90° and the delay by m·G. The loop is stable if the
+	// margin is above 0, which is m·G < π/2, and does not oscillate for m·G ≤ 1/e.
 	Phase, AskedPhase float64
-	// Within is whether Share lies between β and α, where T has a slope. Outside rates stay in
-	// proportion, but the queue is not where T puts it.
+	// Within reports whether Share lies between β and α, where T has a slope. Outside, rates stay in proportion
+	// to weights, but the queue does not settle at Delay.
 	Within bool
-	// Lemma is whether the paper's own conditions hold, which are for feedback without delay
-	// (Appendix C and D): 0 < m < 2, and k > L times the update interval, which is the gap between
-	// two packets of a flow.
+	// Lemma reports whether the paper's own conditions hold (Appendix C and D): 0 < m < 2, and k > L times the
+	// update interval, which is the gap between two packets of a flow. They assume feedback without delay.
 	Lemma bool
 }
 
-// NoOscillation is the largest m·G at which the loop does not oscillate, StableGain where it ceases
-// to be stable.
+// NoOscillation is the largest m·G at which the loop does not oscillate. From StableGain on the loop is
+// unstable.
 const (
 	NoOscillation = 1 / math.E
 	StableGain    = math.Pi / 2
 )
 
-// Margin analyses parameters on a link whose flows weigh so much together, each 1 on average, with a
-// round trip without its queue. It returns an error that names what is not a positive number.
+// Margin analyses the flows of one link. rtt is the round trip without the link's queue, and weights the sum of
+// the flows' weights, 1 each on average. An error names the argument that is not a positive number.
 func (p Params) Margin(rate units.Rate, rtt units.Time, weights float64) (Margin, error) {
 	switch {
 	case rate <= 0:

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Params are the parameters of the law; Visit says what each is. Every flow of a fabric has the
-// same P, K, Alpha, Beta and M, for they are what a queueing delay means to all of them.
+// Params are the parameters of the law; Visit says what each is. All flows of a fabric must have the same P, K,
+// Alpha, Beta and M, because these define what a queueing delay means.
 type Params struct {
 	P, K          units.Time
 	Alpha, Beta   units.Rate
@@ -18,21 +18,21 @@ type Params struct {
 	MaxRate       units.Rate // bounds a flow's rate, to the line rate of its NIC
 	MSS           units.Bytes
 	InitialWindow units.Bytes
-	MinWindow     units.Bytes // least in flight: a packet, or two where the receiver acknowledges every second
+	MinWindow     units.Bytes // least in flight: a packet, or two if the receiver acknowledges every second packet
 }
 
 // DefaultM is the exponent per round trip when none is given.
 const DefaultM = 0.2
 
-// DefaultBeta is the lowest expected rate per unit of weight when none is given: a hundredth of
-// alpha, which tells rates apart better than a longer range does.
+// DefaultBeta returns the default of Beta, the lowest expected rate per unit of weight: a hundredth of alpha. A
+// longer range would tell rates apart less well.
 func DefaultBeta(alpha units.Rate) units.Rate { return max(alpha/100, 1) }
 
-// MaxUnitShift bounds the unit of maxQD: 2^16 µs are beyond any use.
+// MaxUnitShift bounds the unit of maxQD: 2^16 µs is longer than any useful unit.
 const MaxUnitShift = 16
 
-// UnitShift returns the unit of maxQD for a law's p + k when none is given, as the exponent n of 2^n µs:
-// the least that lets the header's 16 bits hold four times p + k, MaxUnitShift at most.
+// UnitShift returns the default unit of maxQD as the exponent n of 2^n µs; longest is a law's p + k. n is the
+// least for which 16 bits hold four times p + k, at most MaxUnitShift.
 func UnitShift(longest units.Time) (n uint8) {
 	for n < MaxUnitShift && longest/units.Microsecond*4 > 65535<<n {
 		n++
@@ -40,8 +40,8 @@ func UnitShift(longest units.Time) (n uint8) {
 	return n
 }
 
-// LongestQD returns the longest delay that maxQD can say with the unit for a law's p + k. A longer one
-// saturates.
+// LongestQD returns the longest delay that maxQD can express in the default unit; longest is a law's p + k. A
+// longer delay saturates.
 func LongestQD(longest units.Time) units.Time {
 	return math.MaxUint16 * units.Microsecond << UnitShift(longest)
 }
@@ -67,8 +67,8 @@ func CheckWeight(w float64) error {
 	return nil
 }
 
-// Target is Söze's target function (§3.1.4, Equation 6) between a rate per weight x and
-// the queueing delay that stands for it:
+// Target is Söze's target function (§3.1.4, Equation 6), which maps a rate per weight x to
+// a queueing delay:
 //
 //	T(x) = p + k·(ln α − ln x)/(ln α − ln β)
 //
@@ -99,8 +99,8 @@ func (t *Target) delayLn(lnX float64) float64 {
 	return t.p + t.perLn*(t.lnAlpha-min(max(lnX, t.lnBeta), t.lnAlpha))
 }
 
-// lnShare returns the inverse of delayLn: the ln of the rate per weight that a queueing delay stands
-// for, of alpha for delays up to p and of beta for delays from p + k on.
+// lnShare returns the inverse of delayLn: the ln of the rate per weight for a queueing delay. It is that of
+// alpha for delays up to p and of beta for delays from p + k on.
 func (t *Target) lnShare(d float64) float64 {
 	return t.lnAlpha - min(max(d-t.p, 0), t.k)*t.inv
 }

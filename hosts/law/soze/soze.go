@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// paceGain is how much faster than its rate a flow may be paced. The window decides
-	// the rate; pacing only keeps a window that has grown from leaving as a burst, and must
-	// not be what limits, or the law would integrate like a pure rate law.
+	// paceGain is the pacing rate divided by the flow's rate. The window must be the limit; pacing only keeps a
+	// grown window from leaving as a burst. If pacing were the limit, the law would integrate like a pure rate
+	// law.
 	paceGain = 1.25
 	// maxLoopGain bounds m times the gain of the queue's response, see the package's
 	// documentation: 1/e is critically damped, π/2 the limit of stability.
 	maxLoopGain = 1.0
-	// maxSlower bounds how far a flow of less than a packet per round trip slows down in a
-	// queue beyond p + k: its next packet, which tells whether the queue is still there, must
-	// not be too far off.
+	// maxSlower is the least factor by which pacing slows a flow of less than a packet per round trip in a
+	// queue beyond p + k. Its next packet shows whether the queue is still there, so it must come soon.
 	maxSlower = 0.25
 	// picobits converts bits per second times picoseconds to bytes.
 	picobits = 1.0 / (8 * float64(units.Second))
@@ -31,22 +30,22 @@ type Law struct {
 	target Target
 	weight float64
 
-	maxGain float64 // maxLoopGain, but for tests that show why
+	maxGain float64 // maxLoopGain, except in tests that show why it is needed
 
 	lnX   float64 // ln of the rate per weight, bits per second
 	lnMax float64 // ln of MaxRate per weight
-	rest  float64 // round trip without the echoed delay, picoseconds, over about one round trip
+	rest  float64 // round trip without the echoed delay, smoothed over about one round trip, picoseconds
 	rtt   units.Time
-	// slower is how much slower than at its rate a window leaves, 1 up to a queue of p + k:
-	// the share of the longest round trip that the law knows in the present one.
+	// slower is the factor by which pacing slows a flow with the least window. It is 1 up to a queue of p + k.
+	// Beyond, it is the round trip with a queue of p + k divided by the present one.
 	slower float64
 
 	joined   bool       // the first window has been acknowledged
 	firstD   float64    // longest delay echoed before that, picoseconds
-	firstSeq uint64     // bytes that had arrived by the first acknowledgement,
-	firstOut units.Time // and when that had left
+	firstSeq uint64     // first byte not acknowledged by the first acknowledgement
+	firstOut units.Time // when the packet of that acknowledgement was sent
 
-	full float64 // the longest delay that maxQD can say, picoseconds
+	full float64 // the longest delay that maxQD can express, picoseconds
 
 	losses law.LossGate
 	allow  law.Allowance
@@ -75,7 +74,7 @@ func New(p Params, weight float64) (*Law, error) {
 func (l *Law) OnAck(a *law.Ack) {
 	d := float64(a.MaxQD)
 	rest := max(float64(a.RTT)-d, 1)
-	if d >= l.full { // the queue is longer than the echo says, so the difference is no propagation
+	if d >= l.full { // the echo is saturated, so the difference is not the propagation delay
 		rest = max(l.rest, 1)
 	}
 	l.rtt = a.RTT
@@ -97,12 +96,11 @@ func (l *Law) OnAck(a *law.Ack) {
 	l.apply()
 }
 
-// join takes the echoes of the first window. The longest delay among them says which rate
-// per weight the flows on the bottleneck have: start there, and all move together to
-// where the sum of rates fits. Taking the whole window lets flows that start at the same
-// time on an empty path see each other before any of them believes that it is alone. Where
-// they meet at the NIC of their host nothing stamps; how fast the NIC, in turn with others, let
-// the window go tells of them, and no flow joins above that.
+// join uses the echoes of the first window. The longest delay among them shows the rate per weight of the flows
+// at the bottleneck. The flow starts at that rate, and all flows then move together to where the sum of rates
+// fits. With a whole window, flows that start together on an empty path see each other before any takes the
+// path for its own. No switch stamps the queue in their host's NIC, so the rate at which the NIC sent the
+// window is an upper bound.
 func (l *Law) join(a *law.Ack, d, rest float64) {
 	l.firstD = max(l.firstD, d)
 	out := a.Now - a.RTT
@@ -110,7 +108,7 @@ func (l *Law) join(a *law.Ack, d, rest float64) {
 		l.firstSeq, l.firstOut = a.AckedSeq, out
 	}
 	if a.AckedSeq < uint64(l.par.InitialWindow) {
-		if a.AckedSeq >= a.SentSeq { // the application pauses, which the NIC's turns must not be taken for
+		if a.AckedSeq >= a.SentSeq { // the application paused, so the gap does not show the NIC's rate
 			l.firstSeq = 0
 		}
 		return
@@ -123,8 +121,8 @@ func (l *Law) join(a *law.Ack, d, rest float64) {
 	l.apply()
 }
 
-// OnEvent implements law.Law. A loss tells of a queue that could not be stamped because it
-// was full: it counts as one round trip of echoes of p + k, once per round trip.
+// OnEvent implements law.Law. A lost packet met a full queue and brought back no stamp. A loss counts as one
+// round trip of echoes of p + k, once per round trip.
 func (l *Law) OnEvent(e law.Event, now units.Time) {
 	if !l.joined || !l.losses.Answers(e, now, l.rtt) {
 		return
@@ -133,8 +131,8 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	l.apply()
 }
 
-// Crowded reports whether the last echo was beyond p + k. Where it stays so, beta is above
-// the bottleneck's fair share: the queue is longer than the configuration wants it.
+// Crowded reports whether the last echo was beyond p + k. If it stays true, beta is above the bottleneck's fair
+// share, and the queue is longer than configured.
 func (l *Law) Crowded() bool { return l.slower < 1 }
 
 // Allowance implements law.Law.
@@ -154,20 +152,19 @@ func (l *Law) SetWeight(w float64) error {
 	return nil
 }
 
-// limited reports whether the flow leaves most of its allowance unused, because it has nothing to send
-// or another flow of its host uses the NIC. What it sees then does not show whether it may have more.
+// limited reports whether the flow leaves most of its allowance unused, because it has nothing to send or
+// another flow of its host uses the NIC. The echoes then do not show whether it may send more.
 func (l *Law) limited(a *law.Ack) bool {
 	byRate := float64(l.allow.Rate) * float64(a.RTT) * picobits
 	full := min(float64(l.allow.Window), byRate)
 	return float64(a.Inflight+a.Acked+l.par.MSS) < full/2
 }
 
-// exponent returns m, lowered where the queue would answer it with more than maxLoopGain in
-// the time between two steps: a round trip, or the gap between two packets where that is
-// longer.
+// exponent returns m, lowered to keep m·G at most maxLoopGain.
 func (l *Law) exponent() float64 { return min(l.par.M, l.maxGain/l.gain()) }
 
-// gain returns G, the time between two steps in units of the queue's response.
+// gain returns G, the time between two steps in units of the queue's response. This time is a round trip, or
+// the gap between two packets if that is longer.
 func (l *Law) gain() float64 {
 	spacing := float64(l.par.MinWindow) / (l.weight * math.Exp(l.lnX) * picobits)
 	return max(l.rest+l.target.delayLn(l.lnX), spacing) * l.target.inv
@@ -179,7 +176,7 @@ func (l *Law) apply() {
 	window := rate * (l.rest + l.target.delayLn(l.lnX)) * picobits
 	pace := rate * paceGain
 	if least := float64(l.par.MinWindow); window < least {
-		// The least window stays in flight, spaced so that the rate is the window's.
+		// The least window stays in flight, and pacing keeps the rate of the smaller window.
 		window, pace = least, rate*l.slower
 	}
 	l.allow.Rate = max(units.Rate(min(pace, float64(l.par.MaxRate))), 1)

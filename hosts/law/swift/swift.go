@@ -4,9 +4,8 @@
 // per round trip, in proportion to the excess. The target may scale with the path's length
 // and with the window.
 //
-// Swift tells the fabric's delay from the end host's and keeps a window for each; this is
-// the window for the fabric. It is also a base for PrioPlus, which sets target, window and
-// step (prioplus.DelayLaw).
+// Swift separates the fabric's delay from the end host's and keeps a window for each; this is the window for
+// the fabric. It is also a base for PrioPlus, which sets target, window and step (prioplus.DelayLaw).
 package swift
 
 import (
@@ -25,8 +24,8 @@ type Law struct {
 	gain   float64    // α of flow-based scaling, picoseconds times √packet; 0 is off
 	shift  float64    // and its β, picoseconds
 
-	lowered bool       // there was a decrease,
-	lastAt  units.Time // the last one then
+	lowered bool       // there was a decrease
+	lastAt  units.Time // time of the last decrease
 	losses  int        // in a row without progress
 }
 
@@ -52,8 +51,8 @@ func New(p Params) (*Law, error) {
 // OnAck implements law.Law: the delay is the round trip.
 func (l *Law) OnAck(a *law.Ack) { l.OnDelay(a, a.RTT) }
 
-// OnDelay is Algorithm 1's step for an acknowledgement with a delay of the kind that the
-// target is of.
+// OnDelay is Algorithm 1's step for an acknowledgement. delay and target are of the same kind, round trip or
+// one-way.
 func (l *Law) OnDelay(a *law.Ack, delay units.Time) {
 	l.RTT = a.RTT
 	if a.Acked <= 0 {
@@ -73,7 +72,7 @@ func (l *Law) OnDelay(a *law.Ack, delay units.Time) {
 	l.Bound()
 }
 
-// TargetDelay returns the target of now, flow-based scaling included: target + max(0,
+// TargetDelay returns the present target, flow-based scaling included: target + max(0,
 // min(α/√cwnd + β, fs_range)), the window in packets (§3.5).
 func (l *Law) TargetDelay() units.Time {
 	if l.gain == 0 {
@@ -83,7 +82,7 @@ func (l *Law) TargetDelay() units.Time {
 	return l.target + units.Time(min(max(more, 0), float64(l.par.ScalingRange)))
 }
 
-// canDecrease is line 3: a decrease takes a round trip to show.
+// canDecrease is line 3: one decrease per round trip, because its effect shows only then.
 func (l *Law) canDecrease(now units.Time) bool { return !l.lowered || now-l.lastAt >= l.RTT }
 
 func (l *Law) decrease(now units.Time, factor float64) {
@@ -91,14 +90,14 @@ func (l *Law) decrease(now units.Time, factor float64) {
 	l.lowered, l.lastAt = true, now
 }
 
-// limited reports whether the flow leaves most of its window unused: then it does not know
-// whether it may have more (RFC 7661 §4.1).
+// limited reports whether the flow leaves most of its window unused. Its acknowledgements then do not show
+// whether the window may grow (RFC 7661 §4.1).
 func (l *Law) limited(a *law.Ack) bool {
 	return float64(a.Inflight+a.Acked+l.par.MSS) < l.Bytes/2
 }
 
-// OnEvent implements law.Law: lines 15 to 25. A go-back is answered as a fast recovery;
-// RetxReset of them without progress between are the timeouts that reset the window.
+// OnEvent implements law.Law: lines 15 to 25. A loss is answered as a fast recovery. RetxReset losses in a row
+// without progress are answered as the timeouts that reset the window.
 func (l *Law) OnEvent(e law.Event, now units.Time) {
 	if e != law.Loss {
 		return
@@ -134,8 +133,8 @@ type Params struct {
 	RetxReset                int
 }
 
-// Defaults that channels of PrioPlus are planned with, too: how much a Swift flow swings a
-// queue's delay follows from them.
+// Defaults that the planning of PrioPlus' channels uses too: they determine how much a Swift flow makes a
+// queue's delay swing.
 const (
 	DefaultBeta   = 0.8
 	DefaultMaxMDF = 0.5

@@ -19,7 +19,7 @@ type Law struct {
 	rate   float64 // bits per second
 	round  law.Round
 	prev   units.Time // round trip at the last update, 0 before the first
-	diff   float64    // moving average of its difference, picoseconds
+	diff   float64    // moving average of the change between round trips, picoseconds
 	rises  int        // increases in a row by the gradient
 	losses law.LossGate
 }
@@ -69,8 +69,8 @@ func (l *Law) OnAck(a *law.Ack) {
 	l.bound()
 }
 
-// decrease takes a part of the rate, up to MaxDecrease: with a base round trip that is short
-// against the queue, the gradient of one burst is many times 1/β.
+// decrease lowers the rate by a fraction, at most MaxDecrease. If the base round trip is short compared with
+// the queueing delay, the gradient of one burst is many times 1/β.
 func (l *Law) decrease(part float64) { l.rate *= 1 - min(part, l.par.MaxDecrease) }
 
 func (l *Law) bound() {
@@ -114,9 +114,10 @@ func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	})
 }
 
-// VisitNS3 visits the parameters with those of the public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control,
-// simulation/run.py --cc timely, and UpdateRateTimely of rdma-hw.cc): 20, 50 and 500 µs whatever the path, MIN_RATE 1 Gb/s, steps
-// of 100 and, from the sixth increase in a row on, 500 Mb/s at 100 Gb/s, and no bound of the decrease.
+// VisitNS3 visits the parameters with those of the public HPCC simulator
+// (alibaba-edu/High-Precision-Congestion-Control, simulation/run.py --cc timely, and UpdateRateTimely of
+// rdma-hw.cc). The times are 20, 50 and 500 µs on every path, and MIN_RATE is 1 Gb/s. At 100 Gb/s steps are 100
+// Mb/s, and 500 Mb/s from the sixth increase in a row on. A decrease has no bound.
 func (p *Params) VisitNS3(s *param.Set, f *law.Flow) {
 	us := f.Stretch(units.Microsecond)
 	p.visit(s, f, Params{

@@ -14,16 +14,16 @@ import (
 // MaxPriority bounds virtual priorities. Delays allow for far fewer.
 const MaxPriority = 1 << 16
 
-// Plan is how the delays of one queue are divided: priority i, 1 and up, larger is higher,
-// has the target Base + i·(Fluctuation + Noise).
+// Plan divides the delays of one queue among virtual priorities. Priority i, from 1 on (larger is higher), has
+// the target Base + i·(Fluctuation + Noise).
 type Plan struct {
 	// Base is the delay of an empty path, of the kind that hosts measure; 0 or more.
 	Base units.Time
 	// Fluctuation is A, how far the law underneath swings; more than 0. The paper has
 	// 3.2 µs, for 150 Swift flows.
 	Fluctuation units.Time
-	// Noise is B, the noise of a delay to be borne; 0 or more. The paper has 0.8 µs, the
-	// 99.85th percentile of its testbed.
+	// Noise is B, the measurement noise of a delay that the plan tolerates; 0 or more. The paper has 0.8 µs,
+	// the 99.85th percentile of its testbed.
 	Noise units.Time
 }
 
@@ -72,8 +72,8 @@ func (p Plan) Channel(priority int) (Channel, error) {
 	return Channel{Target: target, Limit: target + p.Fluctuation/2 + p.Noise}, nil
 }
 
-// Priorities returns how many priorities fit below a delay, so that the highest one's limit
-// is at most longest; 0 when not even one does.
+// Priorities returns the largest number of priorities for which the highest limit is at most longest; 0 if not
+// even one fits.
 func (p Plan) Priorities(longest units.Time) int {
 	if p.Check() != nil {
 		return 0
@@ -85,7 +85,7 @@ func (p Plan) Priorities(longest units.Time) int {
 	return int(min(room/p.Width(), MaxPriority))
 }
 
-// Swift holds the parameters that decide how far the delay swings under so many Swift flows.
+// Swift holds the parameters that determine how far n Swift flows make the delay swing.
 type Swift struct {
 	Flows    float64     // n, more than 0
 	Increase units.Bytes // W_AI, per flow and round trip
@@ -96,12 +96,12 @@ type Swift struct {
 }
 
 // Fluctuation returns the swing of the delay: the increase of all flows in one round trip
-// beyond the target, and the decrease that it brings,
+// beyond the target, plus the decrease that follows,
 //
 //	n·W_AI/C + min(n·β·W_AI/(C·target), max_mdf)·target
 //
-// The paper's text (§4.3.2) prints max for min. Swift's decrease is the lesser of the two
-// (Swift, Algorithm 1, line 14), and only with it do the paper's numbers agree: 150 flows,
+// The paper's text (§4.3.2) prints max instead of min. Swift's decrease is the lesser of the two
+// (Swift, Algorithm 1, line 14), and only min gives the paper's numbers: 150 flows,
 // steps of a thousandth of the bandwidth-delay product and β 0.8 give its 3.2 µs, while max
 // gives at least max_mdf times the target, 6 µs and more.
 func (s Swift) Fluctuation() (units.Time, error) {
