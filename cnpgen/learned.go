@@ -14,16 +14,17 @@ const writeMost = 256
 // count is a flow's bytes and congested packets.
 type count struct{ bytes, congested uint64 }
 
-// flowState is a flow that is in the switch's table or will be written to it. It takes the differences of its counters.
+// flowState is a flow that is in the switch's table or will be written to it. It computes the differences of the
+// flow's counters.
 type flowState struct {
 	flow    Flow
-	share   [2]place  // among the flows of its port and of its source
+	share   [2]place  // the flow's places in the lists of its port and of its source
 	now     count     // counters at the last reading
 	base    count     // counters when its port was last computed; never above now in a reading
-	listed  count     // counters in the tick that its port waits to compute
+	listed  count     // counters in the tick that still waits to be computed
 	last    FlowCount // the difference that its port was last computed with
-	sent    uint64    // bytes of the last reading that the one before did not have
-	hit     bool      // congested packets likewise
+	sent    uint64    // bytes sent between the last two readings
+	hit     bool      // congested packets were counted between the last two readings
 	since   uint64    // the period in which it was learned
 	seen    uint64    // the last reading that contained it
 	written bool
@@ -34,16 +35,16 @@ type flowState struct {
 // learned is a loop's copy of the switch's flow table. The loop owns it.
 type learned struct {
 	most     int
-	ports    int // that are watched
+	ports    int // number of watched ports
 	watches  func(port uint32) bool
 	flows    map[Flow]*flowState
-	ofPort   map[uint32]*list.List     // of *flowState: the one that has sent nothing for longest first
+	ofPort   map[uint32]*list.List     // of *flowState, longest without traffic first
 	ofSource map[netip.Addr]*list.List // likewise
 	add      []Flow                    // to be written; a flow that is gone meanwhile is skipped
 	remove   []Flow
 	removing map[Flow]bool // the flows in remove
 	fresh    []Flow        // written since the last reading
-	before   []*flowState  // the previous reading, in its order, which hardly changes
+	before   []*flowState  // the previous reading; the order of readings hardly changes
 	rows     []*flowState  // scratch
 	churn    int           // flows evicted in period churned
 	churned  uint64
@@ -56,16 +57,17 @@ func newLearned(most, ports int, watches func(uint32) bool) learned {
 	}
 }
 
-// Quotas, so that neither one port nor one source address fills the table. While several ports are watched, a port may
-// have at most portShare times the free entries, as under the dynamic threshold of a shared buffer, but always its even
-// part of the table. A source may have 1/sourceShare of the table, and at least sourceLeast entries.
+// Quotas prevent one port or one source address from filling the table. While several ports are watched, a port
+// may have at most portShare times the free entries, as under the dynamic threshold of a shared buffer, but always
+// at least its even part of the table. A source may have 1/sourceShare of the table, and at least sourceLeast
+// entries.
 const (
 	portShare   = 4
 	sourceShare = 16
 	sourceLeast = 16
 )
 
-// place is where a flow stands among others.
+// place is the position of a flow in a list of flows.
 type place struct {
 	list *list.List
 	at   *list.Element
@@ -93,7 +95,7 @@ func length(l *list.List) int {
 	return l.Len()
 }
 
-// put enters a flow as the last one that its port and its source give up.
+// put enters a flow at the end of its port's and its source's list, so that it is evicted last.
 func (t *learned) put(f Flow, s *flowState) {
 	s.flow, s.share = f, [2]place{join(t.ofPort, f.Port, s), join(t.ofSource, f.Src, s)}
 	t.flows[f] = s
@@ -106,7 +108,7 @@ func (t *learned) drop(f Flow, s *flowState) {
 	delete(t.flows, f)
 }
 
-// use makes a flow the last one that its port and its source give up.
+// use moves a flow to the end of its port's and its source's list, so that it is evicted last.
 func (s *flowState) use() {
 	for _, p := range s.share {
 		p.list.MoveToBack(p.at)
@@ -140,8 +142,9 @@ func (t *learned) learn(f Flow, tick uint64, st *LoopStats) {
 // flows would evict the long ones before these are seen to be congested.
 const churnShare = 8
 
-// evict removes the flow of a list that has sent nothing for longest, one without congested packets first, but none that is
-// younger than a period. It returns false when it removes none. Its cost does not grow with the table.
+// evict removes the flow of a list that has sent nothing for longest. Among flows that last sent in the same
+// period, those without congested packets go first. It removes nothing and returns false if that flow is younger
+// than a period. Its cost does not grow with the table.
 func (t *learned) evict(of *list.List, tick uint64, st *LoopStats) bool {
 	if t.churned != tick {
 		t.churned, t.churn = tick, 0
@@ -301,8 +304,8 @@ func (t *learned) write(sw Switch, st *LoopStats) error {
 	return err
 }
 
-// Meter takes the differences of the counters of a flow table that a loop elsewhere keeps. Its owner calls it from one
-// goroutine at a time.
+// Meter computes the differences of the counters of a flow table that a loop elsewhere keeps. Its owner calls it
+// from one goroutine at a time.
 type Meter struct {
 	most      int
 	begun     bool
@@ -310,14 +313,14 @@ type Meter struct {
 	sent      map[FlowKey]uint64 // scratch of Read
 }
 
-// NewMeter returns a meter for a table of at most so many flows.
+// NewMeter returns a meter for a table of at most most flows.
 func NewMeter(most int) *Meter {
 	return &Meter{most: most, last: map[Flow]uint64{}, now: map[Flow]uint64{}, sent: map[FlowKey]uint64{}}
 }
 
-// Read takes the counters of all flows and returns the bytes that each pair of addresses has sent since the last Read. The
-// first Read returns none, and the map is valid until the next. All bytes of a new flow count. A flow whose counter
-// fell, because the switch restarted or the entry was written anew, has sent nothing.
+// Read takes the counters of all flows and returns the bytes that each pair of addresses has sent since the last
+// Read. The first Read returns none, and the map is valid until the next. All bytes of a new flow count. A counter
+// that fell counts as no bytes, because the switch restarted or the entry was written anew.
 func (m *Meter) Read(counts []Counters) map[FlowKey]uint64 {
 	clear(m.now)
 	clear(m.sent)
@@ -345,13 +348,13 @@ type QueuePair struct {
 type QueuePairTable interface {
 	// QueuePairs appends the queue pairs in the table to dst.
 	QueuePairs(dst []QueuePair) ([]QueuePair, error)
-	// WriteQueuePairs adds queue pairs to the table and removes others. It is no error if one
-	// to be added is there already, or one to be removed is not. When it returns ErrBusy it
-	// has done nothing, and the loop calls it again.
+	// WriteQueuePairs adds queue pairs to the table and removes others. It is no error to add a pair that is in
+	// the table, or to remove one that is not. When WriteQueuePairs returns ErrBusy it has done nothing, and the
+	// loop calls it again.
 	WriteQueuePairs(add, remove []QueuePair) error
 }
 
-// mostNotified bounds the number of frames that one notification is sent as.
+// mostNotified bounds the frames of one notification.
 const mostNotified = 16
 
 // unknownQP is the queue pair in a notification to a source without known queue pairs.
@@ -366,7 +369,7 @@ type queuePairs struct {
 	begun       bool // the table's contents have been read
 	known       map[QueuePair]bool
 	of          map[FlowKey][]uint32
-	ofSource    map[netip.Addr]int // how many of known
+	ofSource    map[netip.Addr]int // number of known queue pairs per source
 	add, remove []QueuePair        // to be written
 	scratch     []uint32
 }
@@ -441,8 +444,9 @@ func (q *queuePairs) write() error {
 	return err
 }
 
-// notified returns the queue pairs that a notification to a source is for, 0 when none is known: at most mostNotified, and the
-// next ones in the next call, until which the list is valid.
+// notified returns the queue pairs to name in a notification to a source, at most mostNotified. The next call
+// returns the next ones. If no queue pair of the source is known it returns 0. The list is valid until the next
+// call.
 func (q *queuePairs) notified(k FlowKey) []uint32 {
 	list := q.of[k]
 	switch {

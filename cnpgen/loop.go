@@ -33,8 +33,8 @@ type Switch interface {
 	// not in the table afterwards. It is no error if a flow to be removed is not there. When
 	// Write returns ErrBusy it has done nothing, and the loop calls it again.
 	Write(add, remove []Flow) (refused []Flow, err error)
-	// CNP sends a congestion notification to the flow's source, for one of its queue pairs,
-	// 0 when it is not known.
+	// CNP sends a congestion notification to the flow's source for one of its queue pairs. qp is 0 when the queue
+	// pair is not known.
 	CNP(f Flow, qp uint32) error
 }
 
@@ -51,7 +51,8 @@ type PortConfig struct {
 type LoopConfig struct {
 	// Ports are the watched ports, at least one, each once.
 	Ports []PortConfig
-	// MaxFlows bounds the flow table of the switch, 1 to its size, and the queue pairs.
+	// MaxFlows bounds the learned flows, and also the learned queue pairs. It is at least 1 and at most the size
+	// of the switch's flow table.
 	MaxFlows int
 	// QueuePairs is the switch's table of queue pairs. It is nil for a switch without one;
 	// notifications then carry queue pair 0.
@@ -60,15 +61,16 @@ type LoopConfig struct {
 	// interval; 0 means 1, and it is at most the number of ports. See Phases.
 	Phases int
 	// Counted, if not nil, is called with the bytes that each pair of addresses sent since the last reading of the
-	// counters, up to Phases times an interval. It must not keep the map.
+	// counters. There are up to Phases readings in an interval. Counted must not keep the map.
 	Counted func(sent map[FlowKey]uint64)
 }
 
 // phaseGap is the least time between two groups of ports: each reads all counters.
 const phaseGap = 5 * units.Millisecond
 
-// Phases returns the number of groups, at most most, in which the ports of a switch should tick. Ports in one
-// group all answer the same burst or all miss it; the clocks of ports in hardware are not in step.
+// Phases returns the number of groups in which the ports of a switch should tick, at most most. All ports of one
+// group answer the same burst or all miss it. More groups are closer to hardware, where the ports' clocks are not
+// in step.
 func Phases(interval units.Time, ports, most int) int {
 	return max(1, min(ports, most, int(interval/phaseGap)))
 }
@@ -92,10 +94,10 @@ type group struct {
 	due   units.Time // when its next tick is due
 }
 
-// Loop is PACC on one switch. Once a period it polls the queues of each group of ports, reads the
-// counters of all flows and takes their differences. It ticks the Port of each queue with them, and sends the CNPs that the
-// Port grants. Its owner calls its methods from one goroutine at a time, with times that never
-// decrease. Memory is bounded by MaxFlows.
+// Loop is PACC on one switch. Once a period it polls the queues of each group of ports, reads the counters of all
+// flows and computes their differences. It passes these to the Tick of each Port, and sends the CNPs that the Port
+// grants. Its owner calls its methods from one goroutine at a time, with times that never decrease. Memory is
+// bounded by MaxFlows.
 type Loop struct {
 	sw     Switch
 	period units.Time

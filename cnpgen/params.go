@@ -38,8 +38,8 @@ type Params struct {
 	// Threshold is Q_th, the queue that the controller aims at and above which packets
 	// count as congested; above Burst.
 	Threshold units.Bytes
-	// Burst is Q_burst, the filtered queue up to which there are no CNPs, and B_th, the
-	// bytes per period below which a flow leaves the table; 0 or more.
+	// Burst is the queue length up to which the filtered queue causes no CNPs (Q_burst). It is also the number of
+	// bytes per period below which a flow leaves the table (B_th). 0 or more.
 	Burst units.Bytes
 	// FilterWeight is w of the queue's moving average; above 0 and at most 1.
 	FilterWeight float64
@@ -47,9 +47,9 @@ type Params struct {
 	CNPGap units.Time
 	// MaxFlows bounds the flow table; 1 to 4 194 304.
 	MaxFlows int
-	// Carry keeps the fraction that rounding down cuts from a flow's share and adds it to
-	// the flow's next share. It is not in the paper. Without it n flows settle at the queue
-	// where N_all is n, Q_th + n/Beta1, because no flow's share is a whole CNP below that.
+	// Carry keeps the fraction of a CNP that rounding down cuts from a flow's share, and adds it to the flow's
+	// next share. Carry is not in the paper. Without it no flow gets a whole CNP while N_all is below the number
+	// of flows n, so the queue settles where N_all = n, at Q_th + n/Beta1.
 	Carry bool
 	// Scale is the factor by which the fabric and its hosts run slower than real hardware.
 	// Stretch sets it, and Stability stretches the hosts' timers by it. 0 means 1.
@@ -68,10 +68,9 @@ func ParamsFor(rate units.Rate, interval units.Time) Params {
 	return p.Rescale(PaperRate, PaperInterval, rate)
 }
 
-// Rescale returns p with weights that give the same phase margin at rate and p.Interval as Beta1 and
-// Beta2 give at fromRate and fromInterval. With time in periods, the open loop G has the gain
-// C·T·β1·α*/2 and a zero at β1/(β2+β1/2). So β·C·T must stay the same: the number of CNPs for a
-// queue of a given fraction of Q_th.
+// Rescale returns p with weights that give the same phase margin at rate and p.Interval as Beta1 and Beta2 give at
+// fromRate and fromInterval. With time in periods, the open loop G has the gain C·T·β1·α*/2 and a zero at
+// β1/(β2+β1/2). So β·C·T must stay the same. β·C·T is the number of CNPs for a queue of a given fraction of Q_th.
 func (p Params) Rescale(fromRate units.Rate, fromInterval units.Time, rate units.Rate) Params {
 	f := float64(fromRate) * float64(fromInterval) / (float64(rate) * float64(p.Interval))
 	p.Beta1 *= f
@@ -79,9 +78,9 @@ func (p Params) Rescale(fromRate units.Rate, fromInterval units.Time, rate units
 	return p
 }
 
-// Stretch returns p for a fabric that runs s times slower than the one that p is for. All times are
-// s times longer. Amounts of data are the same, and so are the weights. For lines of rate r that
-// emulate lines of rate r·s, use ParamsFor(r·s, T).Stretch(s).
+// Stretch returns p for a fabric that runs s times slower than the fabric of p. All times are s times longer.
+// Amounts of data and weights are the same. For lines of rate r that emulate lines of rate r·s, use ParamsFor(r·s,
+// T).Stretch(s).
 func (p Params) Stretch(s float64) Params {
 	p.Interval = stretch(p.Interval, s)
 	p.CNPGap = stretch(p.CNPGap, s)
@@ -144,7 +143,8 @@ type Settings struct {
 	Ageing   time.Duration // how long an entry outlives its flow's last packet, above 0
 }
 
-// settingsJSON is the encoding, in picoseconds, bytes and nanoseconds: it does not depend on how the types print.
+// settingsJSON encodes times in picoseconds or nanoseconds and amounts in bytes, so that the encoding does not
+// depend on how the types print.
 type settingsJSON struct {
 	IntervalPS   int64   `json:"interval_ps"`
 	Beta1        float64 `json:"beta1"`

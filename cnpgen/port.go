@@ -63,7 +63,7 @@ type Stats struct {
 	CNPs     uint64 // CNPs granted
 	Lost     uint64 // CNPs of N_all that were rounded off or exceeded T/gap of a flow
 	Aged     uint64 // flows that left the table for sending less than Burst
-	Evicted  uint64 // flows that left a full table, or that it had no room for; least congested first
+	Evicted  uint64 // flows removed from a full table, or not added to one; least congested first
 }
 
 // NewPort returns a port. The error says which parameter is out of range.
@@ -77,9 +77,9 @@ func NewPort(p Params) (*Port, error) {
 // Stats returns the counters.
 func (p *Port) Stats() Stats { return p.stats }
 
-// Tick runs one period of Algorithm 1. queue is the length of the queue now, and flows is what each
-// flow has sent since the last Tick, each flow once, in any order. The grants are for the coming period, over which
-// the Pacer spreads them, and valid until the next Tick.
+// Tick runs one period of Algorithm 1. queue is the length of the queue now. flows has the traffic of each
+// flow since the last Tick, each flow once, in any order. Tick returns the grants for the coming period, valid
+// until the next Tick. The Pacer spreads them over the period.
 //
 // Ticks need not be punctual, because Tick computes with the time that has really passed. In a late
 // tick the change of the queue counts per period. An early tick gets only the fraction of a period's
@@ -121,8 +121,8 @@ func (p *Port) tick(now units.Time, queue units.Bytes, flows []FlowCount) {
 	p.age(flows, least)
 }
 
-// fit adds the flows that have sent at least so much or were congested to the table. When there are more than
-// it has room for, it leaves out the least congested, and among equals those with fewer bytes.
+// fit adds to the table the flows that have sent at least least bytes or were congested. If the table lacks room,
+// fit leaves out the least congested flows, and among equals those with fewer bytes.
 func (p *Port) fit(flows []FlowCount, least float64) {
 	p.rank = p.rank[:0]
 	for i := range flows {
@@ -203,7 +203,7 @@ func (p *Port) allocate(flows []FlowCount, all float64) {
 	}
 	all = min(all, maxAll)
 	most := p.par.MaxPerFlow()
-	left := int(all) // so that rounding errors do not grant more than all
+	left := int(all) // so that rounding errors never grant more than all
 	if p.par.Carry {
 		left = int(all + carried)
 	}
@@ -248,7 +248,7 @@ type Pacer struct {
 	period uint64 // number of calls of add
 }
 
-// paced is a flow that has CNPs left, or whose last CNP is so recent that the gap delays the next.
+// paced is a flow that has CNPs left, or whose last CNP was less than the gap ago.
 type paced struct {
 	key     FlowKey
 	at      units.Time // of the next CNP
@@ -260,7 +260,7 @@ type paced struct {
 	period  uint64 // of the last grant
 }
 
-// never is so long ago that never plus any gap is before all times.
+// never is a time so early that never plus any gap is before all times.
 const never = -units.MaxTime / 2
 
 func newPacer(p Params) Pacer {
@@ -354,7 +354,7 @@ func (p *Pacer) Pop(now units.Time) (FlowKey, bool) {
 	return f.key, true
 }
 
-// cnpTTL is NICs' TTL, and enough for any fabric of leaves and spines.
+// cnpTTL is the TTL that NICs use. It is enough for any fabric of leaves and spines.
 const cnpTTL = 64
 
 // CNPBuilder makes the frames of notifications. Its owner uses it from one goroutine.

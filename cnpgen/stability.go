@@ -11,18 +11,18 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Stability is the result of both analyses of parameters at a line rate. They do not always agree.
-// G has three integrators and a delay of two periods, while Algorithm 1 has two integrators and
-// applies the CNPs that it computes at once. And G ignores the number of flows, with which the gain
-// falls.
+// Stability is the result of both analyses of parameters at a line rate: the paper's phase margin of G, and the
+// eigenvalues of the loop as it runs. They do not always agree. G has three integrators and a delay of two
+// periods, while Algorithm 1 has two integrators and applies the CNPs that it computes at once. G also ignores the
+// number of flows; the gain falls with it.
 type Stability struct {
 	Params Params
 	Rate   units.Rate
 	Margin         // the paper's
-	Radius float64 // spectral radius of the loop as it runs, with Flows flows
+	Radius float64 // spectral radius of the loop as it runs, with Reaction.Flows flows
 	Flows  int
-	// FewestFlows is the smallest number of flows, 1 to 1024, from which on the loop as it
-	// runs settles; 0 when there is no such number.
+	// FewestFlows is the smallest number of flows, 1 to 1024, with which the loop as it runs settles. The loop
+	// settles with every larger number too. 0 means that there is no such number.
 	FewestFlows int
 }
 
@@ -32,7 +32,7 @@ func (s Stability) MarginStable() bool { return s.Phase > 0 }
 // LoopStable reports whether the loop as it runs settles, a spectral radius below 1.
 func (s Stability) LoopStable() bool { return s.Radius < 1 }
 
-// Verdict interprets the two figures in a sentence.
+// Verdict describes the two results in a sentence.
 func (s Stability) Verdict() string {
 	word := map[bool]string{true: "stable", false: "unstable"}
 	paper := fmt.Sprintf("%s by the paper's criterion (phase margin %+.1f°)", word[s.MarginStable()], s.Phase)
@@ -43,7 +43,7 @@ func (s Stability) Verdict() string {
 	return "the two disagree: " + paper + ", " + word[s.LoopStable()] + " " + loop
 }
 
-// UnstableError reports parameters that are not stable, and proposes stable ones near them.
+// UnstableError reports unstable parameters and proposes stable ones near them.
 type UnstableError struct {
 	Stability
 	Proposed Stability
@@ -83,7 +83,8 @@ func (p Params) analyse(rate units.Rate, r Reaction) Stability {
 	return Stability{Params: p, Rate: rate, Margin: p.PhaseMargin(rate, r), Radius: p.SpectralRadius(rate, r), Flows: r.Flows}
 }
 
-// fewestFlows computes FewestFlows by bisection: the gain falls with the number of flows, and without gain nothing settles.
+// fewestFlows computes FewestFlows by bisection. It assumes that a loop that settles also settles with more flows,
+// because the gain falls with their number.
 func (p Params) fewestFlows(rate units.Rate, r Reaction) int {
 	settles := func(n int) bool {
 		r.Flows = n
@@ -157,7 +158,8 @@ func (p Params) PhaseMargin(rate units.Rate, r Reaction) Margin {
 	return m
 }
 
-// crossover solves k·√(1 + (x/z)²) = x³ for x above 0: one solution, since the left side over x³ falls.
+// crossover solves k·√(1 + (x/z)²) = x³ for x above 0. There is one solution, because the left side divided by x³
+// falls.
 func crossover(k, z float64) float64 {
 	low, high := math.Log(1e-12), math.Log(1e12)
 	for range 64 {
@@ -179,16 +181,15 @@ type Reaction struct {
 	AlphaTimer    units.Time // τ': alpha falls by Gain after each such time without a CNP
 	IncreaseTimer units.Time // T_i
 	Gain          float64    // g
-	// Delay is the time from when a CNP leaves the switch until its effect reaches the queue.
+	// Delay is the time from the moment that a CNP leaves the switch to its effect on the queue.
 	Delay units.Time
-	// Flows is the number of flows in the queue. The gain of the loop falls with it, because
-	// a CNP cuts only one flow's share. Two is the fewest that can congest a link of their
-	// own rate.
+	// Flows is the number of flows in the queue. The gain of the loop falls with it, because a CNP cuts only one
+	// flow's share. Two is the smallest number that can congest a link if the senders' links have the same rate.
 	Flows int
 }
 
-// VendorReaction is NICs' DCQCN as the paper has it, (τ', T_i) = (1, 300) µs and g = 1/256,
-// two flows, and the paper's longest base round trip, 12 µs.
+// VendorReaction returns DCQCN as in NICs, with the paper's values: (τ', T_i) = (1, 300) µs, g = 1/256, two flows,
+// and the longest base round trip of 12 µs.
 func VendorReaction() Reaction {
 	return Reaction{
 		AlphaTimer: units.Microsecond, IncreaseTimer: 300 * units.Microsecond, Gain: 1.0 / 256,

@@ -21,15 +21,15 @@ type Kind string
 const (
 	// Static pauses a queue at a fixed threshold (SPFC's baseline ST).
 	Static Kind = "static"
-	// DT pauses a queue at the dynamic threshold of Eq. 2. It is the threshold of SIH and
-	// has its headroom; the paper on SPFC calls it DT, the one on DSH calls it SIH.
+	// DT pauses a queue at the dynamic threshold of Eq. 2. It has the threshold and the headroom of SIH. The paper
+	// on SPFC calls it DT, the paper on DSH calls it SIH.
 	DT Kind = "dt"
 	// SIH is DT with static and independent headroom, Np·Nq·Φ (DSH §III).
 	SIH Kind = "sih"
-	// Adaptive is SIH with each port's Φ from the delay of its own link, which the configuration
-	// has; IEEE P802.1Qdt measures it.
+	// Adaptive is SIH with each port's Φ computed from the delay of its own link. The configuration gives the
+	// delay; IEEE P802.1Qdt measures it.
 	Adaptive Kind = "adaptive"
-	// Oversubscribed is SIH with a part of each Φ, 80 % by default. It may drop.
+	// Oversubscribed is SIH with only a part of each Φ, 80 % by default. It may drop lossless packets.
 	Oversubscribed Kind = "oversubscribed"
 	// DSH is dynamic and shared headroom (DSH §IV).
 	DSH Kind = "dsh"
@@ -51,41 +51,40 @@ func (k Kind) victims() bool { return k == SPFC || k == DSHSPFC }
 type Port struct {
 	Rate  units.Rate // positive
 	Delay units.Time // propagation one way, 0 or more
-	// Headroom is Φ, for each lossless queue or, with DSH, the port. 0 means that of Config.
+	// Headroom is Φ of each lossless queue, or of the whole port with DSH. 0 means Config.Headroom.
 	Headroom units.Bytes
 	// Response is the number of bytes that the peer may still send after a PAUSE has arrived. 0 means
 	// the value of Config.Method for the rate.
 	Response units.Bytes
-	// Victim makes the port a victim whenever it is not paused, with SPFC and DSHSPFC. If it is set for
-	// any port, departures make no other port a victim. SPFC §III raises a port's threshold by hand so.
+	// Victim makes the port a victim whenever it is not paused, with SPFC and DSHSPFC. If it is set for any port,
+	// departures make no other port a victim. SPFC §III also sets a port's threshold by hand.
 	Victim bool
 }
 
-// Config configures an MMU. Defaults that are not zero are filled in by WithDefaults, which
-// New calls.
+// Config configures an MMU. New calls WithDefaults, which fills in all defaults that are not zero.
 type Config struct {
 	Policy   Kind
 	Buffer   units.Bytes // all memory, 1 B to 1 TB
 	Ports    []Port      // 1 to 1024
-	Lossless uint8       // classes under PFC, bit n for class n; none is refused
+	Lossless uint8       // classes under PFC, bit n for class n; 0 is refused
 	MTU      units.Bytes // largest frame, 64 to 65 535 B; 1500 B by default
 
 	Private units.Bytes // ρ, per lossless queue; 0 or more
-	// LossyPrivate is the same per queue of any other class; 0 or more. With 0 these queues have
-	// nothing while lossless ones fill the shared pool, which Static and SPFC let them do:
-	// acknowledgements in a lossy class are dropped then. DSH §V has 3 KB.
+	// LossyPrivate is the private memory per queue of any other class; 0 or more. With 0, these queues have no
+	// memory while lossless ones fill the shared pool, which Static and SPFC allow. Acknowledgements in a lossy
+	// class are then dropped. DSH §V uses 3 KB.
 	LossyPrivate units.Bytes
-	// Headroom is Φ of ports that have none of their own. 0 means what each port's link requires
-	// (Link.Required) by Method, Standard by default.
+	// Headroom is Φ of the ports that set none themselves. 0 means Link.Required of each port's link by Method,
+	// which is Standard by default.
 	Headroom units.Bytes
 	Method   Method
-	// Cell is the unit of memory, 0 (none) to 64 KB, and SmallPackets the share of packets that waste
-	// most of it, 0 to 100 %: both are Link's.
+	// Cell and SmallPackets are the fields of Link: the unit of memory, 0 (none) to 64 KB, and the share of
+	// arriving bytes in packets that waste most of it, 0 to 100 %.
 	Cell         units.Bytes
 	SmallPackets int
 
-	Alpha     Alpha       // of all policies but Static; 1 by default
-	Threshold units.Bytes // of Static: Xoff; positive and at most the shared pool
+	Alpha     Alpha       // for all policies but Static; 1 by default
+	Threshold units.Bytes // Xoff of Static; positive and at most the shared pool
 	// ResumeGap is δ (δq of DSH): Xon = Xoff − δ. PortResumeGap is δp. 0 by default; 2 MTU
 	// are usual.
 	ResumeGap, PortResumeGap units.Bytes
@@ -98,8 +97,8 @@ type Config struct {
 	DSH   DSHConfig
 	SPFC  SPFCConfig
 
-	// LocalResume is for match-action pipelines: a departure rechecks only the packet's own queue and port.
-	// An empty one always resumes, and is never paused.
+	// LocalResume is for match-action pipelines: a departure rechecks only the packet's own queue and port. An
+	// empty queue or port always resumes and is never paused.
 	LocalResume bool
 	// Counted is the MMU of the public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control,
 	// simulation/src/point-to-point/model/switch-mmu.cc), for figures that were made with it. It counts the bytes of queues, but
@@ -116,10 +115,10 @@ type DSHConfig struct {
 	Window    units.Time     // Algorithm 4; 10 ms by default
 	Precision log2.Precision // of Algorithm 3; log2.Default by default
 	Entries   int            // of the table ĝ → φ̂; phi.DefaultEntries by default
-	// Tick is that of the clock that Algorithm 3 reads, up to phi.MaxTick; 0 means 1 ps.
+	// Tick is the resolution of the clock that Algorithm 3 reads, up to phi.MaxTick; 0 means 1 ps.
 	Tick units.Time
-	// NoInsurance and NoSharedHeadroom leave out one half of DSH, as Fig. 21 and 15 do.
-	// The first may drop and needs AllowLoss.
+	// NoInsurance leaves out DSH's insurance (Fig. 21), NoSharedHeadroom its shared headroom (Fig. 15).
+	// NoInsurance may drop and needs AllowLoss.
 	NoInsurance, NoSharedHeadroom bool
 }
 
@@ -128,8 +127,8 @@ type SPFCConfig struct {
 	K int // of C/K, 2 to 64; 5 by default
 	// Period is the Timeout Clock, at least 4 RTT of the fabric; 100 µs by default.
 	Period units.Time
-	// Packet is the size of a packet where departures are counted in packets, as Fig. 10
-	// does. 0 counts bytes, which judges small packets as §IV does, by their rate.
+	// Packet, if not 0, makes SPFC count departures in packets of this size, as Fig. 10 does. 0 counts bytes,
+	// which judges small packets by their rate, as §IV does.
 	Packet units.Bytes
 	// Whole takes "the PFC threshold for this port is set to the buffer size" (§IV-B) literally: a victim's
 	// port fills the shared pool and then other ports' headroom before it is paused. It may drop, needs
@@ -213,7 +212,7 @@ func (c Config) Layout() (Layout, error) {
 	return c.layout(), nil
 }
 
-// poolsText shows how the pools that are not shared add up.
+// poolsText lists the sizes of the pools other than the shared one.
 func (c *Config) poolsText(l *Layout) string {
 	reserved, per := "headroom", fmt.Sprintf("%d ports × %d lossless queues", len(c.Ports), c.queues())
 	if c.Policy.insured() {
@@ -346,8 +345,8 @@ func (c *Config) checkPools() error {
 	return units.Fault(l.Shared <= 0, "buffer", inBytes(c.Buffer), fmt.Sprintf("more than %d B", l.Private+l.Headroom+l.Insurance), c.poolsText(&l))
 }
 
-// checkLossless refuses headroom below Least. More than that may still be below Link.Required; whoever
-// configures a switch says so.
+// checkLossless refuses headroom below Least. Headroom above Least may still be below Link.Required; the caller
+// that configures a switch reports that.
 func (c *Config) checkLossless() error {
 	if c.AllowLoss || c.Policy == Oversubscribed {
 		return nil
@@ -402,9 +401,8 @@ func (c *Config) checkThresholds() error {
 		fmt.Sprintf("otherwise a queue could pause at its first packet and never resume (%sless δ = %d B and MTU = %d B)", text, c.ResumeGap, c.MTU))
 }
 
-// Alpha is the control parameter of dynamic thresholds (Eq. 2), a power of two, so that
-// pipelines shift instead of multiplying: the exponent, MinAlpha to MaxAlpha. The zero Alpha
-// is 1.
+// Alpha is the exponent of the control parameter α of dynamic thresholds (Eq. 2), MinAlpha to MaxAlpha. α is a
+// power of two, so that pipelines shift instead of multiplying. The zero Alpha is α = 1.
 type Alpha int8
 
 // Range of Alpha: 1/1024 to 64.
@@ -415,7 +413,7 @@ const (
 
 const alphaAllowed = "a power of two from 1/1024 to 64"
 
-// Of returns α·free, rounded down; nothing of nothing.
+// Of returns α·free, rounded down, or 0 if free is not positive.
 func (a Alpha) Of(free units.Bytes) units.Bytes {
 	if free <= 0 {
 		return 0

@@ -1,6 +1,6 @@
 // Package headroom manages the shared memory of a switch whose ingress queues are paused by
-// PFC: to which pool each packet is accounted, and when a class or a whole port is paused and
-// resumed. It has no clock and no input or output. The simulator, the switch and the tests report
+// PFC. It chooses the pool to which each packet is accounted, and decides when a class or a
+// whole port is paused and resumed. It has no clock and no input or output. The simulator, the switch and the tests report
 // packets to an MMU and send the PFC frames that it asks for.
 //
 // Memory is split into pools (DSH Fig. 2 and 11). Each queue has a private pool, and all queues share
@@ -11,22 +11,22 @@
 //
 // # Where the papers leave a choice
 //
-//   - Algorithm 1 compares all pools with "<". The threshold is compared so; a private part
-//     or headroom of exactly the needed size is used to the last byte.
-//   - A threshold above what is left (α > 1, SPFC's whole buffer) does not make memory: a
-//     packet is shared only while the pool has room for it.
-//   - A packet that finds no shared memory is in the headroom while the queue's occupancy is
-//     still below T(t), which Fig. 3 would not pause. Here it pauses; see Required for what
-//     that packet costs.
+//   - Algorithm 1 compares all pools with "<". Here only the threshold is compared with "<".
+//     Private memory and headroom may be filled to the last byte.
+//   - A threshold may be above the free shared memory (α > 1, SPFC's whole buffer). A packet
+//     is still shared only while the pool has room for it.
+//   - A packet that finds no shared memory goes to headroom, although the queue's occupancy may
+//     still be below T(t). Fig. 3 would not pause the queue then. Here the queue pauses; see
+//     Required for the memory that this packet needs.
 //   - DSH prints no placement. A packet is shared while its port is below Xpoff and the pool
-//     has room (§IV-E), then insured. Insurance belongs to the port, not to a queue:
-//     whatever leaves the port empties it first. A port resumes only with empty insurance,
-//     as a queue of SIH resumes only with empty headroom.
+//     has room (§IV-E), then insured. Insurance belongs to the port, not to a queue: a
+//     packet that leaves the port is taken from the insurance first. A port resumes only with
+//     empty insurance, as a queue of SIH resumes only with empty headroom.
 //   - PFC has one timer per class, so the RESUME after a port-level PAUSE leaves out the
 //     classes whose own queue is still paused, and a queue that is paused or resumed while
 //     its port is paused sends nothing.
 //   - T(t) rises when other queues drain, so every departure rechecks all paused queues and
-//     ports, lowest first. Config.LocalResume is what a match-action pipeline can do.
+//     ports, lowest first. A match-action pipeline can only do Config.LocalResume.
 //   - Classes that are not lossless share under T(t) and are then dropped. They use neither
 //     headroom nor insurance, and do not count towards Xpoff.
 //   - SPFC counts all lossless classes of a port together; a PAUSE of any of them, or of the

@@ -15,7 +15,7 @@ const (
 	factorShift = 2
 )
 
-// maxTicks is the longest Δt that a pipeline's tables take, in ticks.
+// maxTicks is the longest Δt, in ticks, that fits in a pipeline's tables.
 const maxTicks = math.MaxUint32
 
 // saturation bounds |g| in multiples of the line rate. A queue cannot grow faster than its
@@ -47,8 +47,8 @@ func NewGradients(rate units.Rate, tick units.Time, full units.Bytes, logs *log2
 	return g, nil
 }
 
-// gradientUnit returns the time in which a link passes 2¹⁵ to 2¹⁶ bytes, as a power of two
-// of ticks, so that rounding is far below the tables' error; one tick when it is longer.
+// gradientUnit returns u such that a link passes 2¹⁵ to 2¹⁶ bytes in 2^u ticks, so that rounding is far below the
+// tables' error. u is 0 if the link passes more in one tick, and at most phi.MaxUnit.
 func gradientUnit(rate units.Rate, tick units.Time) uint {
 	unit := uint(0)
 	for unit < phi.MaxUnit && rate.In(tick<<unit) < 1<<15 {
@@ -64,8 +64,8 @@ func (g *Gradients) elapsed(from, to units.Time) units.Time {
 	return min(to/g.tick-from/g.tick, maxTicks)
 }
 
-// Estimator is Algorithm 3 for one queue: the headroom φ̂ that its growth calls for. The
-// zero Estimator is ready; whoever owns the queue owns it.
+// Estimator is Algorithm 3 for one queue: the headroom φ̂ that the queue's growth requires. The zero Estimator is
+// ready. The owner of the queue owns the Estimator.
 type Estimator struct {
 	length   units.Bytes
 	at       units.Time
@@ -96,7 +96,7 @@ func (e *Estimator) Arrived(g *Gradients, now units.Time, length units.Bytes) un
 // Gradient returns ĝ in bytes per 2^unit ticks.
 func (e *Estimator) Gradient() int64 { return e.avg + e.dev<<factorShift }
 
-// gradient returns Δq/Δt by tables, with the sign of Δq, saturating.
+// gradient returns Δq/Δt from the tables, with the sign of Δq. It saturates at Limit.
 func (g *Gradients) gradient(dq units.Bytes, dt units.Time) int64 {
 	magnitude := dq
 	if dq < 0 {
@@ -133,8 +133,8 @@ func newShared(c *Config) (*shared, error) {
 	return s, err
 }
 
-// Gradients returns what Algorithm 3 needs to know about the link of each port; ports alike
-// share theirs. It returns a *units.FieldError when c, with its defaults, is not valid.
+// Gradients returns Algorithm 3's constants for the link of each port. Ports with equal links share one value. It
+// returns a *units.FieldError when c, with its defaults, is not valid.
 func (c Config) Gradients() ([]*Gradients, error) {
 	c = c.WithDefaults()
 	if err := c.Validate(); err != nil {
@@ -166,8 +166,8 @@ func (c *Config) gradients() ([]*Gradients, error) {
 	return list, nil
 }
 
-// arrived records that a packet of a lossless class was accepted, after which its queue
-// holds length bytes. It returns τ, by how much the queue pauses below T.
+// arrived records that a packet of a lossless class was accepted and that its queue now holds length bytes. It
+// returns τ: the queue pauses τ below T.
 func (s *shared) arrived(now units.Time, port int, class uint8, length units.Bytes) units.Bytes {
 	tau := s.queues[port*Classes+int(class)].Arrived(s.links[port], now, length)
 	if s.ports[port].Arrived(now, class, s.window) {
@@ -176,9 +176,9 @@ func (s *shared) arrived(now units.Time, port int, class uint8, length units.Byt
 	return tau
 }
 
-// Window is Algorithm 4 for one port: whether all its packets have gone to one queue for
-// longer than a window, in which case the insurance alone is that queue's headroom. The
-// zero Window is ready; whoever owns the port owns it.
+// Window is Algorithm 4 for one port. It finds whether all packets of the port went to one queue for longer than a
+// window; the insurance alone is then that queue's headroom. The zero Window is ready. The owner of the port owns
+// the Window.
 type Window struct {
 	start units.Time
 	class uint8

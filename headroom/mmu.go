@@ -14,18 +14,18 @@ type Signal struct {
 	Pause   bool
 }
 
-// MMU is the memory management unit of one switch. It owns its accounts and its rules; it
-// is not for concurrent use. Times passed to it must not fall, ports and classes must be in
-// range, and what departs must have arrived. No method but the constructor allocates.
+// MMU is the memory management unit of one switch. It owns its accounts and its rules, and is not for concurrent
+// use. The caller must pass times that never decrease, and ports and classes in range. A packet must arrive before
+// it departs. No method but the constructor allocates.
 type MMU struct {
-	// The fields that most packets need, in two cache lines of 64 B; see TestLayout.
+	// The fields that most packets need are in two cache lines of 64 B; see TestLayout.
 	rules
 	queues []queue     // port · 8 + class
 	free   units.Bytes // of the shared pool
 
-	private      [2]units.Bytes // of a queue that is lossy, or lossless
-	least        units.Bytes    // of the shared pool that was free before a departure
-	pausedQueues resumeHeap     // paused, but with nothing in headroom
+	private      [2]units.Bytes // private memory of a lossy queue, and of a lossless queue
+	least        units.Bytes    // lowest free before any departure so far
+	pausedQueues resumeHeap     // paused queues without bytes in headroom
 
 	pausedPorts resumeHeap
 	size        units.Bytes // shared pool
@@ -102,8 +102,8 @@ func New(c Config) (*MMU, error) {
 	return m, nil
 }
 
-// Lossless returns the classes of which no packet is ever dropped: those under PFC, and none
-// where the configuration accepts loss.
+// Lossless returns the classes that never lose a packet: the classes under PFC, or none if the configuration
+// accepts loss.
 func (m *MMU) Lossless() uint8 {
 	if m.config.AllowLoss || m.config.Policy == Oversubscribed {
 		return 0
@@ -111,8 +111,8 @@ func (m *MMU) Lossless() uint8 {
 	return m.lossless
 }
 
-// Arrive accounts for a packet of n bytes whose last bit has come in by a port, or refuses
-// it, and returns the PFC frames to send. They are valid until the next call.
+// Arrive accounts for a packet of n bytes whose last bit has arrived at a port, or refuses it. It returns the PFC
+// frames to send, which are valid until the next call.
 func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal) {
 	q := &m.queues[port*Classes+int(class)]
 	lossless := m.lossless>>class&1 != 0
@@ -167,8 +167,8 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 	return at != placeNone, m.signals(now)
 }
 
-// Depart takes a packet of n bytes off again when its transmission begins, and returns the
-// PFC frames to send. They are valid until the next call.
+// Depart removes a packet of n bytes from the accounts when its transmission begins. It returns the PFC frames to
+// send, which are valid until the next call.
 func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal {
 	if m.counted && m.lossless>>class&1 == 0 {
 		return nil

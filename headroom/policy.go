@@ -4,15 +4,15 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// rules are the thresholds of a policy. One MMU owns them; they keep no account of memory. They are
-// a struct and not an interface, because the MMU asks them five times per packet and a dynamic call would
-// cost as much as the answer.
+// rules are the thresholds of a policy. One MMU owns them. They keep no account of memory. They are a struct and
+// not an interface, because the MMU uses them five times per packet, and a dynamic call would cost as much as the
+// work itself.
 type rules struct {
 	fixed             units.Bytes // Static's threshold; 0 for the dynamic one
 	alpha             Alpha       // of Eq. 2
 	lossless          uint8
-	insured           bool     // headroom is per port
-	perQueueThreshold bool     // insured, but a queue's own threshold bounds it
+	insured           bool     // headroom per port (DSH's insurance)
+	perQueueThreshold bool     // insured, but the threshold bounds each queue, not the port
 	local             bool     // recheck only where a packet leaves
 	counted           bool     // Config.Counted
 	simplePolicy      bool     // neither headroom per port nor victims: a queue's length alone decides
@@ -42,7 +42,7 @@ func newRules(c *Config) (rules, error) {
 	return r, nil
 }
 
-// threshold returns T, the shared bytes that a queue may hold when so many of the shared pool are free.
+// threshold returns T, the shared bytes that a queue may hold while free bytes of the shared pool are free.
 func (r *rules) threshold(free units.Bytes) units.Bytes {
 	if r.fixed > 0 {
 		return r.fixed
@@ -50,7 +50,7 @@ func (r *rules) threshold(free units.Bytes) units.Bytes {
 	return r.alpha.Of(free)
 }
 
-// victimUnlimited reports whether a port's threshold is the whole shared pool instead.
+// victimUnlimited reports whether a port is an SPFC victim, whose threshold is the whole shared pool.
 func (r *rules) victimUnlimited(now units.Time, port int) bool {
 	return r.spfc != nil && r.spfc.at(now, port).Victim()
 }
@@ -94,8 +94,8 @@ func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n 
 	return placeNone, victimUnlimited
 }
 
-// placeCounted is place in the public HPCC simulator's SwitchMmu (CheckIngressAdmission and UpdateIngressAdmission), which asks
-// for the queue's threshold and headroom alone.
+// placeCounted is place as in the public HPCC simulator's SwitchMmu (CheckIngressAdmission and
+// UpdateIngressAdmission). It checks only the queue's threshold and headroom.
 func (m *MMU) placeCounted(q *queue, p *port, n units.Bytes, victim bool) placement {
 	limit := m.reach
 	if !victim {
@@ -122,8 +122,8 @@ func (m *MMU) below(p *port, q *queue, lossless bool, n, t units.Bytes) bool {
 	return q.shared+n < t
 }
 
-// recheck pauses the queue of a packet that was placed, and with DSH its port, where Fig. 3 and §IV-E say so. It keeps
-// the order in which paused queues and ports resume.
+// recheck pauses the queue of a placed packet, and with DSH its port, if Fig. 3 and §IV-E require it. It keeps the
+// order in which paused queues and ports resume.
 func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, victimUnlimited bool) {
 	was := q.off
 	free := m.free
@@ -158,7 +158,8 @@ func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, vi
 	}
 }
 
-// mayPause reports whether something that holds n bytes may be paused: with LocalResume only a departure resumes it.
+// mayPause reports whether a queue or port that holds n bytes may be paused. With LocalResume an empty one may
+// not, because only a departure resumes it.
 func (m *MMU) mayPause(n units.Bytes) bool { return n > 0 || !m.local }
 
 // updateWaiting moves a paused queue and its port, if their headroom is empty, forward in the order of resuming. Nothing moves
@@ -180,7 +181,7 @@ func (m *MMU) resumeWaiting() {
 	}
 }
 
-// resumeFirst resumes those at the top of the heaps for as long as the threshold allows.
+// resumeFirst resumes the first queues and ports in the order of resuming for as long as the threshold allows.
 func (m *MMU) resumeFirst() {
 	t := m.threshold(m.free)
 	for {

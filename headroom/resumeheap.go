@@ -2,9 +2,9 @@ package headroom
 
 import "github.com/headgate/headgate/units"
 
-// resumeHeap is a heap of an MMU's paused queues or ports, those with the fewest bytes first. A key may be less than the queue's
-// present length, because moving it with every packet would cost more than all other work. The heap never grows beyond its
-// first size.
+// resumeHeap is a heap of an MMU's paused queues or ports, fewest bytes first. A key may be less than the queue's
+// present length, because moving the queue with every packet would cost more than all other work. The heap never
+// grows beyond its first size.
 type resumeHeap struct {
 	order []resumeEntry
 	place []int32 // per id: place in order + 1, or 0
@@ -40,7 +40,7 @@ func (w *resumeHeap) put(id int32, key units.Bytes) {
 	}
 }
 
-// lower adds an id or lowers its key; a key that is lower already stays.
+// lower adds an id or lowers its key. It keeps a key that is already lower.
 func (w *resumeHeap) lower(id int32, key units.Bytes) {
 	at := int(w.place[id]) - 1
 	if at < 0 {

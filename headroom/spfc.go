@@ -10,23 +10,23 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// SPFCMargin is the distance of SPFC's decisions from being wrong, in the flow model of its paper (§IV-C): N burst
-// ports send at full rate to one egress port. A further port sends a part ε of its traffic there, and its other
-// flows are victims. SPFC is right while more than C/K departs from that port in a period, and less from each
-// burst port.
+// SPFCMargin tells how far SPFC's decisions are from being wrong, in the flow model of its paper (§IV-C). N burst
+// ports send at full rate to one egress port. A further port, the victim, sends a part ε of its traffic there and
+// its other flows elsewhere. SPFC is right while more than C/K departs from the victim port in a period, and less
+// from each burst port.
 type SPFCMargin struct {
 	// Victim and Burst are the departure rates (Eq. 6 and 5), Limit is C/K.
 	Victim, Burst, Limit units.Rate
-	// Limits of K by Eq. 8, both excluded: above KAbove a victim is found, below KBelow no burst port
-	// is taken for one.
+	// KAbove and KBelow are the limits of K by Eq. 8, both excluded. If K is above KAbove, SPFC finds the victim.
+	// If K is below KBelow, it mistakes no burst port for a victim.
 	KAbove, KBelow float64
-	// Above is the number of packets by which a victim's departures of a period exceed the counting number
-	// C·TC/K, Below the number by which those of a burst port miss it. Phases shift a count by up to one
-	// packet per stream: two for a victim, one for a burst port. Above these the decision is stable, between
-	// them and 0 it may change with every period, below 0 it is wrong.
+	// Above is the number of packets by which a victim's departures of a period exceed the counting number C·TC/K.
+	// Below is the number by which a burst port's departures miss it. Phases shift a count by up to one packet per
+	// stream: two for a victim, one for a burst port. If Above and Below exceed these shifts the decision is
+	// stable. Between 0 and the shifts it may change with every period. Below 0 it is wrong.
 	Above, Below float64
-	// FewestBursts is the smallest N for which K tells burst ports apart, MostCongested the largest ε
-	// up to which it finds a victim beside the present N.
+	// FewestBursts is the smallest N for which K tells burst ports from victims. MostCongested is the largest ε
+	// for which K finds a victim with the present N.
 	FewestBursts  int
 	MostCongested float64
 }
@@ -51,7 +51,7 @@ func (c SPFCConfig) Margin(rate units.Rate, bursts int, congested float64, packe
 		return SPFCMargin{}, err
 	}
 	n, k, line := float64(bursts+1), float64(c.K), float64(rate)
-	// Traffic for the congested port may be less than its share.
+	// The victim may send less to the congested port than that port's fair share.
 	victim := 1 - congested + math.Min(congested, 1/n)
 	perPeriod := float64(rate.In(c.Period)) / float64(packet)
 	return SPFCMargin{
@@ -62,10 +62,10 @@ func (c SPFCConfig) Margin(rate units.Rate, bursts int, congested float64, packe
 	}, nil
 }
 
-// VictimHolds and BurstsHold report whether the states are right in every period.
+// VictimHolds reports whether a victim is in the victim state in every period.
 func (m SPFCMargin) VictimHolds() bool { return m.Above >= victimJitter }
 
-// BurstsHold is VictimHolds for burst ports.
+// BurstsHold reports whether burst ports are in the normal state in every period.
 func (m SPFCMargin) BurstsHold() bool { return m.Below >= burstJitter }
 
 // Verdict interprets the figures in a sentence.
@@ -83,8 +83,8 @@ func (m SPFCMargin) Verdict() string {
 		say(m.Below, burstJitter, "burst ports", "are told apart", "are taken for victims'")
 }
 
-// DepartLimit returns SPFC's counting number IRC = C·TC/K (§V-B): in packets of a size, or
-// in bytes when packet is 0.
+// DepartLimit returns SPFC's counting number IRC = C·TC/K (§V-B), in packets of the given size, or in bytes when
+// packet is 0.
 func DepartLimit(rate units.Rate, period units.Time, k int, packet units.Bytes) uint64 {
 	n := uint64(rate.In(period)) / uint64(k)
 	if packet > 0 {
@@ -93,10 +93,10 @@ func DepartLimit(rate units.Rate, period units.Time, k int, packet units.Bytes) 
 	return n
 }
 
-// Meter is the state decision of SPFC for one ingress port, in the counting form of Fig. 10:
-// an Ingress Rate Counter, which the Timeout Clock's ticks clear, and a State Holder. Its inputs
-// are departures, in packets or bytes, and the port's PAUSEs and RESUMEs. A switch's MMU has one
-// per port, and so has a controller that reads counters.
+// Meter decides the state of one ingress port for SPFC, in the counting form of Fig. 10: an Ingress Rate Counter,
+// which the Timeout Clock's ticks clear, and a State Holder. Its inputs are departures, in packets or bytes, and
+// the port's PAUSEs and RESUMEs. A switch's MMU has one Meter per port, and so has a controller that reads
+// counters.
 type Meter struct {
 	limit  uint64 // IRC's counting number
 	count  uint64 // IRC
@@ -130,7 +130,7 @@ func (m *Meter) Tick() {
 // Pause makes the port normal until Resume: it needed a PAUSE although the whole buffer was its threshold.
 func (m *Meter) Pause() { m.paused, m.victim = true, false }
 
-// Resume lets the counter decide again, this period's departures included.
+// Resume lets the counter decide again. This period's earlier departures count.
 func (m *Meter) Resume() {
 	m.paused = false
 	if m.count >= m.limit {
@@ -169,7 +169,7 @@ func newVictims(c *Config) *victims {
 	return v
 }
 
-// at returns a port's meter with all ticks up to now done.
+// at advances a port's meter by all ticks up to now and returns it.
 func (v *victims) at(now units.Time, port int) *Meter {
 	p := &v.ports[port]
 	if now >= p.next {

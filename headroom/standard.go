@@ -23,7 +23,7 @@ const (
 // Methods returns all methods.
 func Methods() []Method { return []Method{Standard, ByEq1} }
 
-// Sizes that the calculators know.
+// Sizes of IEEE 802.1Q and 802.3.
 const (
 	// Quantum is a pause quantum, 512 bit times (IEEE 802.3 Annex 31B.2).
 	Quantum units.Bytes = 64
@@ -52,10 +52,10 @@ var responses = []struct {
 	{100 * units.Gbps, 394}, {200 * units.Gbps, 453}, {400 * units.Gbps, 905}, {800 * units.Gbps, 905},
 }
 
-// Response returns how much a peer that keeps to IEEE 802.3 Annex 31B.3.7 may still send at a rate
-// between the arrival of a PAUSE and its effect. No public source has a value for other rates: up to
-// 1 Gb/s they have Processing, between two rates of the table the value of the higher one, and above
-// the last one its response time.
+// Response returns how much a peer that keeps to IEEE 802.3 Annex 31B.3.7 may still send between the arrival of a
+// PAUSE and its effect. No public source has a value for rates outside the table. Rates up to 1 Gb/s get
+// Processing. A rate between two rates of the table gets the value of the higher one. A rate above the last one
+// gets the last one's response time.
 func Response(rate units.Rate) units.Bytes {
 	if rate <= units.Gbps {
 		return Processing
@@ -76,22 +76,22 @@ type Link struct {
 	MTU   units.Bytes
 	// Response is how much the peer may still send after a PAUSE has arrived.
 	Response units.Bytes
-	// Cell is the unit in which the memory is given to packets; up to 1 B is none.
+	// Cell is the unit in which packets get memory; up to 1 B means that there are no cells.
 	Cell units.Bytes
-	// SmallPackets is how much of what arrives is packets of the size that wastes most of its cells, in
-	// percent; the rest is of the size of the MTU.
+	// SmallPackets is the share, in percent, of arriving bytes that are in packets of the size that wastes most of
+	// its cells. The other packets have the size of the MTU.
 	SmallPackets int
 }
 
-// arrives returns what arrives after a PAUSE has been decided on in the worst case: DSH's Eq. 1,
+// arrives returns the bytes that arrive, in the worst case, after the switch has decided on a PAUSE: DSH's Eq. 1,
 // Φ = 2(C·Dprop + L_MTU) + 3840 B, with the peer's response in place of 3840 B.
 func (l Link) arrives() units.Bytes { return 2*(l.Rate.In(l.Delay)+l.MTU) + l.Response }
 
-// Required returns the headroom that makes a queue lossless in a switch whose PAUSE is
-// decided by the packet that no longer fits: what arrives after it, that packet itself (which is
-// already in the headroom), and up to one PFC frame of each class on the wire, which Eq. 1 takes to
-// be sent in no time. With cells this is what the packets occupy, in whole cells; the occupancy of
-// small packets is that of sonic-swss buffer_headroom_mellanox.lua.
+// Required returns the headroom that makes a queue lossless in a switch that sends a PAUSE when a packet no longer
+// fits. It is the sum of the bytes that arrive after that packet, the packet itself (which is already in the
+// headroom), and one PFC frame of each class on the wire, which Eq. 1 leaves out. With cells, Required returns the
+// whole cells that these packets occupy. It computes the occupancy of small packets as sonic-swss
+// buffer_headroom_mellanox.lua does.
 func (l Link) Required() units.Bytes {
 	bytes := l.arrives() + Classes*FrameWire
 	if l.Cell <= 1 {
@@ -101,10 +101,11 @@ func (l Link) Required() units.Bytes {
 	return up(units.Bytes(math.Ceil(float64(bytes)*l.occupancy()))) + up(l.MTU)
 }
 
-// occupancy is how many bytes of cells a byte of packets takes.
+// occupancy returns how many bytes of cells a byte of packets takes.
 func (l Link) occupancy() float64 {
 	in := func(n units.Bytes) float64 { return float64((n+l.Cell-1)/l.Cell*l.Cell) / float64(n) }
-	// Most cells per byte are taken by the smallest packet, or by the packet that is one byte too long for as many cells.
+	// The most cells per byte are taken by the smallest packet, or by the packet that is one byte longer than a
+	// whole number of cells.
 	worst := max(in(smallest), in((smallest+l.Cell-1)/l.Cell*l.Cell+1))
 	return (float64(100-l.SmallPackets)*in(l.MTU) + float64(l.SmallPackets)*worst) / 100
 }
@@ -129,15 +130,16 @@ func (c *Config) link(p *Port) Link {
 	return l
 }
 
-// least is link with a peer that responds as fast as Eq. 1 has it, or faster where Port.Response says so.
+// least returns the link of a port with a peer that responds within Eq. 1's time, or faster if Port.Response is
+// less.
 func (c *Config) least(p *Port) Link {
 	l := c.link(p)
 	l.Response = min(l.Response, Processing)
 	return l
 }
 
-// Least returns the headroom below which port i loses packets of every peer that Eq. 1 has in mind; Validate
-// refuses less.
+// Least returns the headroom below which port i loses packets even of a peer that responds as fast as Eq. 1
+// assumes. Validate refuses less.
 func (c *Config) Least(i int) units.Bytes { return c.least(&c.Ports[i]).Required() }
 
 // Link returns the inputs of port i's headroom.

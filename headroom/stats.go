@@ -16,18 +16,17 @@ func (u Usage) Total() units.Bytes { return u.Private + u.Shared + u.Headroom + 
 
 // Stats are an MMU's counters since its start.
 type Stats struct {
-	Peak Usage // of each pool for itself
-	// PauseFrames and ResumeFrames are the PFC frames that were asked for, without
-	// refreshes.
+	Peak Usage // the peak of each pool; the peaks may be at different times
+	// PauseFrames and ResumeFrames are the PFC frames that the MMU asked for, without refreshes.
 	PauseFrames, ResumeFrames uint64
 	// Pauses and resumes of queues and ports, with or without a frame.
 	QueuePauses, QueueResumes, PortPauses, PortResumes uint64
 
-	// LosslessDrops are errors: of headroom, of a peer that does not stop, or of a policy
-	// that allows for them.
+	// LosslessDrops count dropped packets of lossless classes. Each is an error: too little headroom, a peer that
+	// does not stop, or a policy that accepts loss.
 	LosslessDrops, LossyDrops         uint64
 	LosslessDropBytes, LossyDropBytes units.Bytes
-	// Underflows counts departures of more than had arrived: an error of the caller.
+	// Underflows counts departures of more bytes than had arrived, which is an error of the caller.
 	Underflows uint64
 }
 
@@ -63,14 +62,14 @@ func (m *MMU) Off(port int) uint8 { return m.ports[port].classes }
 // PortPaused reports whether a port is paused as a whole, by DSH.
 func (m *MMU) PortPaused(port int) bool { return m.ports[port].off }
 
-// Victim reports whether SPFC takes a port for a victim's.
+// Victim reports whether SPFC regards a port as a victim.
 func (m *MMU) Victim(now units.Time, port int) bool { return m.victimUnlimited(now, port) }
 
 // Threshold returns T(t), or Static's threshold.
 func (m *MMU) Threshold() units.Bytes { return m.threshold(m.free) }
 
-// Limit returns at how much shared memory a queue pauses: Static's threshold, T(t), or the whole
-// pool, with SPFC.Whole all headroom too, for a victim's port, less τ.
+// Limit returns the shared memory at which a queue pauses: Static's threshold or T(t), less τ. For a victim's port
+// it is the whole shared pool, with SPFC.Whole all headroom too, less τ.
 func (m *MMU) Limit(now units.Time, port int, class uint8) units.Bytes {
 	limit := m.Threshold()
 	if m.Victim(now, port) {
@@ -82,7 +81,7 @@ func (m *MMU) Limit(now units.Time, port int, class uint8) units.Bytes {
 	return limit - m.Tau(port, class)
 }
 
-// Tau returns τ, by how much a queue pauses below the threshold, as of its last packet.
+// Tau returns τ, the number of bytes below the threshold at which a queue pauses, as of the queue's last packet.
 func (m *MMU) Tau(port int, class uint8) units.Bytes { return m.queues[port*Classes+int(class)].tau }
 
 // Config returns the configuration with its defaults. Its ports are not to be changed.

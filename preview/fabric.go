@@ -29,9 +29,9 @@ type translation struct {
 	notes []string // parts of the fabric that the simulator cannot represent
 }
 
-// translate turns a configuration into a fabric of the simulator at line rate: rates are multiplied by
-// scale, times and bytes are those of the file (package config). down names the links out of service.
-// An error names the key that the simulator cannot represent.
+// translate turns a configuration into a fabric of the simulator at line rate. It multiplies rates by scale and
+// keeps the times and bytes of the configuration (package config). down names the links out of service. An error
+// names the key that the simulator cannot represent.
 func translate(variant string, applied *config.Config, down map[string]bool) (*translation, error) {
 	c, err := atLineRate(applied)
 	if err != nil {
@@ -111,8 +111,8 @@ func (t *translation) queues(c *config.Config) {
 	}
 }
 
-// portOf gives ports of switches their curves of ECN and the classes whose PAUSE they obey. Hosts obey that of classes that are lossless
-// at some switch, as the controller tells them.
+// portOf returns each port's ECN curves and the classes whose PAUSE the port ignores. Hosts obey the PAUSE of
+// every class that is lossless at some switch, because the controller configures them so.
 func portOf(c *config.Config, g *topo.Graph) func(node int, port uint32) sim.PortConfig {
 	rates := map[config.Endpoint]units.Rate{}
 	for _, l := range c.Links {
@@ -135,17 +135,17 @@ func portOf(c *config.Config, g *topo.Graph) func(node int, port uint32) sim.Por
 	}
 }
 
-// frame is the quantum of a queue of weight 1: an Ethernet frame of the largest standard size.
+// frame is the quantum of a queue of weight 1: the largest standard Ethernet frame.
 const frame = 1518 * units.Byte
 
-// classIn is the class in a queue, the first where there are several.
+// classIn returns the class that uses a queue, or the first of several.
 func classIn(c *config.Config, queue uint8) uint8 {
 	for _, k := range qos.Of(c).Classes {
 		if k.Queue == queue {
 			return k.Class
 		}
 	}
-	return 0 // of DSCPs that are not listed
+	return 0 // class 0 has the DSCPs that no class lists
 }
 
 // atLineRate returns the fabric that a configuration represents at line rate. Sections are unchanged.
@@ -169,7 +169,7 @@ func atLineRate(c *config.Config) (*config.Config, error) {
 	return &line, nil
 }
 
-// graphOf returns hosts, switches and links under their names.
+// graphOf returns the graph of a configuration's hosts, switches and links, with their names.
 func graphOf(c *config.Config, down map[string]bool) *topo.Graph {
 	g := &topo.Graph{Hosts: len(c.Hosts), Switches: len(c.Switches)}
 	at := map[string]int{}
@@ -192,7 +192,7 @@ func graphOf(c *config.Config, down map[string]bool) *topo.Graph {
 	return g
 }
 
-// newECMP gives switches the hash of real switches, in the order of graphOf.
+// newECMP returns the hash of each node, in the order of graphOf. Switches use the hash of real switches.
 func newECMP(c *config.Config) *topo.ECMP {
 	e := &topo.ECMP{RoCEPort: ids.UDPPortRoCE, MaxQDPort: soze.Of(c).UDPPort}
 	for _, h := range c.Hosts {
@@ -205,8 +205,8 @@ func newECMP(c *config.Config) *topo.ECMP {
 	return e
 }
 
-// newBuffer makes the buffer of a switch from the controller's own configuration of it, with the ports
-// in the simulator's order. A switch without a policy has no buffer limit.
+// newBuffer makes the buffer of a switch. It uses the configuration that the controller computes for the switch,
+// and puts the ports into the simulator's order. A switch without a policy has no buffer limit.
 func newBuffer(c *config.Config, g *topo.Graph, i sim.SwitchInfo) (sim.Buffer, error) {
 	h, numbers, ok := buffer.Headroom(c, c.Switch(i.Name))
 	if !ok {
@@ -224,8 +224,8 @@ func newBuffer(c *config.Config, g *topo.Graph, i sim.SwitchInfo) (sim.Buffer, e
 	return headroom.New(h)
 }
 
-// laws are the hosts' laws with the parameters of a configuration, at line rate: soze, and priority-1 and
-// so on for PrioPlus' channels over Swift.
+// laws returns the hosts' laws at line rate, with the configuration's parameters: "soze", and "priority-1" and so
+// on for PrioPlus' channels over Swift.
 func laws(line, applied *config.Config) map[string]experiment.Law {
 	s, scale := soze.Of(applied), units.Rate(applied.Scale)
 	list := map[string]experiment.Law{"soze": {Kind: "soze", Params: map[string]string{

@@ -24,15 +24,15 @@ const observedLength = 2 * units.Millisecond
 // maxObserved bounds the number of flows of observed traffic.
 const maxObserved = 20_000
 
-// errUnseen says that there is no traffic to play.
+// errUnseen reports that there is no traffic to play.
 var errUnseen = errors.New("the controller knows of no traffic: no attached host has reported flows, and ports sent nothing to other hosts in their last interval; want --traffic with a file")
 
-// Observed makes traffic of what the hosts of a configuration's fabric reported (package preview/observed), and of
-// what ports count of hosts that do not report.
-// Flows that run go on for the whole time. Those that ended come again, of their mean size and as
-// often; those to a host that saw a fan-in, from as many sources together, the others out of step. Flows that carry
-// maxQD follow soze, those with a virtual priority its law, all others law. Bursts that switches counted of hosts that do
-// not report are played the same way.
+// Observed makes traffic from the reports of a fabric's hosts (package preview/observed), and from the counters of
+// ports to hosts that do not report. Running flows last for the whole time. Ended flows start again, with their
+// mean size and as often as before. If a host saw a fan-in, as many sources start their flows to it together; all
+// other flows start out of step. Flows that carry maxQD follow soze, flows with a virtual priority follow its law,
+// and all others follow law. Bursts of hosts that do not report, as switches counted them, become flows in the
+// same way.
 func Observed(c *config.Config, t *pb.GetTrafficResponse, ports Ports, law string) (Traffic, error) {
 	span := time.Duration(0) // without a report there are no pairs
 	if t.GetSince() != nil {
@@ -45,7 +45,7 @@ func Observed(c *config.Config, t *pb.GetTrafficResponse, ports Ports, law strin
 	silent := ports.Silent(c)
 	o.unseen = ports.Unseen(c, t)
 	o.count(t, silent)
-	pairs := slices.Clone(t.GetPairs()) // those that are busiest come first in a fan-in
+	pairs := slices.Clone(t.GetPairs()) // busiest pairs first, so that they form the fan-ins
 	slices.SortStableFunc(pairs, func(a, b *pb.TrafficPair) int { return cmp.Compare(b.GetEndedBytes(), a.GetEndedBytes()) })
 	for o.flows = maxObserved + 1; o.flows > maxObserved; o.length /= 2 {
 		o.start()
@@ -72,22 +72,22 @@ func Observed(c *config.Config, t *pb.GetTrafficResponse, ports Ports, law strin
 	return tr, nil
 }
 
-// observation becomes traffic.
+// observation holds the data of Observed while it makes traffic.
 type observation struct {
 	c        *config.Config
 	law      string
 	span     time.Duration
-	together map[string]int // how many sources begin together, by destination
+	together map[string]int // number of sources that begin together, by destination
 	length   units.Time
 
 	text, laws        strings.Builder
 	fans              map[string]int
 	flows, used, rare int
-	receivers         int      // of unreported traffic
-	says              []string // of hosts that do not report
+	receivers         int      // of unreported traffic, so far
+	says              []string // notes about hosts that do not report
 
-	counted []*pb.CountedHost     // that do not report
-	rates   map[[2]string]float64 // of pairs in bits a second, as counted or reported
+	counted []*pb.CountedHost     // hosts that switches count and that do not report
+	rates   map[[2]string]float64 // of pairs in bits a second, the higher of the counted and the reported one
 	unseen  []string              // hosts that neither report nor are counted
 	now     time.Time
 }
@@ -98,7 +98,7 @@ func (o *observation) start() {
 	o.fans, o.flows, o.used, o.rare, o.receivers, o.says = map[string]int{}, 0, 0, 0, 0, nil
 }
 
-// sections are the laws and flows, as YAML.
+// sections returns the sections laws and flows, as YAML.
 func (o *observation) sections() string {
 	text := "flows:\n" + o.text.String()
 	if o.laws.Len() > 0 {
@@ -131,7 +131,7 @@ func (o *observation) pair(p *pb.TrafficPair) {
 	}
 }
 
-// again adds the ended flows of a pair within span, which start again.
+// again adds flows that repeat the flows of a pair that ended within span.
 func (o *observation) again(group, common string, p *pb.TrafficPair, span time.Duration) {
 	if p.GetEnded() == 0 || p.GetEndedBytes() == 0 {
 		return
@@ -152,7 +152,8 @@ func (o *observation) again(group, common string, p *pb.TrafficPair, span time.D
 	o.flows += count
 }
 
-// class is the default class of flows, which reports do not name: the lowest lossless class, or 0.
+// class returns the class of flows whose class is unknown, because reports do not name it: the lowest lossless
+// class, or 0.
 func (o *observation) class() int {
 	for i := range o.c.Switches {
 		if b := buffer.Of(&o.c.Switches[i]); b.On() {
@@ -169,7 +170,8 @@ func (p Ports) Unseen(c *config.Config, t *pb.GetTrafficResponse) []string {
 	})
 }
 
-// count takes the counters of hosts that do not report. Other hosts have their reports.
+// count computes the rates of all pairs, and keeps the counters of the hosts that do not report. Other hosts have
+// their reports.
 func (o *observation) count(t *pb.GetTrafficResponse, silent []string) {
 	o.now, o.rates = t.GetNow().AsTime(), map[[2]string]float64{}
 	rate := func(p *pb.TrafficPair, span time.Duration) {
@@ -193,14 +195,14 @@ func (o *observation) count(t *pb.GetTrafficResponse, silent []string) {
 	}
 }
 
-// counting returns how long a host has been counted.
+// counting returns for how long a host has been counted.
 func (o *observation) counting(h *pb.CountedHost) time.Duration {
 	return max(o.now.Sub(h.GetSince().AsTime()), 1)
 }
 
-// fromCounters adds the flows of hosts that do not report, as their switches counted them: a burst that goes on, longer than
-// any that ended, is a flow of a steady rate; the others come again as often as they did, of their mean size. A pair that
-// sends no more than acknowledgements take is left out.
+// fromCounters adds the flows of hosts that do not report, as their switches counted them. A running burst that is
+// larger than any ended one becomes a flow of a steady rate. Ended bursts start again as often as before, with
+// their mean size. fromCounters leaves out a pair that sends no more than acknowledgements need.
 func (o *observation) fromCounters() {
 	var names []string
 	pairs, span := 0, time.Duration(0)

@@ -17,11 +17,11 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// mostDrawn is how many links a picture has.
+// mostDrawn bounds the links in a picture.
 const mostDrawn = 8
 
-// Worst returns the links that PFC stops, whose headroom is used or whose packets are dropped, on either side: those that are
-// stopped longest in the worst of the seeds first, then by headroom, then by drops.
+// Worst returns the links with stopped time, used headroom or dropped packets on either side. The links that are
+// stopped longest in their worst seed come first; equal ones are ordered by headroom, then by drops.
 func (p *Preview) Worst() []Link {
 	worst := func(l Link) (paused, headroom, drops float64) {
 		for _, s := range []*LinkSide{l.Before, l.After} {
@@ -40,9 +40,9 @@ func (p *Preview) Worst() []Link {
 	return list
 }
 
-// Plot draws slowdown and completion times by size, and the links that are stopped longest with the headroom that they
-// use, before and after, into a file that plotting.Check takes. Whiskers are the spread of
-// the seeds.
+// Plot draws slowdown and completion times by size, and the worst links with their stopped time and headroom,
+// before and after. The file's name must be one that plotting.Check accepts. Whiskers show the spread of the
+// seeds.
 func (p *Preview) Plot(file string) error {
 	panels := []plotting.Panel{
 		p.bySize("slowdown", "slowdown of flows"), p.bySize("fct", "completion time of flows (µs)"),
@@ -56,7 +56,7 @@ func (p *Preview) Plot(file string) error {
 	return plotting.Save(file, panels...)
 }
 
-// change is a measure's mean on both sides.
+// change describes a measure's mean on both sides.
 func (p *Preview) change(name string) string {
 	m := p.Measure(name)
 	text := func(r *Range) string {
@@ -71,7 +71,7 @@ func (p *Preview) change(name string) string {
 	return text(m.Before) + " → " + text(m.After)
 }
 
-// bar adds a range to a line that is drawn as bars.
+// bar adds a range to a line of bars.
 func bar(l *plotting.Line, r *Range) {
 	low, mean, high := math.NaN(), math.NaN(), math.NaN()
 	if r != nil && r.Mean != nil {
@@ -80,7 +80,7 @@ func bar(l *plotting.Line, r *Range) {
 	l.X, l.Y, l.Low, l.High = append(l.X, 0), append(l.Y, mean), append(l.Low, low), append(l.High, high)
 }
 
-// bySize draws the mean and the 99th percentile by size of flows.
+// bySize draws the mean and the 99th percentile of a measure by size of flows.
 func (p *Preview) bySize(what, label string) plotting.Panel {
 	panel := plotting.Panel{X: "size of the flow", Y: label}
 	lines := map[string]*plotting.Line{}
@@ -117,7 +117,7 @@ func (p *Preview) bySize(what, label string) plotting.Panel {
 	return panel
 }
 
-// byLink draws a number of the links that are worst.
+// byLink draws a number for each of the worst links.
 func (p *Preview) byLink(label string, of func(*LinkSide) *Range) plotting.Panel {
 	panel := plotting.Panel{X: "link", Y: label}
 	sides := []plotting.Line{{Name: before}, {Name: after}}
@@ -161,7 +161,7 @@ func list() []measure {
 	return file.Measures
 }
 
-// Measures returns what can be required, with units.
+// Measures returns the names of the measures that a Requirement may bound, and their units.
 func Measures() (names []string, unit map[string]string) {
 	unit = map[string]string{}
 	for _, m := range list() {
@@ -171,7 +171,7 @@ func Measures() (names []string, unit map[string]string) {
 	return names, unit
 }
 
-// Score is one measure of flows of a range of sizes, as measured.
+// Score is the value of one measure, for flows of a range of sizes.
 type Score struct {
 	Name  string
 	Value float64
@@ -194,10 +194,10 @@ func Scores(flows []experiment.FlowRecord) (scores []Score) {
 	return scores
 }
 
-// unitOf is the unit of a kind of measure; the others count.
+// unitOf has the unit of each kind of measure. Measures of other kinds count something and have no unit.
 var unitOf = map[string]string{"paused": "%", "stopped": "µs", "fct": "µs", "headroom": "KB"}
 
-// ParseRequirement reads one. The limit has the unit of its measure, or another one of its kind.
+// ParseRequirement reads a requirement. The limit has the unit of its measure, or another unit of the same kind.
 func ParseRequirement(text string) (Requirement, error) {
 	names, unit := Measures()
 	m := requirement.FindStringSubmatch(text)
@@ -233,8 +233,8 @@ func ParseRequirement(text string) (Requirement, error) {
 	return r, nil
 }
 
-// Check returns which measure misses the requirement, with its value and what is allowed; nil if none
-// does. The worst seed counts.
+// Check returns an error if the measure has no value or misses the requirement in its worst seed. The error names
+// the value and what is allowed.
 func (r Requirement) Check(p *Preview) error {
 	m := p.Measure(r.name)
 	if m.After.Mean == nil {

@@ -1,7 +1,6 @@
-// Package preview tells what a configuration will do to traffic before a switch has it: it turns the
-// fabric of a configuration into the simulator's, with the types that the controller writes switches
-// from, plays the same traffic with the same seeds before and after, and sets what it measured side
-// by side.
+// Package preview predicts the effect of a configuration on traffic before a switch has it. It turns the fabric of
+// a configuration into the simulator's, with the types from which the controller configures switches. It plays the
+// same traffic with the same seeds on the old and the new configuration, and compares the measurements.
 package preview
 
 import (
@@ -20,12 +19,12 @@ var measures []byte
 
 // Options are the input of a preview.
 type Options struct {
-	// Before is the configuration that runs, nil for none; After the one that is planned.
+	// Before is the configuration in force, nil for none. After is the planned one.
 	Before, After *config.Config
 	// Down has the names of links that are out of service.
 	Down    map[string]bool
 	Traffic Traffic
-	// Measures are additional measures: more of an experiment's list, as YAML.
+	// Measures are additional measures: entries for an experiment's list of measures, as YAML.
 	Measures []byte
 	Seed     uint64 // of the first run; the others follow
 	Seeds    int    // at least 1
@@ -43,11 +42,11 @@ type Preview struct {
 	Groups   []Group   `json:"groups"`
 	Links    []Link    `json:"links"`
 	Hops     uint64    `json:"packet_hops"` // of all runs
-	// Flows are those of the first run of After, where the traffic says run.flows.
+	// Flows are the flows of After's first run, if the traffic sets run.flows.
 	Flows []experiment.FlowRecord `json:"-"`
 }
 
-// Range is a number over the seeds; its Mean is nil where no seed has a value.
+// Range is a number over the seeds. Its Mean is nil if no seed has a value.
 type Range struct {
 	Mean *float64 `json:"mean"`
 	Low  float64  `json:"low"`
@@ -63,7 +62,8 @@ func (r *Range) String() string {
 	return r.text
 }
 
-// Sides are something before and after. A side is nil where the configuration does not have it, and Before where nothing runs.
+// Sides holds a value before and after the change. A side is nil if its configuration lacks the group, link or
+// value. Before is nil if no configuration is in force.
 type Sides[T any] struct {
 	Before *T `json:"before,omitempty"`
 	After  *T `json:"after,omitempty"`
@@ -107,7 +107,7 @@ type GroupSide struct {
 	Slowdown *Range `json:"slowdown"`
 }
 
-// LinkSide is a link's direction before or after: experiment.Link's numbers.
+// LinkSide is one direction of a link before or after the change, with the numbers of experiment.Link.
 type LinkSide struct {
 	Paused   *Range `json:"paused_percent"`
 	Load     *Range `json:"load_percent"`
@@ -121,8 +121,8 @@ const (
 	after  = "after"
 )
 
-// Run plays the traffic on both configurations. An error is a fault of the traffic (a *yamlnode.Error
-// if its file is at fault), something that the simulator cannot represent, or the end of ctx.
+// Run plays the traffic on both configurations. An error is a fault of the traffic (a *yamlnode.Error if its file
+// is wrong), a part of the fabric that the simulator cannot represent, or the end of ctx.
 func Run(ctx context.Context, o Options) (*Preview, error) {
 	p := &Preview{Traffic: o.Traffic.Name, Seeds: o.Seeds, Notes: slices.Clone(o.Traffic.Notes)}
 	var fabrics []experiment.Fabric
@@ -164,7 +164,7 @@ func Run(ctx context.Context, o Options) (*Preview, error) {
 	return p, nil
 }
 
-// Measure returns a measure by its name, one without values when there is none.
+// Measure returns the measure with a name, or one without values if there is none.
 func (p *Preview) Measure(name string) Measure {
 	if i := slices.IndexFunc(p.Measures, func(m Measure) bool { return m.Name == name }); i >= 0 {
 		return p.Measures[i]
@@ -172,7 +172,7 @@ func (p *Preview) Measure(name string) Measure {
 	return Measure{Name: name, Sides: Sides[Range]{After: &Range{}}}
 }
 
-// fill reads a report.
+// fill sets p's results from a report.
 func (p *Preview) fill(rep *experiment.Report) {
 	for _, s := range rep.Summaries() {
 		m := entry(&p.Measures, func(m *Measure) bool { return m.Name == s.Measure }, Measure{Name: s.Measure, Unit: s.Unit})
@@ -194,7 +194,7 @@ func (p *Preview) fill(rep *experiment.Report) {
 	}
 }
 
-// overSeeds is a number of the outcomes of one side.
+// overSeeds returns the range of a number over one side's outcomes.
 type overSeeds = func(number func(*experiment.Outcome) float64) *Range
 
 func groupSide(i int, of overSeeds) *GroupSide {

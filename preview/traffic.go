@@ -17,18 +17,18 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Traffic is the hosts' traffic in a preview: the sections packet, cnp_gap, noise, laws, flows, events
-// and run of an experiment (docs/research/simulator.md), with the names of the fabric's hosts. Times
-// are at line rate, as links[].delay is.
+// Traffic is the hosts' traffic in a preview. It has the sections packet, cnp_gap, noise, laws, flows, events and
+// run of an experiment (docs/research/simulator.md), with the names of the fabric's hosts. Times are at line rate,
+// like links[].delay.
 type Traffic struct {
-	Name string // for people
-	File string // whose folder has the traces, for messages
+	Name string // shown to people
+	File string // its folder has the traces; also named in messages
 	Text []byte
 	// Notes name the unknown parts of the traffic.
 	Notes []string
 }
 
-// ReadTraffic reads a file of traffic: YAML, or a trace of flows as CSV, whose flows follow a law.
+// ReadTraffic reads a file of traffic: YAML, or a trace of flows as CSV. The flows of a trace follow law.
 func ReadTraffic(name, law string) (Traffic, error) {
 	switch ext := filepath.Ext(name); ext {
 	case ".yaml", ".yml":
@@ -88,8 +88,8 @@ func lastStart(name string) (last units.Time, err error) {
 	}
 }
 
-// DefaultLaw is the law of hosts for which none is named: dcqcn-vendor, as in NICs, if switches mark
-// packets or send notifications, else none, the link's rate.
+// DefaultLaw returns the law of hosts if the operator names none. It is dcqcn-vendor, the law of NICs, if switches
+// mark packets or send notifications. Otherwise it is none: hosts send at their link's rate.
 func DefaultLaw(c *config.Config) string {
 	if len(qos.Of(c).ECN) > 0 || pacc.Of(c).Enabled {
 		return "dcqcn-vendor"
@@ -97,24 +97,24 @@ func DefaultLaw(c *config.Config) string {
 	return "none"
 }
 
-// Ports is what switches count at their ports to hosts. Nothing else is known of hosts that do not
-// report.
+// Ports holds the counters of switch ports to hosts. Nothing else is known of hosts that do not report.
 type Ports struct {
-	// Rates is the rate of frames that leave switches for each host, by its name.
+	// Rates has the rate of the frames that switches send to each host, by its name.
 	Rates map[string]units.Rate
-	// Hosts are those that report, with their flows.
+	// Hosts are the hosts that report, with their flows.
 	Hosts []*pb.HostReport
 }
 
-// What frames take that are no payload of a reported flow, of its rate: headers at the receiver, and
-// acknowledgements at the sender. Both are rounded up, so that they do not pass for traffic of others.
+// Shares of a reported flow's rate that are not its payload: headers, which arrive at the receiver, and
+// acknowledgements, which arrive at the sender. Both are rounded up, so that they are not mistaken for traffic of
+// other hosts.
 const (
 	headerPart = 0.2
 	ackPart    = 0.1
 )
 
-// leastPart is the part of its link's rate that must arrive at a host to count. Polls and probes are
-// less.
+// leastPart is the part of its link's rate that must arrive at a host to count as traffic. Polls and probes are
+// below it.
 const leastPart = 0.01
 
 // Silent returns the hosts of a configuration that do not report.
@@ -131,8 +131,8 @@ func (p Ports) Silent(c *config.Config) (names []string) {
 	return names
 }
 
-// unexplained returns the traffic for each host beyond what flows of reports send and acknowledge and
-// what switches counted, in the fabric's own rates.
+// unexplained returns the rate of the traffic to a host that neither reported flows, their acknowledgements nor
+// switches' counters explain, at the fabric's own rates.
 func (o *observation) unexplained(p Ports, host string) units.Rate {
 	own := map[string]bool{}
 	if h := o.c.Host(host); h != nil {
@@ -166,8 +166,8 @@ func (o *observation) unexplained(p Ports, host string) units.Rate {
 	return units.Rate(rest)
 }
 
-// unreported adds steady flows for hosts that neither report nor are counted: the unexplained traffic
-// for each host, in equal parts from all of them.
+// unreported adds steady flows for the hosts that neither report nor are counted. The unexplained traffic to each
+// host comes in equal parts from all of them.
 func (o *observation) unreported(p Ports) {
 	for _, dst := range o.c.Hosts {
 		n := len(o.unseen)
@@ -196,7 +196,7 @@ func (o *observation) unreported(p Ports) {
 	}
 }
 
-// steady adds a law with a fixed line-rate speed, in bits a second.
+// steady adds a law with a fixed rate at line rate, in bits a second.
 func (o *observation) steady(name string, rate float64) {
 	fmt.Fprintf(&o.laws, "  %s: {kind: none, rate: %dbps}\n", name, max(int64(rate), 1))
 }

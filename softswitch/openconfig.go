@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/softswitch/port"
 )
 
-// openConfig is the switch as gNMI shows it. It is one target, whatever name a client gives it.
+// openConfig is the switch as gNMI shows it. It is one target and accepts any target name.
 type openConfig struct{ *Switch }
 
 // State implements gnmi.Source.

@@ -60,7 +60,7 @@ type PFCStats struct {
 type flowControl struct {
 	PFC
 	cpu    uint32           // the CPU port, whose frames are never MAC control frames; above all port numbers if there is none
-	queues externs.Lossless // the queues of each class, from Classes
+	queues externs.Lossless // the queues of each class, derived from Classes
 }
 
 // newFlowControl returns nil when PFC is off.

@@ -150,7 +150,7 @@ func (c *dataplane) receiveBatch(a *rxBatch, now units.Time) (more bool) {
 	return a.next < len(a.frames)
 }
 
-// receive is receiveBatch for one frame. It waits at most one round for earlier events.
+// receive does what receiveBatch does for one frame. It waits at most one round for earlier events.
 func (c *dataplane) receive(number uint32, frame []byte, now units.Time) {
 	a := &c.single
 	c.frame[0] = port.Frame{Port: number, Data: frame}

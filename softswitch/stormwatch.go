@@ -6,11 +6,11 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// received is the state of one class's pauses that a port's peer sent. The data plane owns it.
+// received is the state of the pauses that a port's peer sent for one class. The data plane owns it.
 type received struct {
-	since    units.Time // when the window began that the watchdog looks at, with a pause
+	since    units.Time // start of the span that the watchdog judges: it began with a PAUSE
 	until    units.Time // end of the pause in force, or of the last one; a refresh prolongs it
-	unpaused units.Time // time without a pause, from since to the last PAUSE
+	unpaused units.Time // time without a pause between since and the last PAUSE
 	heard    units.Time // when the last PAUSE arrived
 	storm    bool
 	began    units.Time // when the storm began

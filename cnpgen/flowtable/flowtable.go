@@ -74,7 +74,8 @@ type Watched struct {
 	Port      uint32
 	Queue     uint8
 	Threshold units.Bytes // Q_th
-	// Settings are cnpgen.Settings.Marshal's for a loop in the switch; none for one elsewhere.
+	// Settings is the output of cnpgen.Settings.Marshal if the loop runs in the switch. It is empty if the loop
+	// runs elsewhere.
 	Settings []byte
 }
 
@@ -103,8 +104,8 @@ func ReadWatched(e *p4v1.TableEntry) Watched {
 	return w
 }
 
-// FlowEntries returns a flow's two entries: one counts all its packets, the other the congested ones.
-// The first ages, 0 for never.
+// FlowEntries returns a flow's two entries: one counts all its packets, the other the congested ones. Only the
+// first entry ages; an ageing of 0 means never.
 func FlowEntries(f cnpgen.Flow, ageing time.Duration) [2]*p4v1.TableEntry {
 	match, of := key(f.FlowKey, f.Port), Of(f.FlowKey)
 	all := p4rtmsg.Entry(of.Flow, 0, p4rtmsg.Do(of.countFlow), match...)

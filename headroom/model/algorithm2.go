@@ -1,5 +1,5 @@
-// Package model is what tests hold DSH's estimate against: its Algorithm 2 in floating point. No
-// switch runs it.
+// Package model computes DSH's Algorithm 2 in floating point. Only tests use it: they compare headroom.Estimator
+// with it.
 package model
 
 import (
@@ -12,7 +12,7 @@ import (
 type Algorithm2 struct {
 	Delay units.Time  // D, how long a PAUSE takes to take effect
 	Phi   units.Bytes // Φ, which clamps φ̂
-	// Limit bounds |g| in bytes per second, as tables saturate; 0 for none.
+	// Limit bounds |g| in bytes per second, like the saturation of the tables; 0 for no bound.
 	Limit float64
 
 	avg, dev float64 // bytes per second

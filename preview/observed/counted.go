@@ -9,13 +9,13 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 )
 
-// Counted takes what pairs of addresses have sent since the call before, by the counters of a switch, in a Table of this switch alone. A flow of
-// the Table is then a burst: what a pair sends in calls in a row. Bursts closer together than two calls are one, one with
-// a pause as long as the time between two calls is two.
+// Counted takes the bytes that each pair of addresses has sent since the previous call, by the counters of one
+// switch. The switch has a Table of its own. A flow of the Table is then a burst: the bytes that a pair sends in
+// consecutive calls. Two bursts count as one if no whole interval between two calls separates them.
 func (t *Table) Counted(at time.Time, sent map[cnpgen.FlowKey]uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.read.IsZero() { // how long it took to send this much is not known
+	if t.read.IsZero() { // the time in which these bytes were sent is not known
 		t.turn(at)
 		t.read = at
 		return
@@ -39,11 +39,11 @@ func (t *Table) Counted(at time.Time, sent map[cnpgen.FlowKey]uint64) {
 type Source struct {
 	Host, Switch string
 	Since        time.Time
-	Pairs        []Pair // that the host is the source of
+	Pairs        []Pair // with the host as source
 	FanIn        int    // the most hosts that began to send to it together; 0 or 1 for none
 }
 
-// Source returns the part of a switch's Table about one host.
+// Source returns the part of a switch's traffic that concerns one host.
 func (t Traffic) Source(host string, addresses []netip.Addr, sw string) Source {
 	s := Source{Host: host, Switch: sw, Since: t.Since}
 	for _, address := range addresses {
@@ -64,14 +64,14 @@ const maxSizes = 16
 // maxSlowdown bounds a host's sum of slowdowns, so that no report makes the total infinite.
 const maxSlowdown = 1e18
 
-// Sizes is a range of payloads: From bytes and more, below Below; 0 for no bound.
+// Sizes is a range of payloads: at least From bytes and less than Below; 0 means no bound.
 type Sizes struct{ From, Below uint64 }
 
 // Completions counts flows that have ended.
 type Completions struct {
 	Flows    uint64
 	FCT      uint64  // sum of completion times, ns modulo 2^64
-	Slowdown float64 // sum of completion times over those alone
+	Slowdown float64 // sum of flow completion times, each divided by that of the flow alone
 }
 
 // Since returns the difference to before.
@@ -84,9 +84,9 @@ func (c Completions) With(o Completions) Completions {
 	return Completions{Flows: c.Flows + o.Flows, FCT: c.FCT + o.FCT, Slowdown: c.Slowdown + o.Slowdown}
 }
 
-// Completed takes a host's counts since its start. The first counts of a host are only the reference.
-// Counts with fewer flows than the last ones are of a restarted host. Values that are not numbers are
-// left out.
+// Completed takes a host's counts since its start. The first counts of a host only serve as reference. If a count
+// has fewer flows than before, the host has restarted, and its counts start from 0. Counts whose slowdown is
+// negative, too large or not a number are left out.
 func (t *Table) Completed(host string, counts map[Sizes]Completions) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package observed adds up what the attached hosts report of their flows: how much goes between which
-// hosts, how large flows are, and how many hosts begin to send to one at a time. It is what a
-// preview of a change plays (package preview).
+// Package observed adds up the flow reports of the attached hosts: the bytes between each pair of
+// hosts, the sizes of flows, and how many hosts begin to send to one host together. A preview of
+// a change plays this traffic (package preview).
 //
-// Reports come every half second or so. What is finer is not seen: when within it flows begin,
-// flows that begin and end within one, and the last bytes of a flow, which a report no longer has.
+// Reports come about every half second. They do not show when within this interval a flow begins,
+// flows that begin and end within one interval, or the last bytes of a flow.
 package observed
 
 import (
@@ -33,36 +33,36 @@ type Flow struct {
 	Priority uint32 // virtual, 0 for none
 	MaxQD    bool   // its acknowledgements carry maxQD
 
-	began time.Time // of a burst
+	began time.Time // start of a burst
 }
 
 // Pair is the traffic from one host to another.
 type Pair struct {
 	Src, Dst netip.Addr
 	Bytes    uint64 // payload that was acknowledged
-	// Begun and Ended count flows; EndedBytes is the payload of those that ended, Largest of one of them.
+	// Begun and Ended count flows. EndedBytes is the payload of all ended flows, Largest of the largest one.
 	Begun, Ended, EndedBytes, Largest uint64
-	// Running is the number of running flows. For bursts, RunningBytes is what the running ones have sent
-	// so far, at RunningRate bytes a second.
+	// Running is the number of running flows. For bursts, RunningBytes is the number of bytes that the running
+	// ones have sent so far, and RunningRate is their rate in bytes a second.
 	Running      int
 	RunningBytes uint64
 	RunningRate  float64
-	// The following are of the flow reported last.
+	// The fields below are those of the flow reported last.
 	Weight   float64
 	Priority uint32
 	MaxQD    bool
 }
 
-// FanIn is the largest number of hosts that began to send to one host together.
+// FanIn is the largest number of hosts that began to send to one host at about the same time.
 type FanIn struct {
 	Dst    netip.Addr
 	Degree int
 }
 
-// Traffic is the traffic seen within a time.
+// Traffic is the traffic seen since a time.
 type Traffic struct {
 	Since  time.Time // zero before the first report
-	Read   time.Time // of counters, when Counted was called last
+	Read   time.Time // when Counted was called last
 	Pairs  []Pair    // by source and destination
 	FanIns []FanIn   // of two hosts or more, by destination
 }
@@ -80,7 +80,7 @@ type period struct {
 
 // Table keeps the traffic. It is safe for concurrent use; its zero value is ready.
 type Table struct {
-	// Together replaces the constant Together.
+	// Together, if not 0, replaces the constant Together.
 	Together time.Duration
 
 	mu        sync.Mutex
@@ -89,17 +89,17 @@ type Table struct {
 	ended     map[Sizes]Completions
 	counted   map[string]map[Sizes]Completions        // of each host's last report
 	flows     map[string]map[key]Flow                 // of each host's last report
-	began     map[netip.Addr]map[netip.Addr]time.Time // when a flow from a host to another began last, by destination
+	began     map[netip.Addr]map[netip.Addr]time.Time // by destination and source, when the last flow began
 }
 
-// Report takes all flows of a host. The first report of a host only says which flows run.
+// Report takes all running flows of a host. The first report of a host only says which flows run.
 func (t *Table) Report(host string, at time.Time, flows []Flow) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.report(host, at, flows)
 }
 
-// report is Report. The caller holds mu.
+// report does what Report does. The caller holds mu.
 func (t *Table) report(host string, at time.Time, flows []Flow) {
 	t.turn(at)
 	before, known := t.flows[host]
@@ -114,11 +114,11 @@ func (t *Table) report(host string, at time.Time, flows []Flow) {
 		p.Weight, p.Priority, p.MaxQD = f.Weight, f.Priority, p.MaxQD || f.MaxQD
 		was, old := before[k]
 		switch {
-		case !known: // when it began is not known
+		case !known: // its beginning is not known
 		case old && f.Acked >= was.Acked:
 			p.Bytes += f.Acked - was.Acked
 		default:
-			if old { // another flow has its ports
+			if old { // another flow uses the same ports now
 				p.end(was)
 			}
 			p.Begun++
@@ -187,7 +187,7 @@ func (t *Table) begin(k key, at time.Time) {
 	t.now.fans[k.dst.Addr()] = max(t.now.fans[k.dst.Addr()], len(from))
 }
 
-// forget drops the begins of flows to a host that are too old to count with new ones.
+// forget drops the starts of flows to a host that are too old to belong to the same fan-in as a new one.
 func (t *Table) forget(dst netip.Addr, at time.Time) {
 	from := t.began[dst]
 	maps.DeleteFunc(from, func(_ netip.Addr, began time.Time) bool { return at.Sub(began) > cmp.Or(t.Together, Together) })

@@ -24,17 +24,17 @@ const (
 	MaxTraffic     = 1000
 )
 
-// Counters is the state of the switches' and hosts' counters at a time.
+// Counters is the state of the switches' and hosts' counters at one time.
 type Counters struct {
 	at       time.Time
-	paused   map[string]time.Duration // by switch and port: of the class that its peer was paused for longest
-	drops    uint64                   // packets of lossless classes
-	headroom uint64                   // bytes: the most that a switch held since it started
+	paused   map[string]time.Duration // by switch and port: the pause time of the class that was paused longest
+	drops    uint64                   // dropped packets of lossless classes
+	headroom uint64                   // bytes of headroom: the highest peak of any switch since its start
 	ended    map[Sizes]Completions
 }
 
-// ReadCounters reads the counters from the switches' status. ended is the hosts' counts of completed
-// flows; it is kept, not copied.
+// ReadCounters reads the counters from the switches' status. ended has the hosts' counts of completed flows.
+// ReadCounters keeps the map and does not copy it.
 func ReadCounters(at time.Time, switches []*pb.SwitchStatus, ended map[Sizes]Completions) Counters {
 	c := Counters{at: at, paused: map[string]time.Duration{}, ended: ended}
 	for _, s := range switches {
@@ -57,14 +57,14 @@ func ReadCounters(at time.Time, switches []*pb.SwitchStatus, ended map[Sizes]Com
 	return c
 }
 
-// Fabric is the context of measures: the number of links, and the scale, by which times of flows are
-// divided.
+// Fabric has the values that measures need: the number of links, and the scale, which divides completion times.
 type Fabric struct {
 	Links int
 	Scale int64
 }
 
-// SizeName is how measures name a range of sizes: "_to_10KB" for those below 10 KB, "_from_1MB" for those without an upper bound.
+// SizeName returns the suffix of a measure's name for a range of sizes: "_to_10KB" below 10 KB, "_from_1MB" for 1
+// MB and more.
 func SizeName(s Sizes) string {
 	if s.Below > 0 {
 		return "_to_" + units.Bytes(s.Below).String()
@@ -72,8 +72,8 @@ func SizeName(s Sizes) string {
 	return "_from_" + units.Bytes(s.From).String()
 }
 
-// flows returns the mean of the hosts' counts of flows since before, of all sizes or of the sizes that
-// a measure names; false if no flow has ended.
+// flows returns the mean completion time or slowdown of the flows that ended since before. A measure that names
+// sizes covers only these. flows returns false if no flow has ended.
 func (c Counters) flows(measure string, before Counters, f Fabric) (float64, bool) {
 	var sum Completions
 	kind, _, bySize := strings.Cut(measure, "_")
@@ -98,7 +98,7 @@ func (c Counters) measured(measure string, before Counters, f Fabric) (float64, 
 	}
 	most, sum := time.Duration(0), time.Duration(0)
 	for port, t := range c.paused {
-		if was := before.paused[port]; t >= was { // else the switch was restarted
+		if was := before.paused[port]; t >= was { // a lower value means that the switch restarted
 			t -= was
 		}
 		most, sum = max(most, t), sum+t
@@ -110,7 +110,7 @@ func (c Counters) measured(measure string, before Counters, f Fabric) (float64, 
 		return 100 * float64(sum) / float64(elapsed) / float64(2*max(f.Links, 1)), len(c.paused) > 0
 	case "lossless_drops":
 		return float64(c.drops - min(before.drops, c.drops)), len(c.paused) > 0
-	case "headroom": // the peak is of all time: it is this change's when it has risen
+	case "headroom": // the peak since the start: it belongs to this change only if it has risen
 		return float64(c.headroom) / 1e3, c.headroom > before.headroom
 	}
 	return c.flows(measure, before, f)
@@ -123,19 +123,20 @@ type change struct {
 	before     Counters
 	fabric     Fabric
 	over       bool
-	until      time.Time // zero where nobody saw when
+	until      time.Time // zero if the end was not observed
 	list       []*pb.Prediction
 }
 
-// Predictions keeps what callers predicted of the configurations that they applied (package preview), beside what was
-// measured afterwards. Measurements come from the features' status and from hosts' reports; a measure that nobody
-// counts has none. It is safe for concurrent use; its zero value is ready. A restart of the controller empties it.
+// Predictions keeps the predictions of the configurations that callers applied (package preview), and the values
+// measured afterwards. Measurements come from the features' status and from hosts' reports; a measure that nothing
+// counts has no value. Predictions is safe for concurrent use, and its zero value is ready. A restart of the
+// controller empties it.
 type Predictions struct {
 	mu   sync.Mutex
 	list []*change
 }
 
-// CheckPredictions returns the field of a request that is wrong and what is allowed; "" when nothing is.
+// CheckPredictions returns the wrong field of a request and the allowed values, or "" if all fields are right.
 func CheckPredictions(traffic string, list []*pb.Prediction) (field, text string) {
 	if len(traffic) > MaxTraffic {
 		return "predicted_traffic", fmt.Sprintf("has %d bytes, want at most %d", len(traffic), MaxTraffic)
@@ -179,8 +180,8 @@ func (l *Predictions) Applied(generation uint64, traffic string, list []*pb.Pred
 	l.list = l.list[max(0, len(l.list)-Kept):]
 }
 
-// List returns the changes, oldest first, with their measurements until now or until they ended.
-// generation is the one in force. All others have ended, whoever replaced them.
+// List returns the changes, oldest first, with their measurements until now or until they ended. generation is the
+// configuration in force. All other changes have ended, no matter who replaced them.
 func (l *Predictions) List(generation uint64, now Counters) (out []*pb.PredictedChange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,7 +204,7 @@ func (l *Predictions) List(generation uint64, now Counters) (out []*pb.Predicted
 	return out
 }
 
-// score measures.
+// score sets the measured value of each prediction.
 func (c *change) score(now Counters) {
 	for _, p := range c.list {
 		if v, ok := now.measured(p.GetMeasure(), c.before, c.fabric); ok {

@@ -159,10 +159,10 @@ func (u *IfaceUsers) disregard(socket int) error {
 	return nil
 }
 
-// never returns why an interface can never use AF_XDP, or "" if it can. There are two reasons.
-// Attaching a program to hardware resets the hardware. And a sender in another namespace may leave
-// VLAN tags to the interface, which an XDP program would not see; only the kernel's own interfaces
-// and queueing disciplines do so, not packet sockets.
+// never returns why an interface can never use AF_XDP, or "" if it can. Only veth interfaces can, because
+// attaching a program to a hardware interface resets the hardware. The other end must be in the same network
+// namespace. Otherwise its kernel may leave VLAN tags to the interface, and an XDP program does not see them.
+// Packet sockets never leave a tag to the interface; the other namespace's interfaces and queueing disciplines do.
 func (u *IfaceUsers) never(index int) string {
 	p, veth := u.peers[index]
 	switch {

@@ -6,11 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// A host with segmentation offload (TSO) gives its interface TCP segments of up to 64 KB, which the
-// receiving port cuts (transport.split), so that the program sees packets of the MTU. The sending
-// port joins them again, if they leave one after another, to one frame that the kernel passes on
-// whole, or cuts if the interface cannot take it. Most of the switch's time per packet is in the
-// kernel, so this makes TCP several times as fast.
+// A host with segmentation offload (TSO) gives its interface TCP segments of up to 64 KB. The receiving port cuts
+// them (transport.split), so that the program sees packets of the MTU. If the packets leave one after another, the
+// sending port joins them again to one frame. The kernel passes this frame on whole, or cuts it if the interface
+// cannot take it. The kernel takes most of the switch's time per packet, so this makes TCP several times as fast.
 
 // longSegments is set once a port of this process has cut a long TCP segment. Until then the hosts
 // cut their segments themselves, and ports join none: a program that captures frames behind the

@@ -169,8 +169,9 @@ func (t transport) split(frames [][]byte, memory, f []byte, size int) ([][]byte,
 	return frames, memory
 }
 
-// sum adds 16-bit words (RFC 1071). An odd last byte is the upper half of a word. It adds blocks of 32
-// bytes in the other byte order, which the sum may be taken in, and swaps the result.
+// sum adds 16-bit words (RFC 1071). An odd last byte is the upper half of a word. sum adds blocks of 32 bytes in
+// little-endian order, which is faster, and swaps the bytes of the result: a ones' complement sum does not depend
+// on the order.
 func sum(b []byte) (total uint64) {
 	var blocks, carry uint64
 	for ; len(b) >= 32; b = b[32:] {

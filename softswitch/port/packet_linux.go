@@ -93,7 +93,7 @@ func (s socket) gone(index int) (gone bool) {
 	return gone
 }
 
-// setBuffer sets the size of a socket's buffer by option force, or option else, which
+// setBuffer sets the size of a socket's buffer by option force. If that fails it uses option, which
 // net.core.wmem_max or rmem_max bounds.
 func setBuffer(fd, force, option, bytes int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes) != nil {

@@ -25,7 +25,7 @@ type Port interface {
 	Close() error
 }
 
-// Chooser is a Port with several drivers, which chooses one by the other users of its interface.
+// Chooser is a Port with several drivers. Who else uses its interface decides which driver it uses.
 type Chooser interface {
 	// Choose chooses again and returns the driver, afpacket or xdp, and the reason. Any goroutine
 	// that may use users may call it.
@@ -48,10 +48,10 @@ type Source interface {
 // Counters holds a driver's losses, and the work that it did for senders with offloads.
 type Counters struct {
 	RxOverruns  uint64 // frames that the kernel dropped because the switch was slow
-	RxTruncated uint64 // frames longer than a buffer that no port can cut: longer than the MTU and not TCP
+	RxTruncated uint64 // dropped: longer than a buffer, and neither TCP nor merged UDP, which the port cuts
 	TxErrors    uint64 // frames that the interface refused
 	RxCompleted uint64 // frames whose sender left the checksum to its interface, so that the port computed it
-	RxSplit     uint64 // long TCP segments whose sender left the cutting to its interface, so that the port cut them
+	RxSplit     uint64 // long TCP segments and merged UDP datagrams that the port cut in place of the sender's interface
 }
 
 // counters are the atomic form of Counters. The driver writes them; any goroutine may read them.

@@ -75,8 +75,8 @@ func (b *background) wake() {
 	}
 }
 
-// behind reports whether half of the backlog is full. The other half is for lines that are rarer
-// than those of packets' paths.
+// behind reports whether half of the backlog is full. The other half is reserved for lines other than those about
+// packets' paths, which are far more frequent.
 func (b *background) behind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,7 +18,7 @@ type Statement struct {
 
 	Port int    // packet, expect
 	Data string // hexadecimal digits; expect also has * for any digit and $ for the end
-	Any  bool   // expect without data: any packets on the port
+	Any  bool   // expect without data: accepts any packets on the port
 
 	Name     string // add, setdefault: table; check_counter, counter_*, register_*, meter_*
 	Priority int
@@ -78,8 +78,7 @@ func (s *Statement) parseRemove(rest string) error {
 	return nil
 }
 
-// words returns a parser of at least so many words. If named is set, the first is the name of an
-// array.
+// words returns a parser of least or more words. If named is set, the first word is the name of an array.
 func words(least int, named bool) func(*Statement, string) error {
 	return func(s *Statement, rest string) error {
 		list := strings.Fields(rest)

@@ -87,8 +87,7 @@ type verb struct {
 	run   func(*Runner, *Statement) error
 }
 
-// verbs returns all kinds. The last ones are commands that bmv2stf.py passes unchanged to
-// simple_switch_CLI.
+// verbs returns all kinds of statements. bmv2stf.py passes the last ones unchanged to simple_switch_CLI.
 var verbs = sync.OnceValue(func() map[string]verb {
 	nothing := func(*Runner, *Statement) error { return nil } // commands with it only print
 	return map[string]verb{

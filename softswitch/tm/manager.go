@@ -27,7 +27,7 @@ import (
 type Manager struct {
 	config Config
 	ports  map[uint32]*port
-	low    [512]*port       // ports below 512, as all of v1model's are; faster than the map
+	low    [512]*port       // ports below 512, by number: all ports of v1model, and faster than the map
 	rest   *port            // for packets whose egress port does not exist
 	heap   heap.Heap[*port] // ports with something to send, see newDepartures
 	added  int

@@ -54,7 +54,7 @@ func (p *pauses) set(now, until units.Time) {
 	p.spans = append(p.spans, span{now, until})
 }
 
-// expire removes the pauses that ended by time by. No packet may leave before that time any more.
+// expire removes the pauses that ended by time by. After this call no packet may leave before by.
 func (p *pauses) expire(by units.Time) {
 	i := 0
 	for i < len(p.spans) && p.spans[i].until <= by {
@@ -96,8 +96,8 @@ func (m *Manager) Pause(id uint32, q int, until, now units.Time) error {
 	return nil
 }
 
-// expire removes the pauses of all queues that ended by a time. No packet may leave the port before
-// that time any more.
+// expire removes the pauses of all queues that ended by time by. After this call no packet may leave the port
+// before by.
 func (p *port) expire(by units.Time) {
 	for left := p.pausing; left != 0; left &= left - 1 {
 		q := bits.TrailingZeros32(left)

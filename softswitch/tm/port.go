@@ -104,7 +104,7 @@ func (p *port) next() units.Time {
 func (p *port) pick(at units.Time) int {
 	for g := range p.groups {
 		if p.full&p.groups[g].mask == 0 {
-			p.groups[g].visited = false // as after a pick that finds no ready queue
+			p.groups[g].visited = false // as if the level had been tried and had no ready queue
 			continue
 		}
 		if q := p.groups[g].pick(p, at); q >= 0 {

@@ -79,8 +79,8 @@ func (m *model) hash(c *engine.Compiler, j *bmv2json.Primitive) hash.Func {
 	return f
 }
 
-// add adds 16-bit words to a ones' complement sum, or subtracts them (RFC 1071, RFC 1624). Leading
-// zeros count for neither, as in BMv2.
+// add adds 16-bit words to a ones' complement sum, or subtracts them (RFC 1071, RFC 1624). It ignores leading zero
+// words, as BMv2 does.
 func add(sum uint64, b []byte, subtract bool) uint64 {
 	leading := true
 	for ; len(b) > 1; b = b[2:] {

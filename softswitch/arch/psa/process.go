@@ -5,7 +5,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// number returns a port's number in the program.
+// number returns the number that the program uses for a port: portCPU for the CPU port, the port's own otherwise.
 func number(p *engine.Packet, port uint32) uint64 {
 	if cpu := p.Options().CPUPort; cpu != 0 && port == cpu {
 		return portCPU
@@ -104,7 +104,7 @@ func (m *model) toSession(q *engine.Packet, s *engine.CloneSession, path uint64,
 	q.ToSession(s, m.eg.instance, queue(q, class), out)
 }
 
-// again returns a packet that goes back to ingress with a frame.
+// again returns a packet that passes ingress again with the given frame.
 func (m *model) again(p *engine.Packet, frame []byte, port, path uint64) *engine.Packet {
 	q := p.CloneFrame(frame)
 	m.in.port.Set(q, port)

@@ -33,8 +33,8 @@ func (m *model) Primitive(c *engine.Compiler, j *bmv2json.Primitive) engine.Emit
 	return nil
 }
 
-// asks returns the word of a request that an action of the program makes. The words of all other
-// requests are no fields, so that no packet reads them.
+// asks returns the field that holds an action's request. Requests that no action of the program makes have no
+// field, so packets do not spend time reading them.
 func (m *model) asks(c *engine.Compiler, i int) engine.Field {
 	m.request[i] = c.Scratch(i, 16)
 	return m.request[i]

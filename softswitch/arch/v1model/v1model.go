@@ -18,7 +18,7 @@ var _ = engine.Support(engine.Architecture{
 	Colors:  [3]uint64{0, 1, 2},
 })
 
-// The requests that actions leave in the scratch.
+// The scratch fields in which actions leave their requests.
 const (
 	cloneSession = iota // session | cloneValid
 	cloneList

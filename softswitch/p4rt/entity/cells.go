@@ -128,7 +128,7 @@ func (s *State) readRegisters(req *p4v1.RegisterEntry, emit func(Found)) error {
 
 type directKind struct {
 	name string
-	of   func(*schema.Table) uint32 // the id of a table's, 0 if it has none
+	of   func(*schema.Table) uint32 // returns the id of the table's resource, 0 if the table has none
 }
 
 var (

@@ -15,7 +15,7 @@ import (
 // encoded is a p4v1.TableEntry in protobuf's encoding. Its match comes first.
 type encoded string
 
-// Field numbers, that of Entity.table_entry included.
+// Field numbers of TableEntry, and of Entity.table_entry (entryField).
 const (
 	tableIDField  = 1
 	matchField    = 2

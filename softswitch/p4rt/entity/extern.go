@@ -21,7 +21,7 @@ type Setting[T any] interface {
 	Set(*T)
 }
 
-// kept is a Setting that nothing obeys.
+// kept is a Setting that is stored and has no effect.
 type kept[T any] struct{ set *T }
 
 func (k *kept[T]) Settings() (v T, set bool) {

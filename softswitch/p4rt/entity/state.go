@@ -57,7 +57,7 @@ type State struct {
 	sessions  map[uint32]*p4v1.CloneSessionEntry
 	learning  map[uint32]*p4v1.DigestEntry
 	down      map[uint32]bool        // ports that are down
-	unwatched kept[externs.Settings] // those that nobody has asked for, without a watchdog
+	unwatched kept[externs.Settings] // watchdog settings of a switch without a watchdog; no effect
 
 	// Scratch memory of Apply.
 	key     schema.Key
@@ -117,7 +117,7 @@ var kinds = [...]kind{
 	of[*p4v1.Entity_ExternEntry]((*p4v1.Entity).GetExternEntry, (*p4v1.ExternEntry).GetExternId, (*State).writeExtern, (*State).readExterns),
 }
 
-// of describes the entities whose field of the oneof is of type W and has a message of type E.
+// of returns the kind of the entities that the oneof holds as type W, with a message of type E.
 func of[W, E any](get func(*p4v1.Entity) E, object func(E) uint32, write func(*State, p4v1.Update_Type, E) error, read func(*State, E, func(Found)) error) kind {
 	return kind{
 		is:     func(e *p4v1.Entity) bool { _, ok := any(e.GetEntity()).(W); return ok },
@@ -132,7 +132,7 @@ func tableOf[E interface{ GetTableEntry() *p4v1.TableEntry }](e E) uint32 {
 }
 
 func kindOf(e *p4v1.Entity) *kind {
-	if _, ok := e.GetEntity().(*p4v1.Entity_TableEntry); ok { // as kinds[0].is, in a fraction of the time
+	if _, ok := e.GetEntity().(*p4v1.Entity_TableEntry); ok { // the same test as kinds[0].is, but much faster
 		return &kinds[0]
 	}
 	for i := range kinds {

@@ -68,7 +68,7 @@ func (t *table) add(in entry) *entry {
 	return e
 }
 
-// all yields the entries in the same order every time; the table must not change meanwhile.
+// all yields the entries in the same order every time. The table must not change while all runs.
 func (t *table) all(yield func(*entry) bool) {
 	for e := range t.entries.All {
 		if e.message != "" && !yield(e) {

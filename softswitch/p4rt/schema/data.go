@@ -52,7 +52,7 @@ func (s *Schema) dataType(where string, spec *p4configv1.P4DataTypeSpec) (*Type,
 	return s.resolve(where, spec, 0, &left)
 }
 
-// resolve resolves a type; depth guards against types that contain themselves.
+// resolve resolves a type. depth bounds the nesting, because a type could contain itself.
 func (s *Schema) resolve(where string, spec *p4configv1.P4DataTypeSpec, depth int, left *int) (*Type, error) {
 	if *left--; *left < 0 {
 		return nil, fmt.Errorf("%s: the type has more than %d parts", where, maxParts)

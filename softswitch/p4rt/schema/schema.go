@@ -164,7 +164,7 @@ type Table struct {
 	Default *p4v1.Action
 }
 
-// ActionRef is one action a table may use.
+// ActionRef is one action that a table may use.
 type ActionRef struct {
 	*Action
 	Scope p4configv1.ActionRef_Scope
