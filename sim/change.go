@@ -40,8 +40,8 @@ func (s *Sim) change(group int, fn func(f *flow) error) error {
 	return nil
 }
 
-// SetLaw replaces the law of all running flows of a group, for example by one of another priority. The
-// new law begins as with a flow that starts. Packets in flight stay in flight.
+// SetLaw replaces the law of all running flows of a group, for example by a law of another priority. The new law
+// starts as it does for a new flow. Packets in flight stay in flight.
 func (s *Sim) SetLaw(group int, maker LawMaker) error {
 	return s.change(group, func(f *flow) error {
 		info := s.flowInfo(f)
@@ -68,13 +68,13 @@ func (s *Sim) SetClass(group int, class uint8) {
 	}
 }
 
-// SetLink fails a link, or repairs it. What is on a failed link or queued for it is lost;
-// flows whose path or whose acknowledgements' path crosses it get other paths, and a flow
-// that has none left is an error.
+// SetLink fails a link, or repairs it. Packets on a failed link or queued for it are lost. Flows
+// whose path, or whose acknowledgements' path, crosses the link get other paths. It is an error
+// if a flow has no path left.
 //
-// Pauses outlive the failure: a switch still wants its peer stopped, and a peer's timers of
-// pauses run on (IEEE 802.1Q clause 36.2 ties them to time alone). Since frames may have been
-// lost, both ends of a repaired link send what they want of each class before anything else.
+// Pauses outlive the failure: a switch still needs its peer to stop, and the peer's pause timers
+// run on (IEEE 802.1Q clause 36.2 ties them to time alone). PFC frames may have been lost, so
+// each switch at a repaired link first sends the state of every class.
 func (s *Sim) SetLink(link int, down bool) error {
 	if link < 0 || link >= len(s.graph.Links) {
 		return fmt.Errorf("link %d: want 0 to %d", link, len(s.graph.Links)-1)
@@ -132,7 +132,7 @@ func (s *partition) flushPort(i int32) {
 	}
 }
 
-// reroute gives a flow new paths if its path crosses the link, or if switches choose again.
+// reroute gives a flow new paths if its path crosses the link, or in any case if the graph has an ECMP.
 func (s *Sim) reroute(i int32, link int) error {
 	f := &s.flows[i]
 	hash := s.hashOf(f.spec, i)

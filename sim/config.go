@@ -14,13 +14,13 @@ type Config struct {
 	Graph *topo.Graph
 	Seed  uint64
 
-	Payload units.Bytes // of a full packet; 1000 B
-	Header  units.Bytes // bytes of a data frame besides payload; 54 B, as the PrioPlus ns-3 code
+	Payload units.Bytes // payload of a full packet; 1000 B
+	Header  units.Bytes // bytes of a data frame besides payload; 54 B, as in the PrioPlus ns-3 code
 	Ack     units.Bytes // size of an ACK, NAK or CNP frame; 64 B
 	// AckClass is the class of ACKs and CNPs, the highest by default: 7.
 	AckClass *uint8
-	// Strict says which classes are served strictly, highest first, before the others share by DWRR. All
-	// by default.
+	// Strict has a bit for each class that is served strictly, highest first, before the other classes share by
+	// DWRR. All by default.
 	Strict *uint8
 	// Quantum of a class that is not strict, per round; 1600 B (DSH §V).
 	Quantum [NumClasses]units.Bytes
@@ -28,32 +28,31 @@ type Config struct {
 	NewBuffer func(SwitchInfo) (Buffer, error) // nil: unlimited memory, no PFC
 	PFC       PFC
 	ECN       [NumClasses]*RED // nil: no marking
-	// PortOf has what a node's port has for itself, by its number in the graph, instead of ECN; nil: nothing.
+	// PortOf returns the settings of one port of a node, by the port's number in the graph. They replace ECN. With
+	// nil no port has settings of its own.
 	PortOf   func(node int, port uint32) PortConfig
 	PACC     *PACC      // switches send CNPs; nil: they do not
 	CNPGap   units.Time // receivers answer CE with a CNP, at most one per gap and flow; 0 never
 	CNPDelay units.Time // time that a receiver's NIC needs to make a CNP; 0 by default
-	// MaxQDUnit is the unit of the 16-bit maxQD field. Delays are rounded down to it and bounded by the
-	// field; 4 ns by default, which allows 262 µs.
+	// MaxQDUnit is the unit of the 16-bit maxQD field. Delays are rounded down to it, and the field bounds them.
+	// By default it is 4 ns, which allows 262 µs.
 	MaxQDUnit units.Time
-	// RTO is the lowest retransmission timeout, and the first. By default it is 1 ms for
-	// flows whose packets a buffer may drop. In lossless classes it is 67.1 ms, the Local ACK
-	// Timeout 14 of RoCE NICs (IBTA, 4.096 µs · 2^14): a queue or a PAUSE of some milliseconds
-	// is no loss there.
+	// RTO is the lowest retransmission timeout, and the initial one. By default it is 1 ms for flows whose packets
+	// a buffer may drop. In lossless classes it is 67.1 ms, the Local ACK Timeout 14 of RoCE NICs (IBTA, 4.096 µs
+	// · 2^14), because a queue or a PAUSE of some milliseconds is no loss there.
 	RTO units.Time
 
-	// Noise is added to each delay that a host measures, one way or a round trip; nil adds
-	// none.
+	// Noise is added to each one-way delay and round trip that a host measures; nil adds none.
 	Noise  Noise
 	Groups int    // flow groups whose bytes are counted, at least 1
-	Driver Driver // told of flows with a Tag that end; may be nil
+	Driver Driver // called when a flow with a Tag ends; may be nil
 	Limit  uint64 // events after which the run stops with an error; 0 for none
-	// Cores is how many partitions of the fabric may run in parallel, each on a processor; 0 stands
-	// for 1. Results are the same for any number.
+	// Cores is the number of partitions of the fabric that may run in parallel, each on a processor; 0 means 1.
+	// Results are the same for any number.
 	Cores int
 }
 
-// PortConfig is what a port has for itself.
+// PortConfig holds the settings of one port.
 type PortConfig struct {
 	ECN     [NumClasses]*RED // nil: no marking
 	Ignores uint8            // classes whose PAUSE has no effect, bit n for class n

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// FlowSpec asks for a flow.
+// FlowSpec describes a flow to start.
 type FlowSpec struct {
 	Src, Dst int         // hosts
 	Size     units.Bytes // payload; 0 for a flow that ends only at Stop
@@ -19,22 +19,22 @@ type FlowSpec struct {
 	// Precedence is served strictly, highest first, among the flows of a class in switches and hosts, as
 	// if each had its own queue. PFC and buffers distinguish only classes. Range 0 to NumPrecedences-1.
 	Precedence uint8
-	Group      int     // whose bytes are counted together; 0 to Config.Groups-1
+	Group      int     // the flows of a group have a common byte counter; 0 to Config.Groups-1
 	Weight     float64 // for laws that have one; 0 means 1
 	Law        LawMaker
-	Tag        int    // the caller's
-	SrcPort    uint16 // of UDP, by which switches of a graph with ECMP choose; 0 for one drawn
-	Job        int    // flows of one job, such as a coflow, have the same; 0 for none
+	Tag        int    // for the caller's use
+	SrcPort    uint16 // UDP source port, which switches of a graph with ECMP hash; 0 draws one
+	Job        int    // number shared by the flows of one job, such as a coflow; 0 for none
 	// Paced spreads each window over a round trip.
 	Paced bool
-	// Deadline is when the flow should end after its start, 0 for never; DeadlineFactor is the
-	// same in Result.Ideal, when Deadline is 0. Laws such as D2TCP are told.
+	// Deadline is the time after its start by which the flow should end, 0 for never. If it is 0, DeadlineFactor
+	// times Result.Ideal is the deadline. Laws such as D2TCP get the deadline.
 	Deadline       units.Time
 	DeadlineFactor float64
-	// Conn makes the flow a message of a connection, such as a queue pair of RoCE, that has been
-	// there since its first; 0 for a connection of its own. Messages of one have the same ends
-	// and law. One follows when the one before is acknowledged; it finds the law as that has
-	// left it, and takes the same path.
+	// Conn, if not 0, makes the flow a message of the connection with this number, such as a queue pair of RoCE.
+	// All messages of a connection have the same ends and law. A message starts when the previous one is
+	// acknowledged. It continues with the previous message's law and its state, on the same path. With 0 the flow
+	// has a connection of its own.
 	Conn int
 }
 
@@ -51,8 +51,8 @@ type LawMaker interface {
 	NewLaw(f FlowInfo) (law.Law, error)
 }
 
-// Needs says which fields data packets must carry for a law. A LawMaker with a method Needs gets them.
-// Other laws get only round-trip times, ECN and CNPs.
+// Needs says which fields data packets must carry for a law. A LawMaker returns it from an optional method
+// Needs. Without that method the law gets only round-trip times, ECN and CNPs.
 type Needs struct {
 	INT   bool // per-hop telemetry
 	MaxQD bool // the largest queueing delay on the path
@@ -67,21 +67,21 @@ func (f *FlowSpec) needs() Needs {
 	return Needs{}
 }
 
-// FlowInfo is a law's information on its flow and path when the flow starts.
+// FlowInfo describes a flow and its path to its law when the flow starts.
 type FlowInfo = law.Flow
 
 // Result is the result of a flow.
 type Result struct {
 	Spec      *FlowSpec
 	Delivered units.Time // when its last byte arrived; 0 if it has not
-	FCT       units.Time // from its start to the last acknowledgement; 0 if that has not come
+	FCT       units.Time // from its start to the last acknowledgement; 0 if that has not arrived
 	Ideal     units.Time // FCT of the flow alone at line rate over its path
 	Deadline  units.Time // after its start; 0 for none
-	CNPs      uint32     // that reached its sender
+	CNPs      uint32     // CNPs that reached its sender
 	Stats     transport.SenderStats
 }
 
-// FlowInfo returns a law's information on an endless flow between two hosts.
+// FlowInfo returns the description that a law gets of an endless flow between two hosts.
 func (s *Sim) FlowInfo(src, dst int) (FlowInfo, error) {
 	route, back, hops, err := s.newRoutes(src, dst, &FlowSpec{}, 0)
 	if err != nil {
@@ -103,7 +103,7 @@ type flow struct {
 	src        int32
 	dst        int32
 	route      int32 // where its path starts in Sim.routes
-	next       int32 // behind it in its port's list of ready flows; 0 for none
+	next       int32 // next flow in its port's list of ready flows; 0 for none
 	listed     bool  // in its port's list of ready flows
 	stale      bool  // something changed since it was listed
 	needs      Needs
@@ -115,8 +115,8 @@ type flow struct {
 	spec      *FlowSpec
 	back      int32 // where its ACKs' path starts in Sim.routes
 	hops      int32 // length of each path
-	group     int32 // of spec, which is not looked at for each packet
-	delivered bool  // completely
+	group     int32 // copy of spec.Group, because a packet should not access spec
+	delivered bool  // all of its payload
 	_         [8]byte
 }
 
@@ -136,7 +136,7 @@ func (s *Sim) Start(spec *FlowSpec) error {
 	return p.start(i)
 }
 
-// expect prepares the fabric for a kind of flows that it has not had yet.
+// expect prepares the fabric for a flow's needs and precedence.
 func (s *Sim) expect(spec *FlowSpec) {
 	s.require(spec.needs())
 	if spec.Precedence > 0 {
@@ -144,7 +144,7 @@ func (s *Sim) expect(spec *FlowSpec) {
 	}
 }
 
-// admit gives a flow that starts its number and its path.
+// admit gives a starting flow its number and its path.
 func (s *Sim) admit(spec *FlowSpec) (int32, error) {
 	i := int32(len(s.flows))
 	f := flow{
@@ -175,7 +175,7 @@ func (s *partition) start(i int32) error {
 	return s.begin(i)
 }
 
-// begin lets a flow send.
+// begin makes a flow's law and sender and starts to send.
 func (s *partition) begin(i int32) error {
 	f := &s.flows[i]
 	spec := f.spec
@@ -199,7 +199,7 @@ func (s *partition) begin(i int32) error {
 	return nil
 }
 
-// attachLaw gives a flow its law, or its connection's, and its sender.
+// attachLaw gives a flow its law, or the law of its connection, and its sender.
 func (s *partition) attachLaw(i int32, c *conn, info FlowInfo) error {
 	f := &s.flows[i]
 	spec := f.spec
@@ -274,7 +274,7 @@ func (s *Sim) checkSpec(f *FlowSpec, start units.Time) error {
 	return s.checkConn(f)
 }
 
-// finish ends a flow that is acknowledged or stopped.
+// finish ends a flow that was acknowledged completely or stopped.
 func (s *partition) finish(i int32) {
 	f := &s.flows[i]
 	r := &s.results[i-1]
@@ -328,11 +328,12 @@ type conn struct {
 	hash     uint64
 	busy     bool
 	law      law.Law // nil before the first message
-	seq      uint64  // bytes of its messages so far
+	seq      uint64  // bytes of its ended messages
 	waiting  []int32 // flows
 }
 
-// queueMessage reports whether a flow has to wait for its connection.
+// queueMessage queues a message behind a busy connection and returns true. Otherwise it marks the connection as
+// busy.
 func (s *partition) queueMessage(i int32) (waits bool) {
 	c := s.conns[s.flows[i].spec.Conn]
 	switch {
@@ -359,8 +360,8 @@ func (s *Sim) checkConn(f *FlowSpec) error {
 	return nil
 }
 
-// hashOf returns the number that stands for the five-tuple of flow i. The first flow of a connection
-// opens it.
+// hashOf returns the number that replaces the hash of flow i's five-tuple. All messages of a connection have the
+// same. The first one makes the connection.
 func (s *Sim) hashOf(spec *FlowSpec, i int32) uint64 {
 	if spec.Conn == 0 {
 		return s.flowHash(spec, i)
@@ -403,7 +404,7 @@ func (c *conn) catchUp(now units.Time) {
 		}
 		c.law.OnEvent(law.Tick, at)
 		if c.law.Timer() <= at {
-			return // it wants no later one
+			return // the law wants no later timer
 		}
 	}
 }

@@ -11,11 +11,12 @@ type nic struct {
 	ready [NumClasses]struct{ head, tail int32 }
 }
 
-// nicOf returns the port by which a flow leaves its sender, and answeredBy that by which answers leave its receiver.
+// nicOf returns the port that a flow's sender sends by. answeredBy returns the port that the receiver sends
+// answers by.
 func (s *Sim) nicOf(f *flow) int32      { return s.routes[f.route] }
 func (s *Sim) answeredBy(f *flow) int32 { return s.routes[f.back] }
 
-// list puts a flow into its port's list of ready flows, behind those of its precedence.
+// list puts a flow into its port's list of ready flows, behind the flows of its precedence.
 func (s *partition) list(i int32) {
 	f := &s.flows[i]
 	f.listed = true
@@ -38,7 +39,7 @@ func (s *partition) list(i int32) {
 	}
 }
 
-// unlist takes a flow off the list of a port that it leaves by no longer.
+// unlist takes a flow off the list of a port that the flow no longer uses.
 func (s *partition) unlist(i, nic int32) {
 	s.flows[i].listed = false
 	for class := range s.nics[nic].ready {
@@ -241,8 +242,7 @@ func (s *partition) receiveData(f *flow, e *packet) {
 	s.answer(f, e, psn, kd)
 }
 
-// answer turns a data packet into its own acknowledgement, with its flags and telemetry, and sends it
-// back.
+// answer turns a data packet into its own acknowledgement, which keeps its flags and telemetry, and sends it back.
 func (s *partition) answer(f *flow, e *packet, psn uint32, kd kind) {
 	if e.extra != 0 {
 		x := &s.extras.all[e.extra]
@@ -264,7 +264,7 @@ func (s *partition) congested(i int32) {
 	}
 }
 
-// marked is DCQCN's notification point for a packet of a flow that arrived marked.
+// marked is DCQCN's notification point. It handles a packet of a flow that arrived with an ECN mark.
 func (s *partition) marked(i int32) {
 	n := &s.flows[i].notify
 	waiting := n.Due() != units.MaxTime

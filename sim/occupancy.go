@@ -10,15 +10,15 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Occupancy records for how long a value held each of its levels within a span of time, such as the length of an
-// egress queue in bytes. It is exact: each change is recorded, nothing is sampled. A packet on the wire does not
-// count as queued.
+// Occupancy records for how long a value held each of its levels within a span of time. The value is, for example,
+// the length of an egress queue in bytes. The record is exact: it contains each change, not samples. A packet on
+// the wire does not count as queued.
 type Occupancy struct {
 	class    uint8
 	from, to units.Time
-	at       units.Time // of the last change
+	at       units.Time // time of the last change
 	value    int64
-	spans    map[int64]int64 // for how long it had each value, ps; with peaks, how often
+	spans    map[int64]int64 // by value, the time for which it was held, ps; with peaks, the number of local maxima
 	peaks    bool            // count local maxima instead of time
 	rising   bool
 }
@@ -30,7 +30,7 @@ func newOccupancy(now, from, to units.Time, value int64) *Occupancy {
 	return &Occupancy{from: from, to: to, at: now, value: value, spans: map[int64]int64{}}
 }
 
-// Observe makes a port record a class's queue between two times, both in the future.
+// Observe makes a port record the length of a class's queue between two future times.
 func (s *Sim) Observe(port int, class uint8, from, to units.Time) *Occupancy {
 	if s.observed == nil {
 		s.observed = make([][]*Occupancy, len(s.ports))
@@ -75,7 +75,7 @@ func (o *Occupancy) Until(now units.Time) {
 	o.at = now
 }
 
-// Join adds the counts of another Occupancy, such as that of another switch.
+// Join adds the counts of another Occupancy, for example of another switch.
 func (o *Occupancy) Join(other *Occupancy) {
 	for value, d := range other.spans {
 		o.spans[value] += d
@@ -126,12 +126,11 @@ type gauge struct {
 
 // Follower is notified of the packets that a switch's buffer accepts and releases.
 type Follower interface {
-	// Packet is called after n bytes of a class that came by an ingress port of the switch have
-	// arrived, or left.
+	// Packet is called after n bytes of a class that entered the switch by port have arrived, or left.
 	Packet(m *headroom.MMU, now units.Time, port int, class uint8, n units.Bytes, arrived bool)
 }
 
-// MMU returns the buffer of a switch; an error when it is none or its memory is unlimited.
+// MMU returns the buffer of a switch. It returns an error for a host, or for a switch with unlimited memory.
 func (s *Sim) MMU(node int) (*headroom.MMU, error) {
 	switch b := s.nodes[node].buffer.(type) {
 	case *headroom.MMU:
@@ -142,9 +141,8 @@ func (s *Sim) MMU(node int) (*headroom.MMU, error) {
 	return nil, fmt.Errorf("%s has no buffer with pools: want a switch, and a policy that is not unlimited", s.graph.Names[node])
 }
 
-// Gauge follows a level of a switch's buffer from a time to another: each value for as long as
-// it holds, or with peaks each local maximum once. A level is read at each arrival and
-// departure of a packet.
+// Gauge records a level of a switch's buffer between two times: the time for which it holds each value, or with
+// peaks each local maximum once. It reads the level at each arrival and departure of a packet.
 func (s *Sim) Gauge(node int, level Level, from, to units.Time, peaks bool) (*Occupancy, error) {
 	g, err := s.gauged(node)
 	if err != nil {
@@ -156,7 +154,7 @@ func (s *Sim) Gauge(node int, level Level, from, to units.Time, peaks bool) (*Oc
 	return o, nil
 }
 
-// Follow notifies f of the packets of a switch.
+// Follow notifies f of the packets that a switch's buffer accepts and releases.
 func (s *Sim) Follow(node int, f Follower) error {
 	g, err := s.gauged(node)
 	if err == nil {

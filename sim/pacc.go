@@ -14,8 +14,8 @@ import (
 // PACC makes the switches' egress ports detect congestion and send CNPs to the sources that cause it,
 // by package cnpgen. Receivers then need not send CNPs (CNPGap 0).
 type PACC struct {
-	Class  uint8                            // whose queue and packets are watched
-	Params func(r units.Rate) cnpgen.Params // of a port by the rate of its link
+	Class  uint8                            // the class whose queue and packets are watched
+	Params func(r units.Rate) cnpgen.Params // returns a port's parameters for the rate of its link
 }
 
 // paccPort is PACC at one egress port of a switch. The Sim owns it. It ticks once an interval at its
@@ -37,13 +37,13 @@ type paccPort struct {
 
 type paccRow struct {
 	pair uint64
-	flow int32 // the first of the pair's
+	flow int32 // the first flow of the pair
 }
 
-// pairOf names the flows from one host to another.
+// pairOf returns a number that identifies the flows from one host to another.
 func pairOf(src, dst int32) uint64 { return uint64(uint32(src))<<32 | uint64(uint32(dst)) }
 
-// flowKey stands for the addresses of the hosts.
+// flowKey returns addresses made from the numbers of the hosts.
 func flowKey(src, dst int32) cnpgen.FlowKey {
 	var a, b [4]byte
 	binary.BigEndian.PutUint32(a[:], uint32(src))
@@ -170,9 +170,9 @@ func (p *paccPort) onSend(s *partition) {
 	p.arm(s)
 }
 
-// notifySource sends a CNP from the switch of a port to the source of a pair, in the class of
-// ACKs. PACC counts by pairs of addresses, not by five-tuples, as a NIC with a limiter per destination
-// has them, so it is for all flows of the pair. It is lost where a link has failed.
+// notifySource sends a CNP from the switch of a port to the source of a pair, in the class of ACKs. The CNP is for
+// all flows of the pair, because PACC counts by pairs of addresses, not by five-tuples. It slows them like a NIC
+// that has one limiter per destination. The CNP is lost if a link on its path has failed.
 func (s *partition) notifySource(port int32, r *paccRow) {
 	route, ok := s.cnpRoutes[pairOf(s.ports[port].node, s.flows[r.flow].src)]
 	if !ok {

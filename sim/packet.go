@@ -17,7 +17,7 @@ const (
 	kindProbe
 	kindProbeAck
 	kindPFC
-	kindLastAck // an ACK, of all of its flow
+	kindLastAck // an ACK that acknowledges all of its flow
 )
 
 // Flags of a packet.
@@ -67,10 +67,10 @@ func (e *packet) from(in int32) {
 
 func (e *packet) in() int32 { return int32(e.what >> whatShift) }
 
-// arriving notes when the packet arrives.
+// arriving sets the time of arrival of a packet on a link.
 func (e *packet) arriving(at units.Time) { e.what = e.on(at) }
 
-// on returns what with the time of arrival in its upper bits, for a packet on a link.
+// on returns what with the time of arrival in its upper bits. The packet must be on a link.
 func (e *packet) on(at units.Time) uint64 { return e.what&(1<<whatShift-1) | uint64(at)<<whatShift }
 
 // become sets what and copies all other fields of o to e. It copies field by field, because a
@@ -90,18 +90,17 @@ func (e *packet) number() uint32 { return e.psn & (1<<flagShift - 1) }
 func (e *packet) has(flag uint8) bool { return e.psn>>flagShift&uint32(flag) != 0 }
 func (e *packet) set(flag uint8)      { e.psn |= uint32(flag) << flagShift }
 
-// extra is what a packet carries only for laws that need it. An acknowledgement returns its data
-// packet's extra.
+// extra has the fields of a packet that only some laws need. An acknowledgement returns its data packet's extra.
 type extra struct {
-	since units.Time // in a queue: since when
+	since units.Time // when the packet entered its present queue
 	sent  units.Time // when the data packet left its host
-	delay units.Time // how long it took to its receiver
+	delay units.Time // time from the sender to the receiver
 	maxQD units.Time // largest queueing delay of its hops so far
 	tele  int32      // telemetry record, 0 for none
 }
 
-// pool owns values that packets refer to by their index; index 0 stands for none. The values contain no pointers,
-// so the garbage collector skips them. A pointer into it is invalid after get.
+// pool owns values that packets refer to by index. Index 0 means none. The values contain no pointers, so the
+// garbage collector skips them. A pointer to a value is invalid after the next get.
 type pool[T any] struct {
 	all  []T
 	free []int32
@@ -109,7 +108,7 @@ type pool[T any] struct {
 
 func newPool[T any]() pool[T] { return pool[T]{all: make([]T, 1)} }
 
-// get returns the index of a free value, which is as it was when it was put back.
+// get returns the index of a free value. The value still has the content that it had when it was freed.
 func (p *pool[T]) get() int32 {
 	if n := len(p.free) - 1; n >= 0 {
 		i := p.free[n]
@@ -126,8 +125,8 @@ func (p *pool[T]) put(i int32) { p.free = append(p.free, i) }
 // live returns the number of values in use.
 func (p *pool[T]) live() int { return len(p.all) - 1 - len(p.free) }
 
-// maxHops bounds the hops of in-band telemetry; HPCC has five, a fat-tree's longest path
-// has five switches.
+// maxHops bounds the hops of in-band telemetry. HPCC has five, and the longest path of a fat-tree has five
+// switches.
 const maxHops = 8
 
 // teleRecord is the telemetry that the switches on a packet's path wrote.
@@ -136,8 +135,8 @@ type teleRecord struct {
 	n   int32
 }
 
-// record adds the hop of an egress port that starts to send a packet (HPCC, SIGCOMM 2019,
-// §3.1 and Figure 7: what is queued behind the packet, and the bytes sent before it).
+// record adds the telemetry of an egress port that starts to send a packet: the bytes queued behind the packet,
+// and the bytes sent before it (HPCC, SIGCOMM 2019, §3.1 and Figure 7).
 func (s *partition) record(tele int32, p *port, class uint8) {
 	r := &s.tele.all[tele]
 	if int(r.n) == len(r.hop) {

@@ -16,7 +16,7 @@ import (
 type outboxes struct {
 	out     [2][]outbox // by receiving partition
 	turn    int
-	sent    units.Time // arrival of the first packet in them, MaxTime for none
+	sent    units.Time // earliest arrival of their packets, MaxTime for none
 	endings []ending
 	failure error
 	before  uint64 // events before the window
@@ -25,7 +25,7 @@ type outboxes struct {
 // outbox holds packets for the ports of another partition.
 type outbox struct {
 	packets []xferPacket
-	extras  []extra // of the packets that have one
+	extras  []extra // of the packets that refer to one
 	teles   []teleRecord
 }
 
@@ -33,26 +33,26 @@ type outbox struct {
 type xferPacket struct {
 	packet
 	port int32 // where it arrives
-	fifo int32 // in the other partition, negative for none
+	fifo int32 // its FIFO in the other partition, negative for none
 }
 
 // ending is the acknowledgement that completes a flow and ends it on arrival.
 type ending struct {
 	at     units.Time
-	tagged bool // a Driver is told
+	tagged bool // the flow has a Tag, so a Driver is called
 }
 
 func newOutboxes(n int) outboxes {
 	return outboxes{out: [2][]outbox{make([]outbox, n), make([]outbox, n)}, sent: units.MaxTime}
 }
 
-// windows is the state of a run with several partitions. Time passes in windows that are as long as a packet
-// takes at least from one partition to another (the conservative algorithm YAWNS; Nicol, 1993).
+// windows is the state of a run with several partitions. Time passes in windows. A window is as long as the
+// shortest time that a packet takes from one partition to another (the conservative algorithm YAWNS; Nicol, 1993).
 type windows struct {
 	look     units.Time  // the least time from sending a packet to its arrival in another partition
 	workers  *workerPool // nil before the first parallel window of a Run
 	last     uint64      // events of the last window
-	enough   uint64      // a window is run in parallel if the one before had so many events
+	enough   uint64      // a window runs in parallel if the previous one had at least this many events
 	parallel bool        // partitions run in parallel at present
 	work     Work
 }
@@ -60,11 +60,11 @@ type windows struct {
 // Work says how a run was shared between processors.
 type Work struct {
 	Cores    int    // partitions
-	Why      string // that there is one, where more were asked for
+	Why      string // why there is one partition although more were asked for
 	Windows  uint64 // with several partitions
 	Serial   uint64 // windows that had to be run sequentially
 	Events   uint64 // in windows
-	Critical uint64 // in the partition that had most in a window, or all of a sequential window
+	Critical uint64 // events of the busiest partition of each window, or all of a sequential window
 }
 
 // Work returns how the run has been shared so far. Results do not depend on it.
@@ -89,7 +89,7 @@ func (s *Sim) plan(c *Config) (of []int32, n int) {
 		p := &s.ports[i]
 		peer := s.ports[p.peer].node
 		p.cross = split[p.node] != split[peer]
-		// Ends of flows must be known a window ahead; see mustBeSerial.
+		// The ends of flows must be known one window in advance; see mustBeSerial.
 		p.toHost = s.graph.IsHost(int(peer))
 		if p.cross || p.toHost {
 			look = min(look, p.delay+p.txTime(least))
@@ -113,7 +113,8 @@ func (s *Sim) plan(c *Config) (of []int32, n int) {
 	return of, 1
 }
 
-// minLook is the shortest window worth its barrier. worthwhile is the value of windows.enough.
+// minLook is the shortest window that is worth the synchronisation at its end. worthwhile is the value of
+// windows.enough.
 const (
 	minLook    = 50 * units.Nanosecond
 	worthwhile = 400
@@ -200,7 +201,7 @@ func (s *Sim) window(from, limit units.Time) {
 	s.windows.count(s.partitions, false)
 }
 
-// earliest returns the time of the next event, without actions; MaxTime for none.
+// earliest returns the time of the next event, not counting actions; MaxTime for none.
 func (s *Sim) earliest() units.Time {
 	at := s.nextStart()
 	for _, p := range s.partitions {
@@ -269,7 +270,7 @@ func (s *Sim) step(until units.Time) bool {
 	}
 }
 
-// limitUntil bounds the window at a time before which something new happens.
+// limitUntil makes the present window end at t, because something is to happen right after t.
 func (s *Sim) limitUntil(t units.Time) {
 	for _, p := range s.partitions {
 		p.until = min(p.until, t)
@@ -345,7 +346,7 @@ type workerPool struct {
 	round atomic.Uint32
 	left  atomic.Int32 // workers that have not ended the round
 	mu    sync.Mutex
-	woken *sync.Cond // when round or left has changed
+	woken *sync.Cond // signalled when round or left has changed
 }
 
 // newWorkerPool returns a pool for n partitions.

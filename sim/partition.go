@@ -35,23 +35,23 @@ type partition struct {
 	*Sim
 	number     int
 	now        units.Time
-	until      units.Time // run handles events up to here at present
+	until      units.Time // run handles events up to this time
 	events     eventQueue
 	extras     pool[extra]
-	wide       bool // packets get an extra
+	wide       bool // packets have an extra
 	store      store
-	ports      []port // these four are the Sim's
+	ports      []port // this and the next three are slices of the Sim
 	nodes      []node
 	routes     []int32
 	flows      []flow
 	tele       pool[teleRecord]
-	pairs      map[uint64][]int32 // with PACC: flows that run, by source and destination
+	pairs      map[uint64][]int32 // with PACC: running flows by source and destination
 	stats      Stats
 	groups     []units.Bytes // payload delivered
 	running    int           // flows that have started and not ended
 	waiting    int           // flows that are known and have yet to start
 	live       int           // packets
-	peak       int           // the most of them at once
+	peak       int           // largest number of packets at one time
 	pendingPFC int           // PFC frames that have arrived and not taken effect
 	feedback   transport.Feedback
 	pulled     packet // see pull
@@ -101,7 +101,7 @@ func (s *Sim) shareSlices() {
 // at returns the partition of a node.
 func (s *Sim) at(node int) *partition { return s.partitions[s.partitionOf[node]] }
 
-// run handles the events due until a time. If single is set it handles one event.
+// run handles the events due by a time. If single is set it handles one event.
 func (s *partition) run(until units.Time) {
 	s.until = until
 	for !s.stopped {

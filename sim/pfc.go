@@ -13,7 +13,8 @@ type PFC struct {
 	// besides the packet on the wire: 3840 B by default (IEEE 802.1Q, Annex O: the delays
 	// of the interface and of higher layers).
 	Processing units.Bytes
-	// Response is Processing by a port's rate; nil is Processing at every rate.
+	// Response returns, by a port's rate, a value to use in place of Processing. nil means Processing at every
+	// rate.
 	Response func(units.Rate) units.Bytes
 	// Quanta is the time in a PAUSE, in units of 512 bit times; 65 535 by default. The
 	// sender of a PAUSE repeats it when half of that is over.
@@ -29,14 +30,14 @@ type pauseState struct {
 	refresh    bool   // an evRefresh is due
 	expiring   bool   // an evExpire is due
 	ignores    uint8  // classes whose PAUSE has no effect
-	frame      packet // that waits to be sent, see port.ctrl
+	frame      packet // frame that waits to be sent, see port.ctrl
 	pendingPFC list   // frames that have arrived and not taken effect
 	until      [NumClasses]units.Time
 	since      [NumClasses]units.Time
-	total      [NumClasses]units.Time // paused, over periods that have ended
+	total      [NumClasses]units.Time // time paused, in pauses that have ended
 	count      [NumClasses]uint32     // PAUSE frames that stopped a class
-	frames     uint32                 // PAUSE frames that stopped any
-	whole      uint32                 // those of frames that stopped all
+	frames     uint32                 // PAUSE frames that stopped at least one class
+	whole      uint32                 // frames of these that stopped all classes
 }
 
 // pfcDelay returns how long a port takes from the arrival of a PFC frame to its effect.
@@ -197,7 +198,7 @@ func (s *partition) expire(i int32) {
 	s.resume(i, over)
 }
 
-// pausedFor returns how long a class of a port has been paused in all.
+// pausedFor returns the total time for which a class of a port has been paused.
 func (s *Sim) pausedFor(i int32, class int) units.Time {
 	t := s.pauses[i].total[class]
 	if s.ports[i].paused>>class&1 == 1 {

@@ -20,7 +20,7 @@ type port struct {
 	txBytes  uint64
 	mmu      *headroom.MMU // the node's buffer, if it is one
 	wire     list          // packets on their way to this port that have no FIFO
-	perByte  int32         // ps that a byte lasts at the link's rate; 0 when that is not whole
+	perByte  int32         // ps that a byte takes at the link's rate; 0 if not a whole number
 	node     int32
 	peer     int32
 	local    uint16 // number of the port at its node
@@ -39,11 +39,11 @@ type port struct {
 
 	deficit         [NumClasses]int32
 	precedenceLists *precedenceLists // nil unless flows have precedences
-	dropped         uint64           // packets that came by this port, by its switch's buffer
-	arrives         units.Time       // with jitter: when the last packet that it sent does
-	jitter          int32            // ps that a frame is late at most
+	dropped         uint64           // packets that arrived here and that the switch's buffer dropped
+	arrives         units.Time       // with jitter: arrival of the packet that it sent last
+	jitter          int32            // largest delay of a frame by jitter, ps
 	turn            uint8            // class whose DWRR turn it is
-	into            uint16           // with cross: the partition of the peer, kept here since a look at the peer takes its cache line from there
+	into            uint16           // with cross: partition of the peer; reading the peer would cost a cache miss
 	cross           bool             // the peer is in another partition
 	toHost          bool             // the peer is a host; set only with several partitions
 
@@ -76,7 +76,7 @@ func perByteOf(r units.Rate) int32 {
 
 func bytesOf(size uint16) units.Bytes { return units.Bytes(size) }
 
-// idle reports whether a packet of a class could be sent at once.
+// idle reports whether a port could send a packet of a class now.
 func (p *port) idle(now units.Time, class uint8) bool {
 	return p.freeAt <= now && !p.pending && (p.active&^p.paused)|(p.active|p.paused)&(1<<class) == 0 && !p.ctrl && !p.down
 }
@@ -165,7 +165,7 @@ func (s *partition) deliverLocal(p *port, size uint16, at units.Time, e *packet)
 	}
 }
 
-// freed sends the next packet of a port whose packet has left.
+// freed sends the next packet of a port that has finished sending a packet.
 func (s *partition) freed(i int32) {
 	s.ports[i].pending = false
 	s.transmit(i)
@@ -188,8 +188,7 @@ func (s *partition) sendSpecial(p *port, at units.Time, e *packet) {
 	}
 }
 
-// appendToLink puts a packet on the wire to a port with a time of arrival. Jitter does not reorder
-// packets.
+// appendToLink puts a packet with a time of arrival on the wire to a port. Jitter does not reorder packets.
 func (s *partition) appendToLink(port int32, at units.Time, e *packet) {
 	w := &s.ports[port].wire
 	if w.head == 0 {
@@ -200,7 +199,8 @@ func (s *partition) appendToLink(port int32, at units.Time, e *packet) {
 	to.route++
 }
 
-// enqueue lets a packet that came by the port with number in wait in a class of a port of the same node.
+// enqueue adds a packet to the queue of a class of an egress port. in is the number of the packet's ingress port
+// at the same node.
 func (s *partition) enqueue(p *port, class uint8, e *packet, in int32) {
 	if e.extra != 0 {
 		s.extras.all[e.extra].since = s.now
@@ -235,7 +235,7 @@ func (s *partition) dequeue(p *port, class uint8) *packet {
 	return e
 }
 
-// first returns the list of the packet of a class that is next.
+// first returns the list that contains the next packet of a class.
 func (p *port) first(class uint8) *list {
 	if p.precedenceLists != nil {
 		return p.precedenceLists.first(class, &p.queues[class].list)
@@ -243,7 +243,7 @@ func (p *port) first(class uint8) *list {
 	return &p.queues[class].list
 }
 
-// NumPrecedences is how many precedences flows of a class can have.
+// NumPrecedences is the number of precedences that flows of a class can have.
 const NumPrecedences = 16
 
 // precedenceLists are the queues of a port for precedences above 0, indexed by precedence − 1.
@@ -288,9 +288,8 @@ func (s *Sim) rank() {
 	}
 }
 
-// pick returns the class to send next among the eligible ones, of which there is at least
-// one: the highest strict class, else the class whose turn deficit weighted round robin
-// says it is (Shreedhar and Varghese, SIGCOMM 1995, §3).
+// pick returns the class to send next. At least one class must be eligible. It is the highest strict class, or
+// else the class that deficit weighted round robin chooses (Shreedhar and Varghese, SIGCOMM 1995, §3).
 func (s *partition) pick(p *port, eligible uint8) uint8 {
 	if strict := eligible & s.strict; strict != 0 {
 		return uint8(bits.Len8(strict) - 1)

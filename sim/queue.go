@@ -17,7 +17,7 @@ type eventQueue struct {
 // schedule adds an event without a packet.
 func (q *eventQueue) schedule(at units.Time, kind uint32, arg int32) { q.heap.Schedule(at, kind, arg) }
 
-// first returns the first event; Never at MaxTime for none.
+// first returns the earliest event, or Never at MaxTime for none.
 func (q *eventQueue) first() event.Event {
 	if e := q.heap.First(); e.Before(q.fifos.next) {
 		return e
@@ -25,8 +25,8 @@ func (q *eventQueue) first() event.Event {
 	return q.fifos.next
 }
 
-// next takes the first event, with its packet if it waited in a FIFO; its kind is Never when none is due until
-// a time. The packet is valid until the next call.
+// next takes the earliest event, with its packet if it waited in a FIFO. Its kind is Never if no event is due by
+// until. The packet is valid until the next call.
 func (q *eventQueue) next(until units.Time) (event.Event, *packet) {
 	e := q.fifos.next
 	first := q.heap.First()
@@ -39,9 +39,9 @@ func (q *eventQueue) next(until units.Time) (event.Event, *packet) {
 	return e, q.fifos.pop()
 }
 
-// fifoQueues hold events whose delay is constant, so that they are added in the order in which they happen: the
-// arrivals, with their packets, of full frames and of acknowledgements on links of one rate and delay, and the
-// ends of their transmission. These are nearly all events of a run.
+// fifoQueues hold events whose delay is constant, so that they are added in the order in which they happen. These
+// are the arrivals of full frames and of acknowledgements, with their packets, on links of one rate and delay, and
+// the ends of their transmission. Nearly all events of a run are of these kinds.
 type fifoQueues struct {
 	next  event.Event // first event of all FIFOs; Never at MaxTime for none
 	fifo  uint32      // number of the FIFO that next is in
@@ -50,7 +50,8 @@ type fifoQueues struct {
 }
 
 // first is the first event of a FIFO. Its key has, from the highest bit on, the time modulo 2^28 ps, the
-// event.What and the number of the FIFO, so that the least key is next once the present time is subtracted.
+// event.What and the number of the FIFO. After the present time is subtracted from all keys, the smallest key is
+// next.
 type first struct {
 	key   uint64
 	empty uint64 // all ones for an empty FIFO
@@ -68,14 +69,14 @@ const (
 // ring holds the events of one FIFO. Each event's time is in its packet.
 type ring struct {
 	slots []xferPacket // length is a power of two
-	head  uint32       // modulo the length, as tail
+	head  uint32       // modulo the length, like tail
 	tail  uint32
-	last  units.Time // when the last event happens
-	key   uint64     // of an event of port 0 at time 0
+	last  units.Time // time of the latest event
+	key   uint64     // key of an event of port 0 at time 0
 }
 
-// addFIFOs makes the FIFOs and gives ports the numbers of theirs. Links with jitter have none for arrivals, as
-// their delay is not constant. Arrivals from another partition have FIFOs of their own, one for each.
+// addFIFOs makes the FIFOs and gives ports the numbers of their FIFOs. Links with jitter have none for arrivals,
+// because their delay is not constant. Each other partition has FIFOs of its own for the arrivals from it.
 func (s *Sim) addFIFOs() {
 	type link struct {
 		full, ack units.Time
@@ -115,7 +116,8 @@ func (s *Sim) addFIFOs() {
 	}
 }
 
-// fifoFor returns the FIFO for a packet of a size, negative for none. full is the FIFO of full frames plus 1.
+// fifoFor returns the FIFO for a packet of a size, or a negative number for none. full is the number of the FIFO
+// of full frames plus 1.
 func (s *Sim) fifoFor(full uint8, size uint16) int {
 	switch {
 	case full == 0:
@@ -127,10 +129,10 @@ func (s *Sim) fifoFor(full uint8, size uint16) int {
 	return -1
 }
 
-// push adds an event of a port to a FIFO with its packet. No event there is later.
+// push adds an event of a port to a FIFO, with its packet. No event in the FIFO may be later.
 func (l *fifoQueues) push(fifo int, at units.Time, port int32, e *packet) {
 	r := &l.rings[fifo]
-	if int(r.tail-r.head)+1 >= len(r.slots) { // the packet taken last keeps its place, too
+	if int(r.tail-r.head)+1 >= len(r.slots) { // the packet taken last also keeps its slot
 		r.grow()
 	}
 	slots := r.slots
@@ -157,7 +159,7 @@ func (l *fifoQueues) push(fifo int, at units.Time, port int32, e *packet) {
 	}
 }
 
-// starts records the first event of a FIFO; key lacks its time.
+// starts records the first event of a FIFO. key does not contain the time.
 func (l *fifoQueues) starts(fifo int, at units.Time, key uint64) {
 	l.first[fifo] = first{key: key | uint64(at)<<keyShift}
 	if what := event.What(key >> fifoBits); at < l.next.At || at == l.next.At && what < l.next.What {
@@ -199,7 +201,7 @@ func (r *ring) grow() {
 	}
 }
 
-// each calls fn for each packet that waits for its arrival in a FIFO.
+// each calls fn for each packet in a FIFO of arrivals.
 func (l *fifoQueues) each(fn func(*packet)) {
 	for i := range l.rings {
 		r := &l.rings[i]

@@ -13,13 +13,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Sim is one run. It owns all state of its fabric and is used from one goroutine; what it does
-// on others itself, see Config.Cores, shows nowhere.
+// Sim is one run. It owns all state of its fabric and is used from one goroutine. Goroutines that it starts itself
+// (Config.Cores) do not affect its results.
 type Sim struct {
 	now         units.Time
 	partitions  []*partition
 	partitionOf []int32     // per node
-	control     event.Queue // actions, which may act on all partitions, by their numbers
+	control     event.Queue // actions by their numbers; they may access all partitions
 	ports       []port
 	nodes       []node // hosts, then switches
 	nics        []nic  // per port of a host; hosts have the first ports
@@ -30,7 +30,7 @@ type Sim struct {
 	reds      []red            // per port and class, nil without ECN
 	observed  [][]*Occupancy   // per port
 	paccs     []*paccPort      // per port, nil at hosts and without PACC
-	cnpRoutes map[uint64]int32 // by switch and source: where CNPs of the switch's own go
+	cnpRoutes map[uint64]int32 // by switch and source: the path of CNPs that the switch makes
 	conns     map[int]*conn    // connections with more than one message
 
 	mss, header, ackSize units.Bytes
@@ -38,23 +38,23 @@ type Sim struct {
 	strict               uint8
 	ackClass             uint8
 	quantum              [NumClasses]int32
-	needs                Needs // of any flow so far
+	needs                Needs // of all flows so far
 	pfc                  PFC
 	cnpGap, cnpDelay     units.Time
 	rto                  units.Time // 0 for the default of the flow's class
 	maxQDUnit            maxqd.Unit
-	lossless             uint8 // classes of which no buffer drops a packet
+	lossless             uint8 // classes in which no buffer drops packets
 
 	graph    *topo.Graph
 	layout   *topo.Ports
 	router   *topo.Router
 	driver   Driver
-	specs    []FlowSpec // by start
+	specs    []FlowSpec // in order of their starts
 	nextSpec int
 	ranked   bool // flows have precedences
 	halting  bool // Run returns once no flow runs or waits
 	halted   bool
-	results  []Result // of flow i at i − 1
+	results  []Result // result of flow i at index i − 1
 	started  []units.Time
 	actions  []func(*Sim) error
 	path     []int32
@@ -133,7 +133,7 @@ func (s *Sim) build(c *Config) error {
 		if mmu, ok := b.(*headroom.MMU); ok {
 			s.lossless &= mmu.Lossless()
 		} else {
-			s.lossless = 0 // nothing is known of this buffer
+			s.lossless = 0 // this buffer may drop packets of any class
 		}
 	}
 	if c.PACC != nil {
@@ -164,7 +164,7 @@ func (s *Sim) build(c *Config) error {
 	return nil
 }
 
-// AddFlows adds flows to start at their times; before Run, or for times to come.
+// AddFlows adds flows that start at their Start times, which must not be in the past.
 func (s *Sim) AddFlows(specs []FlowSpec) error {
 	first := units.MaxTime
 	for i := range specs {
@@ -184,9 +184,8 @@ func (s *Sim) AddFlows(specs []FlowSpec) error {
 	return nil
 }
 
-// At calls fn at a time of the run, before all else that happens then; but at time 0 after it,
-// when the flows that are there from the start have started. An error that fn returns ends the
-// run.
+// At calls fn at a time of the run, before all events of that time. At time 0 it calls fn after them, when the
+// initial flows have started. An error that fn returns ends the run.
 func (s *Sim) At(t units.Time, fn func(*Sim) error) {
 	t = max(t, s.now)
 	s.control.Schedule(t, 0, int32(len(s.actions)))
@@ -194,7 +193,7 @@ func (s *Sim) At(t units.Time, fn func(*Sim) error) {
 	s.limitUntil(t - 1)
 }
 
-// untilAction returns up to when things happen before the next action, but not after a time.
+// untilAction returns the time up to which events happen before the next action, at most until.
 func (s *Sim) untilAction(until units.Time) units.Time {
 	return min(until, max(s.control.First().At-1, 0))
 }
@@ -202,8 +201,7 @@ func (s *Sim) untilAction(until units.Time) units.Time {
 // Now returns the time of the run.
 func (s *Sim) Now() units.Time { return s.now }
 
-// Running returns the number of flows that have started and not ended; Waiting that of
-// those that have yet to start.
+// Running returns the number of flows that have started and not ended.
 func (s *Sim) Running() (n int) {
 	for _, p := range s.partitions {
 		n += p.running
@@ -278,7 +276,7 @@ func (s *Sim) nextStart() units.Time {
 	return s.specs[s.nextSpec].Start
 }
 
-// admitDue makes the flows that start by a time known to their hosts.
+// admitDue admits the flows that start by a time, and schedules their starts at their hosts.
 func (s *Sim) admitDue(until units.Time) {
 	for s.nextStart() <= until {
 		spec := &s.specs[s.nextSpec]

@@ -10,9 +10,9 @@ import (
 // Stats are a run's counters.
 type Stats struct {
 	Events        uint64
-	PacketHops    uint64 // frames that crossed a link and arrived, PFC frames apart
+	PacketHops    uint64 // frames that crossed a link and arrived, without PFC frames
 	DataSent      uint64 // data packets, retransmissions included
-	DataDelivered uint64 // data packets taken in order
+	DataDelivered uint64 // data packets that arrived in order
 	Probes        uint64
 	Dropped       uint64 // by buffers
 	Drops         [NumClasses]uint64
@@ -21,8 +21,8 @@ type Stats struct {
 	LostOnLinks    uint64 // on links that failed
 	Marks          uint64 // ECN
 	CNPs, Naks     uint64
-	PausesSent     uint64 // PFC frames that a buffer asked for, refreshes apart
-	PortPauses     uint64 // those of PausesSent that stop all classes of a port (DSH)
+	PausesSent     uint64 // PFC frames that a buffer asked for, without refreshes
+	PortPauses     uint64 // frames of PausesSent that stop all classes of a port (DSH)
 	ResumesSent    uint64
 	Refreshes      uint64
 	FlowsStarted   uint64
@@ -69,7 +69,7 @@ func (s *Sim) Delivered(group int) (sum units.Bytes) {
 type Flow struct {
 	Result int // index in Results
 	Spec   *FlowSpec
-	Weight float64 // as it is now
+	Weight float64 // its present weight
 	Acked  units.Bytes
 	SRTT   units.Time // smoothed round trip, 0 before the first sample
 	// Path and Back are the egress ports of its data and of its acknowledgements; valid until the
@@ -104,9 +104,9 @@ type PortStats struct {
 	TxBytes    uint64
 	Pauses     [NumClasses]uint32     // PAUSE frames that stopped a class
 	Frames     uint32                 // PAUSE frames that stopped any class that ran
-	PortPauses uint32                 // those of Frames that stopped all classes
+	PortPauses uint32                 // frames of Frames that stopped all classes
 	Paused     [NumClasses]units.Time // time that a class was stopped
-	Dropped    uint64                 // packets that it sent, by the buffer at the other end of the link
+	Dropped    uint64                 // sent packets that the buffer at the other end of the link dropped
 }
 
 // Ports returns the number of ports; those of a node are consecutive.
@@ -135,16 +135,16 @@ func (s *Sim) Port(i int) PortStats {
 	return st
 }
 
-// Far returns the node that a port sends to and the number of the port there that receives.
+// Far returns the node that a port sends to, and the number of the receiving port there.
 func (s *Sim) Far(port int) (node, local int) {
 	p := &s.ports[s.ports[port].peer]
 	return int(p.node), int(p.local)
 }
 
-// PayloadPart returns the payload's part of full data frames.
+// PayloadPart returns the fraction of a full data frame that is payload.
 func (s *Sim) PayloadPart() float64 { return float64(s.mss) / float64(s.mtu) }
 
-// AckPart returns the bytes of acknowledgements for each of payload in full packets.
+// AckPart returns the bytes of acknowledgements per byte of payload, with full packets.
 func (s *Sim) AckPart() float64 { return float64(s.ackSize) / float64(s.mss) }
 
 // PortRate returns the rate of a port's link.
@@ -153,7 +153,7 @@ func (s *Sim) PortRate(port int) units.Rate { return s.ports[port].rate }
 // Queued returns the bytes queued at a port in one class.
 func (s *Sim) Queued(port, class int) units.Bytes { return s.ports[port].queues[class].bytes }
 
-// PauseTime returns the time that classes of ports were stopped by PFC, in sum.
+// PauseTime returns the total time for which PFC stopped classes of ports.
 func (s *Sim) PauseTime() (t units.Time) {
 	for i := range s.ports {
 		for c := range NumClasses {

@@ -2,14 +2,14 @@ package sim
 
 // store holds the packets of a partition's links and queues, as linked lists.
 type store struct {
-	slots []slot // slot 0 stands for none
+	slots []slot // slot 0 means none
 	free  int32  // the first free slot
-	left  int32  // of the packet taken last: free once another is taken
+	left  int32  // slot of the packet taken last; it becomes free when another is taken
 }
 
 type slot struct {
 	packet
-	next int32 // in its list, or of the free slots; 0 for none
+	next int32 // next slot in its list, or next free slot; 0 for none
 }
 
 func newStore() store { return store{slots: make([]slot, 1, 1024)} }
@@ -19,8 +19,8 @@ type list struct {
 	head, tail int32 // slots of the first and the last, 0 for none
 }
 
-// push puts a copy of a packet at the end of a list and returns it, for changes: changing the original first would
-// stall the copy.
+// push appends a copy of a packet to a list and returns the copy. Callers change the copy, not the original,
+// because changing the original first would stall the copying.
 func (s *store) push(l *list, e *packet) *packet {
 	i := s.free
 	if i == 0 {
@@ -39,7 +39,7 @@ func (s *store) push(l *list, e *packet) *packet {
 	return &to.packet
 }
 
-// pop takes the first packet, which stays where it is until the next pop; the list must not be empty.
+// pop takes the first packet of a list, which must not be empty. The packet stays in place until the next pop.
 func (s *store) pop(l *list) *packet {
 	i := l.head
 	e := &s.slots[i]

@@ -17,7 +17,7 @@ type Signal = headroom.Signal
 type Buffer interface {
 	// Arrive accounts for n bytes that came by an ingress port, or refuses them.
 	Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal)
-	// Depart takes them off again, when their packet starts to leave.
+	// Depart releases n bytes of a packet when it starts to leave.
 	Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal
 }
 
@@ -28,11 +28,11 @@ type SwitchInfo struct {
 	Node  int
 	Name  string
 	Rates []units.Rate // per port
-	Delay []units.Time // per port: propagation to the peer, the longest that it can be
+	Delay []units.Time // per port: the longest propagation from the peer, with Jitter and Spread
 	Peers []int        // per port: the node there
 }
 
-// InfoOf returns a Buffer's information on a switch of a graph, whose ports are l.
+// InfoOf returns the description of switch n of a graph for its Buffer. l has the graph's ports.
 func InfoOf(g *topo.Graph, l *topo.Ports, n int) SwitchInfo {
 	info := SwitchInfo{Node: n, Name: g.Names[n]}
 	for i := l.First[n]; i < l.First[n+1]; i++ {
@@ -139,7 +139,7 @@ func (s *partition) arriveAt(i int32, p *port, e *packet) {
 	s.forward(int32(p.local), e)
 }
 
-// forward hands a packet that came by a port of its switch, number in there, to its egress port.
+// forward hands a packet to its egress port. in is the number of its ingress port at the same switch.
 func (s *partition) forward(in int32, e *packet) {
 	out := s.routes[e.route]
 	o := &s.ports[out]
@@ -163,7 +163,8 @@ func (s *partition) forward(in int32, e *packet) {
 	}
 }
 
-// sendAtOnce sends a packet that does not wait. Of stamp's work it needs only the in-band telemetry.
+// sendAtOnce sends a packet that does not wait in a queue. Of the changes that stamp makes, such a packet needs
+// only the in-band telemetry.
 func (s *partition) sendAtOnce(out int32, o *port, size uint16, e *packet) {
 	if s.needs.INT && e.extra != 0 {
 		s.extras.all[e.extra].since = s.now
@@ -172,7 +173,7 @@ func (s *partition) sendAtOnce(out int32, o *port, size uint16, e *packet) {
 	s.send(out, o, size, e)
 }
 
-// stamp changes a packet that leaves now as a switch's egress does.
+// stamp makes the changes of a switch's egress to a packet that leaves now.
 func (s *partition) stamp(i int32, p *port, e *packet) {
 	if kd := e.kind(); kd == kindData || kd == kindProbe {
 		class := e.class()

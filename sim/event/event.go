@@ -31,8 +31,8 @@ const (
 	MaxKind = 1 << (32 - argBits)
 )
 
-// What is a kind, below MaxKind, and an argument from 0 to MaxArg, both the owner's, in one word: in the order in which
-// events of one time happen.
+// What is an event's kind, below MaxKind, and its argument, from 0 to MaxArg, in one word. The owner defines both.
+// Events of one time happen in the order of What.
 type What uint32
 
 // Never is after every event of a time.
@@ -56,15 +56,15 @@ const arity = 4
 // Queue is a queue of events, a heap. One simulator owns it; it is not safe for concurrent use. Its zero value is
 // ready.
 type Queue struct {
-	now  units.Time // of the event last taken
+	now  units.Time // time of the event taken last
 	heap []Event
 }
 
 // Len returns the number of events that wait.
 func (q *Queue) Len() int { return len(q.heap) }
 
-// Schedule adds an event. A time before that of the event last taken is taken as that: an effect never precedes its
-// cause.
+// Schedule adds an event. A time before that of the event taken last is raised to it, because an effect never
+// precedes its cause.
 func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
 	e := Event{max(at, q.now), Of(kind, arg)}
 	h := append(q.heap, e)
@@ -79,7 +79,7 @@ func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
 	h[i], q.heap = e, h
 }
 
-// First returns the earliest event and leaves it; Never at MaxTime when none waits.
+// First returns the earliest event and keeps it in the queue. It returns Never at MaxTime for an empty queue.
 func (q *Queue) First() Event {
 	if len(q.heap) == 0 {
 		return none
@@ -87,7 +87,7 @@ func (q *Queue) First() Event {
 	return q.heap[0]
 }
 
-// Next takes the earliest event if it is not later than until.
+// Next takes the earliest event if its time is not later than until.
 func (q *Queue) Next(until units.Time) (e Event, ok bool) {
 	if e := q.First(); e.At > until || e.What == Never {
 		return Event{}, false
@@ -95,7 +95,7 @@ func (q *Queue) Next(until units.Time) (e Event, ok bool) {
 	return q.Take(), true
 }
 
-// Take takes the earliest event. One must wait.
+// Take takes the earliest event. The queue must not be empty.
 func (q *Queue) Take() Event {
 	first, n := q.heap[0], len(q.heap)-1
 	e, h := q.heap[n], q.heap[:n]

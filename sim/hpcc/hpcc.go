@@ -21,9 +21,10 @@ const (
 	maxSize  = 1_000_000 * units.GB
 )
 
-// Topology reads a fabric: the numbers of nodes, of switches and of links; the ids of the switches; and for each link
-// two ids, its rate, its delay and its error rate, which is 0 as no link loses packets here. All other ids are hosts.
-// Nodes are named by their ids. As in that simulator, what is behind the links is not looked at. What is wrong with the fabric as a whole is for Graph.Check.
+// Topology reads a fabric. The file has the numbers of nodes, of switches and of links; the ids of the switches;
+// and for each link two ids, a rate, a delay and an error rate. The error rate must be 0, because links lose no
+// packets here. All other ids are hosts. Nodes are named by their ids. Like that simulator, Topology ignores the
+// text after the links. Graph.Check finds faults of the fabric as a whole.
 func Topology(r io.Reader) (*topo.Graph, error) {
 	in := newReader(r)
 	nodes := in.number("the number of nodes", 3, maxNodes)
@@ -67,11 +68,11 @@ type Flow struct {
 	Src, Dst int // ids
 	Class    int // the priority group
 	Size     units.Bytes
-	Start    units.Time // from the start of the first flow of the file on
+	Start    units.Time // after the start of the file's first flow
 }
 
 // Flows reads flows: their number, and for each its source, destination, priority group, destination port, size in
-// bytes and start in seconds. As in that simulator, what is behind them is not looked at.
+// bytes and start in seconds. Like that simulator, it ignores the text after them.
 func Flows(r io.Reader) ([]Flow, error) {
 	in := newReader(r)
 	n := in.number("the number of flows", 1, maxFlows)
@@ -117,7 +118,7 @@ func newReader(r io.Reader) *reader {
 	return in
 }
 
-// more tells whether there is another word.
+// more reports whether there is another word.
 func (r *reader) more() bool {
 	for len(r.fields) == 0 && r.lines.Scan() {
 		r.line++

@@ -14,9 +14,9 @@ import (
 
 // ECMP makes the switches of a graph choose next hops by the hash of real switches.
 type ECMP struct {
-	Addresses []netip.Addr  // of nodes; switches have none
-	Seeds     []uint32      // of nodes; hosts have none
-	By        []ecmp.Fields // of nodes
+	Addresses []netip.Addr  // per node; switches have none
+	Seeds     []uint32      // per node; hosts have none
+	By        []ecmp.Fields // per node
 	// RoCEPort and MaxQDPort are the UDP destination ports of flows: MaxQDPort for flows that carry maxQD,
 	// RoCEPort for the others.
 	RoCEPort, MaxQDPort uint16
@@ -29,9 +29,9 @@ func (e *ECMP) Add(address netip.Addr, seed uint32, by ecmp.Fields) {
 
 // Flow is the input of the choice of a path.
 type Flow struct {
-	// Hash stands for every field that is not given.
+	// Hash replaces every field that is not given.
 	Hash uint64
-	// SrcPort and DstPort are UDP's, where the graph has an ECMP.
+	// SrcPort and DstPort are UDP ports, used if the graph has an ECMP.
 	SrcPort, DstPort uint16
 }
 
@@ -55,7 +55,7 @@ type Router struct {
 	queue []int
 }
 
-// hops holds for one destination node, for each node, the ports on a shortest path to it.
+// hops holds, for one destination node, each node's ports on the shortest paths to it.
 type hops struct {
 	dist  []int32
 	first []int32 // per node, one more entry than nodes: where its ports start in port
@@ -79,9 +79,9 @@ func (r *Router) SetDown(link int, down bool) {
 	}
 }
 
-// Path appends to path the ports that a packet from host src leaves by on its way to host
-// dst. At every node it takes one of the equal-cost next hops: by the graph's ECMP, or, since most
-// graphs have no addresses, by f.Hash alone, which each node salts with its own number.
+// Path appends to path the ports by which a packet from host src leaves each node on its way to host dst. At every
+// node it takes one of the equal-cost next hops. The graph's ECMP chooses it. A graph without ECMP, like most, has
+// no addresses: f.Hash chooses, which each node salts with its own number.
 func (r *Router) Path(path []int32, src, dst int, f Flow) ([]int32, error) {
 	if src == dst {
 		return path, fmt.Errorf("a path from host %s to itself", r.g.Names[src])
@@ -172,7 +172,7 @@ func (r *Router) towards(target int) *hops {
 	return h
 }
 
-// Number returns the number that a node's port has there.
+// Number returns the number of a port at its node.
 func (g *Graph) Number(p *Ports, port int) uint32 {
 	l := &g.Links[p.Link[port]]
 	if l.A == p.Node[port] {
@@ -181,9 +181,9 @@ func (g *Graph) Number(p *Ports, port int) uint32 {
 	return l.PortB
 }
 
-// Cycles looks for cyclic buffer dependencies between hosts' paths, every switch being lossless,
-// and, where failures is more than 0, while up to so many more links between switches fail. A cycle is
-// printed as the switches around it, such as "leaf1→spine0→leaf2→spine1→leaf1", a link as "leaf3–spine0".
+// Cycles looks for cyclic buffer dependencies between hosts' paths, as if every switch were lossless. If failures
+// is more than 0, it also looks with up to that many failed links between switches. A cycle is printed as its
+// switches, such as "leaf1→spine0→leaf2→spine1→leaf1", a link as "leaf3–spine0".
 func (g *Graph) Cycles(ctx context.Context, failures int) cbd.Cycles {
 	p := NewPorts(g)
 	ports := make([][]cbd.Port, g.Nodes())

@@ -11,16 +11,16 @@ import (
 // Link joins two nodes in both directions.
 type Link struct {
 	A, B int // nodes
-	// PortA and PortB are the numbers of the ports at both ends, for Graph.ECMP: next hops are
-	// chosen in their order.
+	// PortA and PortB are the numbers of the ports at both ends. Graph.ECMP chooses among next hops in their
+	// order.
 	PortA, PortB uint32
 	Rate         units.Rate
 	Delay        units.Time // propagation
-	// Jitter is the most that a frame is late besides, drawn uniformly from 0 on; frames keep
-	// their order.
+	// Jitter is the largest extra delay of a frame, drawn uniformly from 0 on for each frame. Frames keep their
+	// order.
 	Jitter units.Time
-	// Spread is the most that the delay is longer, both ways alike, drawn uniformly from 0 on
-	// once for each run.
+	// Spread is the largest extra delay of the link, drawn uniformly from 0 on once per run. Both directions have
+	// the same.
 	Spread units.Time
 	Down   bool // failed from the start
 }
@@ -28,8 +28,8 @@ type Link struct {
 // MaxJitter bounds a link's jitter.
 const MaxJitter = 2 * units.Millisecond
 
-// Graph is a fabric. Nodes are numbered: hosts from 0, switches after them. A host has one link, or
-// several, of which its packets take the nearest to their destination. A Graph is not changed once it is in use.
+// Graph is a fabric. Nodes are numbered: hosts from 0, switches after them. A host has one or several links; a
+// packet leaves by the link that is nearest to its destination. A Graph does not change once it is in use.
 type Graph struct {
 	Hosts    int
 	Switches int
@@ -95,9 +95,8 @@ func (g *Graph) join(a, b int, l Line) {
 	g.Links = append(g.Links, Link{A: a, B: b, Rate: l.Rate, Delay: l.Delay, Jitter: l.Jitter, Spread: l.Spread})
 }
 
-// Check returns an error that names the first thing wrong: a link to nowhere, without a
-// rate or with a negative delay, a host without a link, or two hosts that no path
-// of working links joins.
+// Check returns an error that names the first fault: a link to nowhere, without a rate or with a negative delay, a
+// host without a link, or two hosts without a path of working links.
 func (g *Graph) Check() error {
 	if g.Hosts < 2 {
 		return fmt.Errorf("hosts: %d, want at least 2", g.Hosts)
@@ -172,15 +171,15 @@ func NewPorts(g *Graph) *Ports {
 	return p
 }
 
-// Split parts the nodes among n parts of about equal numbers of ports: hosts go with their
-// switch, and the switches of a tier, those equally far from the nearest host, are dealt out in
-// the order of their numbers, so that a part of a Clos has whole pods and its share of the spines.
-// It returns the part of each node; some parts are empty where there are few switches.
+// Split divides the nodes into n parts with about equal numbers of ports, and returns the part of each node. Hosts
+// go with their switch. A tier is the switches at one distance from the nearest host. The switches of each tier
+// are divided in the order of their numbers, so that a part of a Clos has whole pods and its share of the spines.
+// Some parts are empty if there are few switches.
 func Split(g *Graph, n int) []int {
 	p := NewPorts(g)
 	part := make([]int, g.Nodes())
 	tier := tiers(g, p)
-	weight := func(node int) int { // ports, with those of the hosts there
+	weight := func(node int) int { // ports of a switch and of its hosts
 		w := p.First[node+1] - p.First[node]
 		for i := p.First[node]; i < p.First[node+1]; i++ {
 			if g.IsHost(p.Node[p.Peer[i]]) {
@@ -203,7 +202,7 @@ func Split(g *Graph, n int) []int {
 		for node := g.Hosts; node < g.Nodes(); node++ {
 			if tier[node] == t {
 				w := weight(node)
-				part[node] = (2*before + w) * n / (2 * all) // by the middle of its ports
+				part[node] = (2*before + w) * n / (2 * all) // part that contains the middle of its ports
 				before += w
 			}
 		}
@@ -214,8 +213,7 @@ func Split(g *Graph, n int) []int {
 	return part
 }
 
-// tiers returns the distance of each node from the nearest host, 1 for switches that no path
-// joins to one.
+// tiers returns the distance of each node from the nearest host, or 1 for switches without a path to a host.
 func tiers(g *Graph, p *Ports) []int {
 	tier := make([]int, g.Nodes())
 	var queue []int

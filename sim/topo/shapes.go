@@ -10,12 +10,12 @@ import (
 type Line struct {
 	Rate  units.Rate
 	Delay units.Time // propagation, one way
-	// Jitter and Spread are those of Link.
+	// Jitter and Spread are the fields of Link.
 	Jitter, Spread units.Time
 }
 
-// maxNodes and maxLinks bound a builder's fabric; the simulator's indices hold far more, but a typing
-// error in a file should not ask for a terabyte.
+// maxNodes and maxLinks bound a builder's fabric. The simulator's indices allow far more, but a typing error in a
+// file should not ask for a terabyte.
 const (
 	maxNodes = 1 << 18
 	maxLinks = 1 << 20
@@ -85,7 +85,7 @@ func Clos(s ClosSpec) (*Graph, error) {
 	return s.build("tor%d", "leaf%d", "spine%d")
 }
 
-// build gives the switches of each tier names of a format.
+// build makes the Clos. tor, leaf and spine are the formats of the switches' names.
 func (s ClosSpec) build(tor, leaf, spine string) (*Graph, error) {
 	if err := within("hosts", s.Pods*s.ToRs*s.PerToR, 2, maxNodes); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package workload makes the flows of a run: who sends how much to whom and when. Every
-// generator draws from the one random stream it is given, so a seed fixes its flows.
+// Package workload makes the flows of a run: source, destination, size and start. Every generator draws only from
+// the random stream that it is given, so a seed determines its flows.
 package workload
 
 import (
@@ -55,8 +55,8 @@ func Constant(size units.Bytes) *Sizes {
 	return &Sizes{size: []float64{float64(size), float64(size)}, prob: []float64{0, 1}}
 }
 
-// ReadSizes reads a distribution: lines of a size in bytes and its cumulative probability
-// in percent, neither falling, from 0 to 100 %; '#' starts a comment.
+// ReadSizes reads a distribution. Each line has a size in bytes and its cumulative probability in percent. Neither
+// may fall, and the probability goes from 0 to 100 %. '#' starts a comment.
 func ReadSizes(r io.Reader) (*Sizes, error) {
 	d := &Sizes{}
 	sc := bufio.NewScanner(r)
@@ -97,8 +97,8 @@ func (d *Sizes) Mean() (sum float64) {
 	return sum
 }
 
-// Split returns the bounds that part the sizes into n ranges with as many flows each, or with
-// as many bytes each.
+// Split returns the bounds that divide the sizes into n ranges. Each range has the same number of flows, or with
+// bytes the same number of bytes.
 func (d *Sizes) Split(n int, bytes bool) []units.Bytes {
 	bounds := make([]units.Bytes, 0, n-1)
 	for k := 1; k < n; k++ {
@@ -112,7 +112,7 @@ func (d *Sizes) Split(n int, bytes bool) []units.Bytes {
 	return bounds
 }
 
-// bytesUpTo returns the size up to which the flows carry so much of the mean, in B.
+// bytesUpTo returns the size up to which flows contribute sum to the mean size, both in bytes.
 func (d *Sizes) bytesUpTo(sum float64) units.Bytes {
 	for i := 1; i < len(d.size); i++ {
 		a, b, p := d.size[i-1], d.size[i], d.prob[i]-d.prob[i-1]
@@ -121,7 +121,7 @@ func (d *Sizes) bytesUpTo(sum float64) units.Bytes {
 			sum -= part
 			continue
 		}
-		// Up to a + x·(b − a) there are p·(a·x + (b − a)·x²/2) bytes.
+		// The flows up to a + x·(b − a) contribute p·(a·x + (b − a)·x²/2) bytes.
 		x := sum / (p * a)
 		if b > a {
 			x = (math.Sqrt(a*a+2*(b-a)*sum/p) - a) / (b - a)
@@ -131,7 +131,7 @@ func (d *Sizes) bytesUpTo(sum float64) units.Bytes {
 	return units.Bytes(d.size[len(d.size)-1])
 }
 
-// Between returns the distribution of the sizes from low to high, nil when there are none.
+// Between returns the distribution of the sizes from low to high, or nil if there are none.
 func (d *Sizes) Between(low, high units.Bytes) *Sizes {
 	from, to := d.upTo(float64(low)), d.upTo(float64(high))
 	if from >= to {
@@ -148,7 +148,7 @@ func (d *Sizes) Between(low, high units.Bytes) *Sizes {
 	return out
 }
 
-// upTo returns the part of the flows, 0 to 1, that are at most of a size.
+// upTo returns the fraction of the flows, 0 to 1, whose size is at most size.
 func (d *Sizes) upTo(size float64) float64 {
 	i := sort.Search(len(d.size), func(i int) bool { return d.size[i] > size })
 	switch {
@@ -178,8 +178,8 @@ func (d *Sizes) at(u float64) units.Bytes {
 // implements sim.Noise.
 type Delays struct{ ps *Sizes }
 
-// NewDelays returns the distribution through points of a time and its cumulative
-// probability in percent, neither falling, from 0 to 100 %, times a factor.
+// NewDelays returns the distribution through points. A point is a time and its cumulative probability in percent;
+// neither may fall, and the probability goes from 0 to 100 %. All times are multiplied by factor.
 func NewDelays(at []units.Time, percent []float64, factor float64) (*Delays, error) {
 	var lines strings.Builder
 	for i := range at {

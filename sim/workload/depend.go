@@ -16,8 +16,8 @@ import (
 // Chain starts flows when others have ended. It implements sim.Driver for one run and
 // is owned by it.
 type Chain struct {
-	stages []stage // by tag; tag 0 stands for none
-	jobs   []int   // flows of each job; job 0 stands for none
+	stages []stage // by tag; tag 0 means none
+	jobs   []int   // flows of each job; job 0 means none
 	err    error
 }
 
@@ -145,8 +145,8 @@ func (c *Chain) FlowsOf(job int) int { return c.jobs[job] }
 // Err returns the first error of a flow that could not be started.
 func (c *Chain) Err() error { return c.err }
 
-// stage gives flows a tag of their own, which it returns; they start when the stages of
-// after have ended and a pause is over, or by whoever makes them if there are none.
+// stage gives flows a tag of their own and returns it. They start when the stages of after have ended and a pause
+// is over. If after is empty, the caller starts them.
 func (c *Chain) stage(flows []sim.FlowSpec, after []int, pause units.Time) int {
 	tag := len(c.stages)
 	for i := range flows {
@@ -163,7 +163,7 @@ func (c *Chain) stage(flows []sim.FlowSpec, after []int, pause units.Time) int {
 	return tag
 }
 
-// job makes flows a job.
+// job makes the flows of all steps one job.
 func (c *Chain) job(steps ...[]sim.FlowSpec) {
 	id := len(c.jobs)
 	c.jobs = append(c.jobs, 0)
@@ -175,10 +175,9 @@ func (c *Chain) job(steps ...[]sim.FlowSpec) {
 	}
 }
 
-// Ring adds ring all-reduces over hosts, one after another, each a job: 2(n − 1) steps, in
-// which every host sends 1/n of the data to the next host, and a step begins when the one
-// before has ended for all (Patarasuk and Yuan, JPDC 2009). Before each but the first the hosts
-// compute. It returns the first step's flows.
+// Ring adds ring all-reduces over hosts, one after another, each a job. An all-reduce has 2(n − 1) steps. In each,
+// every host sends 1/n of the data to the next host. A step begins when the previous one has ended at all hosts
+// (Patarasuk and Yuan, JPDC 2009). The hosts compute between two all-reduces. Ring returns the first step's flows.
 func (c *Chain) Ring(p *Pattern, rng *rand.Rand, hosts []int, data units.Bytes, rounds int, compute, start units.Time) ([]sim.FlowSpec, error) {
 	n := len(hosts)
 	if n < 2 || rounds < 1 || data < units.Bytes(n) {
@@ -217,16 +216,16 @@ func startAt(flows []sim.FlowSpec, start units.Time) []sim.FlowSpec {
 // Shuffles describes the coflows of a Poisson process.
 type Shuffles struct {
 	Hosts []int
-	// Mappers and Reducers are drawn for each coflow from these numbers, all of them as likely; the
-	// hosts are drawn without repetition, and each mapper sends the same size to each reducer.
+	// The numbers of mappers and reducers are drawn uniformly from Mappers and Reducers for each coflow. The hosts
+	// are drawn without repetition. Each mapper sends the same size to each reducer.
 	Mappers, Reducers []int
 	Sizes             *Sizes
-	Whole             bool // a size is of the whole coflow, not of each flow
+	Whole             bool // a size is the sum of the whole coflow, not of each flow
 	Gap               units.Time
 	Start, End        units.Time
 }
 
-// Flows returns the number of flows of a coflow when all have as many, else 0.
+// Flows returns the number of flows of a coflow if all coflows have the same number, else 0.
 func (s *Shuffles) Flows() int {
 	m, r := s.Mappers, s.Reducers
 	if len(m) == 0 || len(r) == 0 || slices.Min(m) != slices.Max(m) || slices.Min(r) != slices.Max(r) {
@@ -235,8 +234,8 @@ func (s *Shuffles) Flows() int {
 	return m[0] * r[0]
 }
 
-// GapOf returns the mean gap at which the coflows use a part of the hosts' line rates, with a given
-// number of bytes on the wire per byte of payload; at least a picosecond.
+// GapOf returns the mean gap at which the coflows load the hosts' line rates to the given part. factor is the
+// number of bytes on the wire per byte of payload. The gap is at least a picosecond.
 func (s *Shuffles) GapOf(load float64, rate units.Rate, factor float64) units.Time {
 	mean := s.Sizes.Mean() * factor
 	if !s.Whole {
@@ -245,8 +244,7 @@ func (s *Shuffles) GapOf(load float64, rate units.Rate, factor float64) units.Ti
 	return max(1, units.Time(mean*8*float64(units.Second)/(load*float64(rate)*float64(len(s.Hosts)))))
 }
 
-// Coflows draws shuffles. Each is a job; they count from 1. Patterns of ranks go by the size of
-// the whole.
+// Coflows draws shuffles. Each is a job; jobs count from 1. A pattern's ranks use the size of the whole coflow.
 func (p *Pattern) Coflows(rng *rand.Rand, s Shuffles) ([]sim.FlowSpec, error) {
 	if len(s.Mappers) == 0 || len(s.Reducers) == 0 || slices.Min(s.Mappers) < 1 || slices.Min(s.Reducers) < 1 || slices.Max(s.Mappers)+slices.Max(s.Reducers) > len(s.Hosts) || s.Gap <= 0 {
 		return nil, fmt.Errorf("coflows of %v mappers and %v reducers every %v: want at least 1 each, no more than the %d hosts together, and a gap above 0", s.Mappers, s.Reducers, s.Gap, len(s.Hosts))
@@ -279,7 +277,7 @@ func (p *Pattern) Coflows(rng *rand.Rand, s Shuffles) ([]sim.FlowSpec, error) {
 	}
 }
 
-// drawn returns one of some numbers. A single one takes nothing from the generator.
+// drawn returns one of some numbers. With a single number it draws nothing from the generator.
 func drawn(rng *rand.Rand, of []int) int {
 	if len(of) == 1 {
 		return of[0]
@@ -295,21 +293,20 @@ func average(of []int) float64 {
 	return sum / float64(max(len(of), 1))
 }
 
-// Stage is one shuffle of a job: so many bytes from its hosts to those of the next stage,
-// once all stages of After, which come before it in the list, have ended and its hosts have
-// computed.
+// Stage is one shuffle of a job. It starts when all stages of After, which come before it in the list, have ended
+// and its hosts have computed. Its hosts then send Bytes in all to the hosts of the next stage.
 type Stage struct {
 	Name    string
 	Bytes   units.Bytes
 	After   []int
 	Compute units.Time
-	Width   int     // hosts that send, and that receive; 0 for the job's
-	Weight  float64 // of its flows, times the job's; 0 stands for 1
+	Width   int     // number of sending hosts; 0 means the job's width
+	Weight  float64 // multiplies the job's weight; 0 means 1
 }
 
-// Weigh sets the weight of each stage by the work left in the job from it on, itself included (Söze,
-// §5.1.1): either the number of stages on the longest path, or the bytes of the path with the most, in
-// parts of the job's last stage.
+// Weigh sets the weight of each stage to the work that is left in the job, from the start of the stage on (Söze,
+// §5.1.1). This is the number of stages on the longest path, or with bytes the most bytes on any path, in
+// multiples of the bytes of the job's last stage.
 func Weigh(stages []Stage, bytes bool) error {
 	longest := make([]float64, len(stages))
 	for i := len(stages) - 1; i >= 0; i-- {
@@ -317,7 +314,7 @@ func Weigh(stages []Stage, bytes bool) error {
 		if bytes {
 			own = float64(stages[i].Bytes) / float64(stages[len(stages)-1].Bytes)
 		}
-		longest[i] += own // what comes after is known by now
+		longest[i] += own // all later stages have been added by now
 		stages[i].Weight = longest[i]
 		for _, a := range stages[i].After {
 			if a < 0 || a >= i {
@@ -342,10 +339,10 @@ func TPCH() (*Queries, error) {
 	return q, cmp.Or(err, yaml.Unmarshal(text, q))
 }
 
-// DAG returns the stages of a query at a scale factor. Every table reference is scanned and
-// shipped whole: there is no projection and no predicate. A left-deep tree joins them in
-// order; a join starts when both its inputs are there and ships as much as the smaller of
-// them, as when each of its rows finds one partner and the other's bytes are dropped.
+// DAG returns the stages of a query at a scale factor. Every table reference is scanned and sent whole: there is
+// no projection and no predicate. A left-deep tree joins them in order. A join starts when both its inputs have
+// arrived. It sends as much as the smaller input, as if each row of that input found one partner and the partner's
+// bytes were dropped.
 func (q *Queries) DAG(name string, scale float64) ([]Stage, error) {
 	var names []string
 	for i := range q.Queries {
@@ -376,10 +373,10 @@ func (q *Queries) DAG(name string, scale float64) ([]Stage, error) {
 	return stages, nil
 }
 
-// DAG adds a job: every stage runs on width hosts drawn for it, each of which ships an equal
-// part to each host of the stage that waits for it, the first if there are several, or of as many
-// hosts drawn for the result; parts that stay on their host are not shipped. It returns the flows of
-// the stages that wait for none.
+// DAG adds a job. Every stage runs on width hosts drawn for it. Each of these hosts sends an equal part to each
+// host of the first stage that waits for this one. A stage that no other waits for sends its result to as many
+// newly drawn hosts. Parts that stay on their host are not sent. DAG returns the flows of the stages that wait for
+// none.
 func (c *Chain) DAG(p *Pattern, rng *rand.Rand, hosts []int, stages []Stage, width int, start units.Time) ([]sim.FlowSpec, error) {
 	if width < 1 || width > len(hosts) || len(hosts) < 2 || len(stages) == 0 {
 		return nil, fmt.Errorf("job of %d stages with %d of %d hosts each: want at least one stage, one host per stage and two hosts", len(stages), width, len(hosts))
@@ -399,7 +396,7 @@ func (c *Chain) DAG(p *Pattern, rng *rand.Rand, hosts []int, stages []Stage, wid
 	}
 	from := make([][]int, len(stages))
 	all := make([][]sim.FlowSpec, len(stages))
-	for i := len(stages) - 1; i >= 0; i-- { // who waits is placed by now
+	for i := len(stages) - 1; i >= 0; i-- { // the hosts of the stages that wait are known by now
 		width := cmp.Or(stages[i].Width, width)
 		to := from[next[i]]
 		if next[i] == 0 {
@@ -428,7 +425,7 @@ func (c *Chain) DAG(p *Pattern, rng *rand.Rand, hosts []int, stages []Stage, wid
 	return first, nil
 }
 
-// flows returns what a stage ships between some of the hosts.
+// flows returns the flows of a stage from some hosts to others.
 func (st *Stage) flows(p *Pattern, rng *rand.Rand, hosts, from, to []int) (flows []sim.FlowSpec) {
 	part := max(1, st.Bytes/units.Bytes(len(from)*len(to)))
 	for _, a := range from {

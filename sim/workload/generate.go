@@ -16,11 +16,11 @@ const maxFlows = 50_000_000
 // sets.
 type Pattern struct {
 	sim.FlowSpec
-	// Pick draws the class of each flow from these instead of Class when it is not empty.
+	// Pick, if not empty, has the classes from which each flow's class is drawn. It replaces Class.
 	Pick []uint8
-	// Ranks, when there are any, stand in for the pattern by the size of a flow or coflow:
-	// those below Bounds[0] have the first, the others the one of the last bound that they
-	// reach. There is one bound less than ranks.
+	// Ranks, if not empty, replace the pattern by the size of a flow or coflow. Sizes below Bounds[0] use
+	// Ranks[0]. Other sizes use Ranks[i+1], where Bounds[i] is the last bound that is not above the size. There is
+	// one bound less than ranks.
 	Ranks  []Pattern
 	Bounds []units.Bytes
 }
@@ -80,7 +80,7 @@ func (p *Pattern) Permutation(rng *rand.Rand, hosts []int, size units.Bytes, sta
 	return flows, nil
 }
 
-// Incast lets every sender send to one receiver at once, count flows each.
+// Incast makes every sender send count flows to one receiver at the same time.
 func (p *Pattern) Incast(rng *rand.Rand, senders []int, receiver, count int, size units.Bytes, start units.Time) ([]sim.FlowSpec, error) {
 	var flows []sim.FlowSpec
 	for range count {
@@ -101,21 +101,21 @@ func (p *Pattern) Incast(rng *rand.Rand, senders []int, receiver, count int, siz
 type Arrivals struct {
 	From, To []int // hosts; drawn uniformly, never the same for both ends
 	Sizes    *Sizes
-	// Load is the part of the senders' sum of line rates that the flows' payload and
-	// headers take; above 0 and at most 1.
+	// Load is the part of the senders' total line rate that the flows' payload and headers use; above 0 and at
+	// most 1.
 	Load   float64
 	Rate   units.Rate // line rate of a host
 	Factor float64    // bytes on the wire per byte of payload, at least 1
 	Start  units.Time
 	End    units.Time
-	// FanIn is the number of flows that arrive at once for one receiver; 1 for plain flows. With a
-	// FanInMax above it each arrival draws its own number, all from FanIn to FanInMax as likely.
-	// Senders differ until each has sent. The load is then that of the receivers.
+	// FanIn is the number of flows that arrive together for one receiver; 1 for plain flows. If FanInMax is
+	// larger, each arrival draws its own number uniformly from FanIn to FanInMax. No sender repeats until each has
+	// sent. With fan-ins, Load refers to the receivers.
 	FanIn, FanInMax int
-	// AtOnce is how many flows or fan-ins arrive at a time; 0 means 1.
+	// AtOnce is the number of flows or fan-ins that arrive at one time; 0 means 1.
 	AtOnce int
-	// Apart, when not nil, must hold for the two ends of a flow, such as being in
-	// different racks.
+	// Apart, if not nil, must return true for the two ends of a flow, for example because they are in different
+	// racks.
 	Apart func(src, dst int) bool
 }
 
@@ -136,7 +136,7 @@ func (p *Pattern) Poisson(rng *rand.Rand, a Arrivals) ([]sim.FlowSpec, error) {
 	if len(a.From) == 0 || len(a.To) == 0 || a.End <= a.Start || mean <= 0 {
 		return nil, fmt.Errorf("arrivals: want senders, receivers, a time to draw for and sizes above 0")
 	}
-	// In picoseconds: the time of that many bytes at the load's share of the line rates.
+	// In picoseconds: the time that this many bytes take at the load's share of the line rates.
 	gap := mean * 8 * float64(units.Second) / (a.Load * float64(a.Rate) * float64(len(ends)))
 	if n := float64(a.End-a.Start) / gap * perArrival; n > maxFlows {
 		return nil, fmt.Errorf("arrivals: about %.0f flows, at most %d are allowed", n, maxFlows)
