@@ -31,7 +31,7 @@ type Loop struct {
 	now    units.Time
 	seq    uint64
 	events heap.Heap[*Timer] // by time, and by the order in which they were scheduled among equal times
-	free   []*Timer          // that Schedule has used
+	free   []*Timer          // timers that Schedule uses again
 
 	running   atomic.Bool
 	published atomic.Int64 // copy of now for other goroutines
@@ -53,8 +53,7 @@ func NewLoop() *Loop {
 // Now returns the virtual time: that of the event being run. Loop goroutine only.
 func (l *Loop) Now() units.Time { return l.now }
 
-// Time returns the virtual time, from any goroutine. It lags Now by nothing worse than
-// the event being run.
+// Time returns the virtual time, from any goroutine. It is behind Now by at most the event being run.
 func (l *Loop) Time() units.Time { return units.Time(l.published.Load()) }
 
 // Lag returns how late the last event ran against the wall clock, and the latest that any
@@ -77,7 +76,8 @@ func (l *Loop) At(t units.Time, fn func()) *Timer {
 // After schedules fn for d from now; see At.
 func (l *Loop) After(d units.Time, fn func()) *Timer { return l.At(l.later(d), fn) }
 
-// Schedule is At for events that are never cancelled. It allocates nothing once as many have been pending.
+// Schedule is At for events that are never cancelled. It allocates nothing unless more events are pending than
+// ever before.
 func (l *Loop) Schedule(t units.Time, fn func()) {
 	var tm *Timer
 	if last := len(l.free) - 1; last >= 0 {
@@ -163,7 +163,7 @@ func (l *Loop) advance(t units.Time) {
 	}
 }
 
-// due returns when the earliest event is, MaxTime for none.
+// due returns the time of the earliest event, MaxTime for none.
 func (l *Loop) due() units.Time {
 	if l.events.Len() == 0 {
 		return units.MaxTime

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Opcode is what a BTH carries (§9.2.1, table 38), transport type in its upper three bits.
+// Opcode is the opcode of a BTH (§9.2.1, table 38). Its upper three bits are the transport type.
 type Opcode uint8
 
 // The opcodes that Headgate's hosts speak, of the reliable connection, and CNP (annex

@@ -20,9 +20,9 @@ var (
 
 var cnpReserved [CNPReserved]byte
 
-// Notification is a RoCEv2 congestion notification packet (CNP, annex A17.9.3) about a
-// flow, from the flow's destination to its source as if the receiver had sent it, whoever
-// does. One that is kept encodes and decodes without allocating.
+// Notification is a RoCEv2 congestion notification packet (CNP, annex A17.9.3) about a flow. Its addresses are
+// those of a packet from the flow's destination to its source, even if a switch sends it. A Notification that is
+// used again encodes and decodes without allocating.
 //
 //	Ethernet 14 | IPv4 20 or IPv6 40 | UDP 8 to port 4791 | BTH 12, opcode 0x81, BECN | 0 16 | ICRC 4
 type Notification struct {
@@ -31,8 +31,8 @@ type Notification struct {
 	DSCP             uint8      // 0 to 63; NICs use 48, the highest priority
 	TTL              uint8
 	SrcPort          uint16 // of UDP, chooses the path; the flow label of IPv6, too
-	// DestQP is the source's queue pair. A switch that knows flows by their addresses alone
-	// leaves it 0, and means all flows between the two.
+	// DestQP is the source's queue pair. A switch that knows flows only by their addresses leaves it 0; the CNP
+	// is then about all flows between the two.
 	DestQP uint32
 
 	frame Frame // scratch

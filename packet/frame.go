@@ -26,8 +26,8 @@ const (
 	dontFragment  = 0x4000
 )
 
-// DataOverhead is what a full data packet has around its payload with the shim, without
-// preamble, FCS and gap, in bytes over IPv4; IPv6Extra more over IPv6.
+// DataOverhead is the length of the headers and trailers of a full data packet with the shim, without preamble,
+// FCS and gap, in bytes over IPv4. Over IPv6 it is longer by IPv6Extra.
 const DataOverhead = ethernetLen + ipv4Len + udpLen + maxqd.Len + BTHLen + ICRCLen
 
 // IPv6Extra is how much longer the header of IPv6 is than that of IPv4, in bytes.
@@ -56,9 +56,9 @@ const (
 // MAC is an Ethernet address.
 type MAC [6]byte
 
-// Gateway is where hosts of a fabric send their frames when nothing else is known. Switches route
-// by the IP address alone, whatever the destination MAC; this one, locally administered (IEEE Std 802, 8.2), is
-// no machine's, so that no kernel between takes the frames for its own.
+// Gateway is the default destination MAC address of hosts' frames. Switches route by the IP address alone and
+// ignore this address. It is locally administered (IEEE Std 802, 8.2) and belongs to no machine, so that no
+// kernel on the path takes the frames for its own.
 var Gateway = MAC{0x02, 0, 0, 0, 0, 0xfe}
 
 // String prints the address in the usual form.
@@ -66,8 +66,8 @@ func (m MAC) String() string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
 }
 
-// Errors of frames that cannot be read, to be tested with errors.Is; maxqd's and the
-// transport headers' come on top.
+// Errors of frames that cannot be read, to be tested with errors.Is. Errors of maxqd and of the transport
+// headers are possible too.
 var (
 	ErrShort     = errors.New("frame: shorter than its headers")
 	ErrNotIP     = errors.New("frame: EtherType is neither IPv4 nor IPv6")
@@ -85,8 +85,8 @@ var (
 	ErrICRC      = errors.New("RoCEv2: wrong ICRC")
 )
 
-// Frame is a RoCEv2 frame; one that is kept encodes and decodes without allocating. DstPort says whether there is a shim: the
-// shim's port or RoCEv2Port. AETH belongs to Acknowledge alone.
+// Frame is a RoCEv2 frame. A Frame that is used again encodes and decodes without allocating. It has a shim if
+// DstPort is the shim's port, none if it is RoCEv2Port. Only Acknowledge has an AETH.
 type Frame struct {
 	DstMAC, SrcMAC   MAC
 	Src, Dst         netip.Addr // both IPv4, or both IPv6 without a zone
@@ -95,7 +95,7 @@ type Frame struct {
 	TTL              uint8  // IPv6's hop limit
 	FlowLabel        uint32 // of IPv6, at most MaxFlowLabel; 0 over IPv4
 	SrcPort, DstPort uint16
-	ShimPort         uint16 // of UDP with a shim, given to Decode too; 0 for maxqd.Port
+	ShimPort         uint16 // UDP port of frames with a shim, an input of Decode too; 0 means maxqd.Port
 	Shim             maxqd.Shim
 	BTH              BTH
 	AETH             AETH
@@ -263,8 +263,8 @@ func onesSum(b []byte) uint16 {
 	return uint16(sum)
 }
 
-// icrcPseudo is the most that precedes the payload in the ICRC: eight bytes of ones in place of
-// InfiniBand's local route header, IPv6, UDP and BTH.
+// icrcPseudo is the largest number of bytes before the payload in the ICRC's input: eight bytes of ones in
+// place of InfiniBand's local route header, IPv6, UDP and BTH.
 const icrcPseudo = 8 + ipv6Len + udpLen + BTHLen
 
 // icrc computes the invariant CRC (annex A17.3.3 with §7.8.1): the CRC-32 of Ethernet over

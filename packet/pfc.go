@@ -83,9 +83,8 @@ func (p *PFC) Append(b []byte) []byte {
 	return append(b, pad[:]...)
 }
 
-// Decode reads a frame. Times of classes that are not enabled read as 0, and the padding is
-// ignored, as the standard asks of receivers. Of a frame that it refuses nothing must be
-// obeyed; *p is then undefined.
+// Decode reads a frame. Times of classes that are not enabled read as 0, and the padding is ignored, as the
+// standard asks of receivers. A frame that Decode refuses must not be obeyed; *p is then undefined.
 func (p *PFC) Decode(b []byte) error {
 	switch {
 	case !IsMACControl(b):
@@ -137,5 +136,5 @@ func (p *Pauses) Set(now, until units.Time) {
 	}
 }
 
-// By returns how long it was paused by a time not before the last Set.
+// By returns how long it was paused up to now, which must not be before the last Set.
 func (p *Pauses) By(now units.Time) units.Time { return p.Time - max(0, p.Until-now) }

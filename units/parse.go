@@ -142,7 +142,7 @@ type Value interface {
 	fmt.Stringer
 }
 
-// Flag is a value as a flag of the command line, a pflag.Value. A value that is 0 has no default there.
+// Flag is a value as a flag of the command line, a pflag.Value. A value of 0 is shown as no default.
 type Flag struct{ Value }
 
 // Set implements pflag.Value.
@@ -163,7 +163,7 @@ func (f Flag) Type() string {
 
 // String implements pflag.Value.
 func (f Flag) String() string {
-	if f.Value == nil { // pflag asks a zero Flag what no default is
+	if f.Value == nil { // pflag asks a zero Flag for the text of no default
 		return ""
 	}
 	switch s := f.Value.String(); s {

@@ -3,7 +3,7 @@
 // simulator is exact and two runs agree bit for bit, and they are types, so that a rate
 // cannot be passed where a time is meant.
 //
-// Start at Time, Bytes and Rate in this file. parse.go reads them from text, flag.go from command lines.
+// Start at Time, Bytes and Rate in this file. parse.go reads them from text and from command lines.
 package units
 
 import (
@@ -137,7 +137,7 @@ func (e *FieldError) Error() string {
 	return s
 }
 
-// Fault returns a *FieldError where bad says that a field is wrong, else nil; the first of several is cmp.Or's.
+// Fault returns a *FieldError if bad is true, otherwise nil. cmp.Or picks the first error of several calls.
 func Fault(bad bool, field string, value any, allowed, because string) error {
 	if !bad {
 		return nil

@@ -1,7 +1,6 @@
-// Package maxqd is Söze's telemetry: the shim header that carries the largest queueing
-// delay of a packet's hops, what a switch does to it, and the unit it counts in. The P4
-// program's maxqd control is the same in another language; differential tests hold the
-// two together.
+// Package maxqd is Söze's telemetry: the shim header that carries the largest queueing delay of a packet's
+// hops, a switch's operation on it, and the unit of the delay. The P4 program's control maxqd does the same;
+// differential tests compare the two.
 package maxqd
 
 import (
@@ -13,12 +12,12 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Port is the UDP port of packets with a shim, data and acknowledgements alike, where the fabric
-// file sets no other. IANA has assigned none, and the dynamic range (RFC 6335 §6) is what it leaves
-// to such uses; programs for chips have it compiled in, so another default would part them from
-// v1model's. The range is Linux's too: any socket may be given the port. So v1model's program
-// takes for ours only what has a transport header behind the shim, with all that is constant in
-// both as Headgate's hosts write it, 48 bits; the rest passes as it came.
+// Port is the default UDP port of packets with a shim, data and acknowledgements; the fabric file may set
+// another. IANA has assigned no port, so this one is from the dynamic range (RFC 6335 §6). Programs for chips
+// have the port compiled in, so v1model's default must be the same. Linux gives ports of that range to any
+// socket. So v1model's program treats a packet as Headgate's only if a transport header follows the shim and
+// the 48 bits that are constant in both have the values that Headgate's hosts write. It forwards any other
+// packet unchanged.
 const Port = 50151
 
 // Version is the shim's version that this package speaks.
@@ -51,7 +50,7 @@ var (
 //	|Version|E|  0  |  Next header  |             maxQD             |
 //	+-------+-+-----+---------------+-------------------------------+
 type Shim struct {
-	// Echo says that the packet carries a value back to the sender; switches leave it.
+	// Echo says that the packet carries a value back to the sender; switches do not change it.
 	Echo bool
 	Next NextHeader
 	// MaxQD is the largest queueing delay so far, in the fabric's Unit, 65535 for that
@@ -130,7 +129,7 @@ const (
 	OfferLen = 4
 )
 
-// Option is the TCP option of each segment behind the handshake:
+// Option is the TCP option of each segment after the handshake:
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

@@ -18,16 +18,16 @@ type Channel struct{ From, To, Link, Port int }
 // Fabric is the input of the search for dependencies. It is immutable.
 type Fabric struct {
 	channels []Channel
-	leaves   []int // the nodes that hosts hang on; each sends to every other one
+	leaves   []int // the nodes with hosts; each sends to all others
 	lossless []bool
 	// hops returns, for every node, the output channels on its shortest paths to a leaf, given the failed
 	// links.
 	hops func(leaf int, down []bool) [][]int32
 }
 
-// New returns the fabric of nodes with these ports. lossless says which nodes pause those who send to
-// them, and next for every node the ports, as indices, by which it sends to a node with hosts while
-// links are down: without those of down they must be those of shortest paths, all of them.
+// New returns the fabric of nodes with these ports. lossless reports whether a node pauses its senders. next
+// returns, for every node, the indices of its ports on the shortest paths to leaf, given the failed links. It
+// must return all of them.
 func New(ports [][]Port, lossless func(node int) bool, next func(leaf int, down []bool) [][]int) *Fabric {
 	f := &Fabric{lossless: make([]bool, len(ports))}
 	channel := make([][]int32, len(ports)) // by node and port
@@ -152,7 +152,7 @@ func (d dependencies) cycle() []int {
 // mostStarts bounds the number of channels from which a shortest cycle is searched.
 const mostStarts = 64
 
-// around returns a shortest cycle through a channel over channels of rest, nil for a channel between
+// around returns a shortest cycle through start over the channels that in marks, or nil if start lies between
 // cycles.
 func (d dependencies) around(start int, in []bool) []int {
 	from := map[int32]int32{}

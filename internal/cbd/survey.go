@@ -22,7 +22,7 @@ type Cycles struct {
 	Then   string
 }
 
-// Text describes the result if up to so many more links fail.
+// Text describes the result of a Survey with up to that many additional failures.
 func (c Cycles) Text(failures int) string {
 	if c.Now != "" {
 		return "buffers depend on each other in a cycle, which PFC can stop for good: " + c.Now
@@ -45,14 +45,14 @@ func (c Cycles) Text(failures int) string {
 // mostWork bounds a survey: combinations times channels. It takes half a minute.
 const mostWork = 20_000_000
 
-// Survey looks for cycles while links are down, and, where there is none, while any one to most of the
-// others fail besides: single failures first, then pairs, as far as time allows; all single ones in
-// any case. With the end of ctx the rest is left. around prints a cycle, a shortest one around: each
-// channel with the one that it depends on behind it, the last with the first; link is a link's name.
+// Survey looks for cycles with the links in down failed. If there is none, it also examines combinations of up
+// to most more failed links: first single links, then pairs, as many as mostWork allows, but always all single
+// links. When ctx ends, the rest is not examined. around prints a cycle, in which each channel is followed by
+// the one that it depends on and the last by the first; link returns a link's name.
 //
-// A failure that leaves every node a next hop to a leaf only takes paths to this leaf away. So
-// only leaves for which some node lost its last next hop are routed anew, and only where this
-// adds dependencies that close a cycle with all those of before is the fabric looked at alone.
+// If every node keeps a next hop to a leaf, a failure only removes paths to this leaf. So routes are computed
+// anew only for leaves to which some node lost its last next hop. The fabric after the failure is examined on
+// its own only if the new dependencies close a cycle with those before.
 func (f *Fabric) Survey(ctx context.Context, down []bool, most int, around func([]Channel) string, link func(int) string) Cycles {
 	text := func(cycle []int) string {
 		var list []Channel

@@ -20,9 +20,9 @@ import (
 
 // Bounds of a process.
 const (
-	maxBytes = 64 << 20 // that wait for all clients
+	maxBytes = 64 << 20 // bytes that wait for all clients
 	maxCalls = 8192     // under way; a stream costs some 30 KB
-	reserved = 8        // root's, and the process's own user's, Unix sockets have 1/reserved of both on top
+	reserved = 8        // on Unix sockets, root and the process's own user may use 1/reserved of both more
 )
 
 // Unread is how long messages may wait for a client that reads none of them.
@@ -73,16 +73,16 @@ func Full(what string) error {
 
 // Stats is the use of a budget.
 type Stats struct {
-	Bytes, Limit int64  // that wait, and may
+	Bytes, Limit int64  // bytes that wait, and their limit
 	Calls        int64  // under way
 	Unread       uint64 // streams that ended because their clients did not read them
 	Closed       uint64 // connections that were closed because answers were not read
-	Refused      uint64 // calls, for want of room
+	Refused      uint64 // calls that found no room
 	Full         uint64 // messages and requests that found no room
 	Listeners    []Listener
 }
 
-// Listener is the state of the connections of the listeners with a name.
+// Listener is the state of the connections of all listeners with one name.
 type Listener struct {
 	Name    string
 	Open    int64

@@ -61,7 +61,7 @@ type listener struct {
 	open   atomic.Int64
 
 	mu   sync.Mutex // guards what follows
-	said time.Time  // when the log was told of refusals
+	said time.Time  // when the log last reported refusals
 	more uint64     // refusals since
 }
 
@@ -102,8 +102,8 @@ func (l *listener) refuse(c net.Conn, most int) {
 	l.said, l.more = time.Now(), 0
 }
 
-// Caller returns the kernel's credentials of the process at the other end of a Unix socket, nil for
-// another connection. It knows the connections that a limited listener accepted.
+// Caller returns the kernel's credentials of the process at the other end of a Unix socket, nil for another
+// connection. c may be a connection of a limited listener.
 func Caller(c net.Conn) (*unix.Ucred, error) {
 	if limited, ok := c.(*conn); ok {
 		c = limited.Conn

@@ -132,7 +132,7 @@ func (b *Budget) stream(srv any, s grpc.ServerStream, codec counting, handler gr
 	}
 }
 
-// end records that the client is told of the call's end.
+// end records that the call has ended.
 func (c *call) end(now time.Time) { c.live, c.taken = false, now }
 
 // serverStream sends messages that are counted.

@@ -1,14 +1,14 @@
-// Package ecmp is the hash by which a switch chooses among the next hops of a route: what
-// p4src/v1model/routing.p4 computes, for whoever must know what a switch will do.
+// Package ecmp computes the hash by which a switch chooses among the next hops of a route, as
+// p4src/v1model/routing.p4 does. It is for packages that predict a switch's choice.
 //
 //	h     = CRC-32 of the flow's fields
 //	index = CRC-32 of (h + seed, h − seed)   mod   next hops
 //
-// A CRC is linear: a seed that is hashed beside the fields, or XORed into the result, changes the
-// results of all flows by the same bits. Of two switches one above the other, the second then sends
-// all that the first left it by one link. The carries of an addition depend on the flow. One sum
-// leaves some pairs of seeds dependent, sum and difference together none that a test finds; neither
-// needs a multiplier, which Tofino does not have.
+// A CRC is linear: a seed that is hashed with the fields, or XORed into the result, changes the results of
+// all flows by the same bits. Of two switches in a row, the second would then send all flows that come from
+// the first by one link. With an addition, the carries depend on the flow. One sum leaves some pairs of seeds
+// dependent; with sum and difference, tests find no dependent pair. Neither needs a multiplier, which Tofino
+// does not have.
 package ecmp
 
 import (
@@ -21,7 +21,7 @@ import (
 type Flow struct {
 	Src, Dst         netip.Addr
 	Protocol         uint8
-	SrcPort, DstPort uint16 // of TCP or UDP; 0 of others, and of fragments
+	SrcPort, DstPort uint16 // of TCP or UDP; 0 for other protocols and for fragments
 	// QueuePair is the destination's of RoCE, 24 bits.
 	QueuePair uint32
 	// FlowLabel is IPv6's, 20 bits.

@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Ids in P4Runtime: the type is the first of those for externs of an architecture, and the
-// instances have it in their first byte (P4Ids.OTHER_EXTERNS_START of p4info.proto).
+// Ids in P4Runtime. The type is the first one for externs of an architecture; the ids of the instances have it
+// in their first byte (P4Ids.OTHER_EXTERNS_START of p4info.proto).
 const (
 	ExternType = 0x81
 	// SettingsID is the entry that a controller inserts, modifies and deletes; without it the switch has
@@ -119,7 +119,7 @@ func ReadStorms(e *p4v1.ExternEntry) ([]Storm, error) {
 func pack(id uint32, fields map[string]any) *p4v1.Entity {
 	s, err := structpb.NewStruct(fields)
 	if err != nil {
-		panic(err) // texts, numbers, truth values and lists of them
+		panic(err) // never: the fields are texts, numbers, truth values and lists of them
 	}
 	contents := &anypb.Any{}
 	// Sorted keys, so that equal contents are equal bytes. A Struct of plain values has no error.

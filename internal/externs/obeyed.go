@@ -9,7 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Obeyed has the classes, a bit for each, whose PAUSEs some ports obey. A port that it lacks obeys all of Lossless.
+// Obeyed holds the classes whose PAUSEs a port obeys, a bit for each. A port that it lacks obeys all classes of
+// Lossless.
 type Obeyed map[uint32]uint8
 
 const portField = "port_"

@@ -25,7 +25,8 @@ const (
 // Settings are the watchdog's settings for all ports of a switch. The watchdog protects a lossless
 // fabric from a peer that keeps a class paused, because that stops everything behind it.
 type Settings struct {
-	// Detection is the window of which a class may be paused for less than Share; 0 switches the watchdog off.
+	// Detection is the length of a window. A class that is paused for Share of it is in a storm; 0 switches the
+	// watchdog off.
 	Detection units.Time
 	// Share is the share of Detection, more than 0 to 1; 0 means DefaultShare. With 1 only a pause without a
 	// break is a storm.
@@ -34,15 +35,15 @@ type Settings struct {
 	Restoration units.Time
 	// Action is Drop when empty, as in SONiC.
 	Action Action
-	// Default says that nobody has asked for the settings: a switch with a watchdog by its flags keeps that one, and one
-	// that obeys no PFC ignores them.
+	// Default says that no user asked for the settings. A switch whose flags set a watchdog then keeps that
+	// one, and a switch that obeys no PFC ignores the settings.
 	Default bool
 }
 
-// DefaultShare leaves each of up to 49 senders to one port, which pauses each for 48 of 49 packets, without a storm.
+// DefaultShare lets up to 49 senders share one port without a storm: the port pauses each for 48 of 49 packets.
 const DefaultShare = 0.98
 
-// Slack returns how much of Detection a class may be unpaused in a storm.
+// Slack returns the longest time of Detection that a class in a storm may be unpaused.
 func (s Settings) Slack() units.Time {
 	return s.Detection - units.Time(s.Share*float64(s.Detection))
 }
@@ -83,8 +84,9 @@ type Storm struct {
 	Dropped uint64 // frames of the class in storms
 }
 
-// Lossless has the egress queues that a PAUSE of each class stops, at all ports of a switch, a bit for each. A
-// class without queues is not lossless: its PAUSEs are ignored. A queue has one class at most.
+// Lossless holds, for each class, the egress queues that a PAUSE of the class stops at all ports of a switch, a
+// bit for each queue. A class without queues is not lossless: its PAUSEs are ignored. A queue has one class at
+// most.
 type Lossless [8]uint32
 
 // Class returns the class of a queue, -1 when it has none.

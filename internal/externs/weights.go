@@ -11,9 +11,9 @@ import (
 // MaxWeight is the largest weight of a queue.
 const MaxWeight = 1000
 
-// Weights are the weights of egress queues at all ports of a switch, 1 to MaxWeight. Queues with a weight share by
-// DWRR what the others, which are served first by their numbers, leave. The zero value is the
-// schedule that the switch was started with.
+// Weights are the weights of egress queues at all ports of a switch, 1 to MaxWeight. Queues without a weight
+// are served first, in the order of their numbers; queues with a weight share the rest by DWRR. The zero value
+// is the schedule that the switch was started with.
 type Weights [32]uint16
 
 const queueField = "queue_"

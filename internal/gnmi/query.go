@@ -26,8 +26,7 @@ type selection struct {
 	depth int       // how many elements of the leaf the path names
 }
 
-// selects returns how many elements of a value's path the query names; false where it does not select
-// the value.
+// selects returns how many elements of a value's path the query names; false if it does not select the value.
 func (q query) selects(v Value) (depth int, ok bool) {
 	for _, s := range q[v.Leaf] {
 		if (s.of[0] == "" || s.of[0] == v.Of[0]) && (s.of[1] == "" || s.of[1] == v.Of[1]) {
@@ -92,7 +91,8 @@ func find(elems []*gpb.PathElem) query {
 	return q
 }
 
-// wants returns the leaves that answer queries: for the name of a list's entry, those that show that there is one.
+// wants returns the leaves that answer queries. A leaf that repeats the key of a list is answered by all leaves
+// of the list.
 func wants(queries ...query) Wants {
 	w := Wants{}
 	for _, q := range queries {
@@ -113,8 +113,8 @@ func old(p *gpb.Path) bool {
 	return len(p.GetElem()) == 0 && len(p.GetElement()) > 0 //lint:ignore SA1019 it is refused
 }
 
-// match adds to list how the elements of a path select what begins with those of a leaf. s is what the
-// elements before have selected, with so many keys.
+// match appends to list each way in which the elements of a path select the leaf or an element above it. s is
+// what the elements before have selected, with that many keys.
 func match(path []*gpb.PathElem, leaf []elem, s selection, keys int, list []selection) []selection {
 	if len(path) == 0 {
 		if slices.ContainsFunc(list, func(o selection) bool { return o.of == s.of }) {

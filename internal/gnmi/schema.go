@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Leaf is something that the models have. It is never changed.
+// Leaf is a leaf of the models. It is immutable.
 type Leaf struct {
 	elems []elem
 	keys  []string // names of the keys of the lists above the leaf, in order
@@ -23,13 +23,14 @@ type Leaf struct {
 // elem is an element of a path; key is the name of a list's key.
 type elem struct{ module, name, key string }
 
-// Leaves are all that can be served.
+// Leaves are all leaves that can be served.
 var Leaves []*Leaf
 
-// names are the first leaves of each list, which repeat its key, by the path of the list.
+// names are the leaves that repeat the key of a list, by the path of the list.
 var names = map[string]*Leaf{}
 
-// The leaves. An element is written with its module where that differs from the one before, and with its key and what that is.
+// The leaves. An element is written with its module if that differs from the module before, and with its key
+// and the key's kind.
 const (
 	oneInterface = "openconfig-interfaces:interfaces/interface[name=port]/"
 	counters     = oneInterface + "state/counters/"
@@ -43,7 +44,7 @@ const (
 	pool         = buffer + "pools/pool[name=pool]/state/"
 )
 
-// Of a port. Values are uint64 where nothing is said.
+// Of a port. Values are uint64 unless a comment says otherwise.
 var (
 	_             = leaf(oneInterface + "state/name")
 	Type          = leaf(oneInterface + "state/type")               // string
@@ -121,7 +122,7 @@ const (
 	Ethernet = "iana-if-type:ethernetCsmacd" // of Type
 )
 
-// models are what the leaves are of, as of OpenConfig's release of July 2026.
+// models define the leaves. The versions are those of OpenConfig's release of July 2026.
 var models = []*gpb.ModelData{
 	{Name: "openconfig-interfaces", Organization: "OpenConfig working group", Version: "3.8.1"},
 	{Name: "openconfig-if-ethernet", Organization: "OpenConfig working group", Version: "2.18.0"},
@@ -158,15 +159,15 @@ func leaf(text string) *Leaf {
 	return l
 }
 
-// Value is what a leaf of a switch is now. Of is as long as the leaf's Keys, with "" for the rest;
-// Is has the type that stands beside the leaf.
+// Value is the present value of a leaf of a switch. Of holds the keys of the lists above the leaf, and ""
+// beyond them. Is has the type that the leaf's comment names.
 type Value struct {
 	Leaf *Leaf
 	Of   [2]string
 	Is   any
 }
 
-// path returns the value's path up to so many elements.
+// path returns the first depth elements of the value's path.
 func (v Value) path(depth int) *gpb.Path {
 	p, keys := &gpb.Path{}, v.Of[:]
 	for _, e := range v.Leaf.elems[:depth] {
@@ -180,7 +181,7 @@ func (v Value) path(depth int) *gpb.Path {
 	return p
 }
 
-// complete returns values with the names of the lists that they are in.
+// complete returns values and, for the lists that they are in, the leaves that repeat the keys.
 func complete(values []Value) []Value {
 	type entry struct {
 		*Leaf
@@ -201,7 +202,7 @@ func complete(values []Value) []Value {
 	return out
 }
 
-// encodings are those that are served.
+// encodings are the served encodings.
 var encodings = []gpb.Encoding{gpb.Encoding_JSON, gpb.Encoding_JSON_IETF, gpb.Encoding_PROTO}
 
 func checkEncoding(e gpb.Encoding) error {
@@ -261,7 +262,7 @@ type tree struct {
 
 func newTree() *tree { return &tree{map[string]any{}, map[string]*tree{}} }
 
-// add puts a value into the tree, whose root is at so many of its path's elements.
+// add puts a value into the tree, whose root is at the first depth elements of the value's path.
 func (t *tree) add(v Value, depth int, e gpb.Encoding) {
 	module, keys := "", 0
 	for i, el := range v.Leaf.elems {

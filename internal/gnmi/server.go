@@ -1,12 +1,11 @@
-// Package gnmi serves what is known of switches as OpenConfig has it, over gNMI: interfaces,
-// queues and buffers, to read alone. The controller serves its fabric with it, and the embedded switch
-// itself; each is a Source.
+// Package gnmi serves the state of switches over gNMI, in OpenConfig's models: interfaces, queues and
+// buffers. State is read-only; only the ports of a Setter can be set. The controller serves its fabric with
+// it, and the embedded switch itself; each is a Source.
 //
-// What is served is the list in schema.go: leaves of OpenConfig's models, and of our own
-// headgate-buffer.yang where those have none. The list stands in the place of structs that ygot generates: those
-// of openconfig-interfaces and openconfig-qos with what they import are megabytes of a binary that has
-// few to spare, for some sixty leaves. ygot's packages for paths are left out as well: they bring glog,
-// which starts a goroutine and defines flags as soon as it is linked.
+// schema.go lists the served leaves: leaves of OpenConfig's models, and of our own headgate-buffer.yang where
+// OpenConfig has none. The list replaces structs that ygot generates. Those of openconfig-interfaces and
+// openconfig-qos, with their imports, would add megabytes to the binary for some sixty leaves. ygot's packages
+// for paths are not used either: they link glog, which starts a goroutine and defines flags.
 package gnmi
 
 import (
@@ -30,12 +29,12 @@ import (
 
 // Source provides a server's data. Its methods are safe for concurrent use.
 type Source interface {
-	// State returns what is known now of a target, of all where it is "". There are none for a name
-	// that no target has. A source that has one without a name knows it by every name. Values of leaves
-	// that are not wanted may be left out.
+	// State returns the present state of a target, or of all targets if target is "". It returns none for an
+	// unknown target. A source of a single target without a name accepts every name. Values of leaves outside
+	// wants may be left out.
 	State(target string, wants Wants) []State
-	// Changed returns a channel that has a value soon after something that is no counter may have
-	// changed, until ctx ends; nil where nothing tells.
+	// Changed returns a channel that has a value soon after a leaf other than a counter may have changed, until
+	// ctx ends. It returns nil if the source does not report changes.
 	Changed(ctx context.Context) <-chan struct{}
 }
 
@@ -187,7 +186,7 @@ func (s *server) Get(ctx context.Context, r *gpb.GetRequest) (*gpb.GetResponse, 
 			n.Update = q.updates(state.Values, r.GetEncoding())
 			found = found || len(n.Update) > 0
 			if r.GetType() == gpb.GetRequest_CONFIG {
-				n.Update = nil // all is state
+				n.Update = nil // every leaf is state
 			}
 			out.Notification = append(out.Notification, n)
 		}
@@ -256,7 +255,7 @@ func notification(prefix *gpb.Path, target string) *gpb.Notification {
 	return n
 }
 
-// states returns the state of a request's target, and NOT_FOUND for one that there is not.
+// states returns the state of a request's target, and NOT_FOUND for an unknown target.
 func (s *server) states(target string, w Wants) ([]State, error) {
 	if target == "*" {
 		target = ""

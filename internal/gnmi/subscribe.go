@@ -18,7 +18,7 @@ import (
 const (
 	minInterval = 100 * time.Millisecond // that a client may ask for
 	maxInterval = 24 * time.Hour
-	scan        = time.Second // between two looks for changes that nothing tells of, and the default
+	scan        = time.Second // between two searches for changes that the source does not report, and the default
 )
 
 // Bounds of a stream.
@@ -62,9 +62,9 @@ type follower struct {
 	list  *gpb.SubscriptionList
 	subs  []*subscription
 	wants Wants
-	key   string    // of snapshots that it has in common with others
-	told  time.Time // when the source told of a change that was not sent yet
-	bytes int64     // that it took of the budget
+	key   string    // of the snapshots that it shares with other calls
+	told  time.Time // when the source reported a change that was not sent yet
+	bytes int64     // bytes that it took from the budget
 	send  func(*gpb.SubscribeResponse) error
 }
 
@@ -160,7 +160,7 @@ func interval(field string, ns uint64) (time.Duration, error) {
 	return time.Duration(ns), nil
 }
 
-// once sends everything, and that this was it.
+// once sends everything, and then a sync response.
 func (f *follower) once() error {
 	now := time.Now()
 	for _, sub := range f.subs {
@@ -168,7 +168,7 @@ func (f *follower) once() error {
 		sub.last, sub.due, sub.beat = nil, time.Time{}, time.Time{}
 	}
 	if f.list.GetMode() != gpb.SubscriptionList_STREAM {
-		f.told = now // no sample that others have taken
+		f.told = now // so that no earlier snapshot of another stream is used
 	}
 	if err := f.round(now, false, f.list.GetUpdatesOnly()); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (f *follower) stream(ctx context.Context) error {
 	}
 }
 
-// hasten makes the subscriptions to changes due, no more often than the least interval.
+// hasten makes the subscriptions to changes due earlier, but at most once per minInterval.
 func (f *follower) hasten(now time.Time) {
 	for _, sub := range f.subs {
 		if soon := sub.due.Add(minInterval - sub.interval); !sub.sample && soon.Before(sub.due) {
@@ -263,8 +263,8 @@ func (f *follower) hasten(now time.Time) {
 	}
 }
 
-// round sends what is due. With gone, also that something is not there any more; silent only notes what
-// would be sent.
+// round sends what is due. With gone it also sends that values do not exist any more. With silent it sends
+// nothing and only records what it would have sent.
 func (f *follower) round(now time.Time, gone, silent bool) error {
 	after := now.Add(-share)
 	if f.told.After(after) {
@@ -381,7 +381,7 @@ type snapshot struct {
 	refs   int // guarded by server.mu
 }
 
-// snapshot returns what is known of a list's target, as of later than after.
+// snapshot returns the state of a list's target, taken later than after. Streams with the same key share it.
 func (s *server) snapshot(key, target string, w Wants, after time.Time) (*snapshot, error) {
 	s.mu.Lock() // one at a time: others that wait want the same
 	defer s.mu.Unlock()
@@ -426,7 +426,7 @@ func (s *server) release(n *snapshot) {
 	}
 }
 
-// keep is one more use of a snapshot.
+// keep adds a use of a snapshot and returns it.
 func (s *server) keep(n *snapshot) *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	Told     = "see the description"
 )
 
-// Of describes the keys that a function reads. describe returns what a key does, "" where nobody says it.
+// Of describes the keys that a function reads. describe returns the description of a key, "" if there is none.
 func Of(read []Key, describe func(Key) string) []Key {
 	list := slices.Clone(read)
 	for i := range list {

@@ -1,6 +1,6 @@
-// Package maxmin computes weighted max-min fair rates by progressive filling (Bertsekas
-// and Gallager, Data Networks, §6.5.2). It knows nothing of Söze: it is what Söze's and
-// any other law's measured shares are held against.
+// Package maxmin computes weighted max-min fair rates by progressive filling (Bertsekas and Gallager, Data
+// Networks, §6.5.2). It does not depend on Söze: the measured shares of Söze and of other laws are compared
+// with its results.
 package maxmin
 
 import (

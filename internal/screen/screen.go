@@ -20,7 +20,7 @@ type Screen struct {
 	In    io.Reader
 	Out   io.Writer
 	Every time.Duration // between two drawings
-	// Picture returns the lines for a terminal of so many columns, 0 where that is not known.
+	// Picture returns the lines for a terminal with that many columns; 0 means that the number is unknown.
 	Picture func(columns int) string
 	// Whole takes the whole terminal, says how to leave, and gives the terminal back as it was.
 	Whole bool

@@ -50,7 +50,7 @@ func Profile(ctx context.Context, address string, log *slog.Logger) error {
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !OnLoopback(r.Host) { // a page of another name, which that name's owner lets point here
+		if !OnLoopback(r.Host) { // DNS rebinding: the owner of another name let it point here
 			http.Error(w, fmt.Sprintf("the host is %q: want localhost, or an address of loopback", r.Host), http.StatusForbidden)
 			return
 		}

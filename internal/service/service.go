@@ -17,11 +17,11 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Ready tells systemd, for units of Type=notify with WatchdogSec= (systemd.service(5), sd_notify(3)),
-// how the program is; without systemd it does nothing. It reports that the program does its work from now on. Where the unit has a watchdog, it also
-// reports, twice in the watchdog's time, that the program is alive, for as long as ctx has not ended and
-// healthy returns nil within half the watchdog's time, when its context ends; a nil healthy is always well. systemd
-// restarts a program that stops reporting.
+// Ready reports to systemd that the program is ready, and then that it is alive; without systemd it does
+// nothing. It is for units of Type=notify with WatchdogSec= (systemd.service(5), sd_notify(3)). If the unit has
+// a watchdog, Ready reports twice in the watchdog's time until ctx ends, as long as healthy returns nil.
+// healthy's context ends after half the watchdog's time; a nil healthy is always well. systemd restarts a
+// program that stops reporting.
 func Ready(ctx context.Context, log *slog.Logger, healthy func(context.Context) error) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		log.Warn("systemd was not told of readiness", "error", err)

@@ -49,7 +49,7 @@ func New(t testing.TB, dir string) *Authority {
 // File is the name of a file.
 func (a *Authority) File(name string) string { return filepath.Join(a.Dir, name) }
 
-// Pool trusts the authority.
+// Pool returns a pool that trusts the authority.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)

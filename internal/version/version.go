@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// String returns the version, and the commit with its time, as the Go toolchain wrote them
-// into this binary: "v1.2.0 (commit 0123456789ab of 2026-11-22T07:00:00Z)". What was built
-// outside a clone of the repository, or with -buildvcs=false, has no commit.
+// String returns the version, and the commit with its time, as the Go toolchain wrote them into this binary:
+// "v1.2.0 (commit 0123456789ab of 2026-11-22T07:00:00Z)". A binary that was built outside a clone of the
+// repository, or with -buildvcs=false, has no commit.
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

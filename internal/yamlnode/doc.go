@@ -41,8 +41,8 @@ type Doc struct {
 	lines   Lines
 	origins map[string]string // of fields that Set gave, by path
 
-	described *described        // nil but for Keys
-	values    map[string]string // nil but for Values
+	described *described        // nil except in Keys
+	values    map[string]string // nil except in Values
 }
 
 // Fault is one thing wrong with a file.
@@ -159,10 +159,10 @@ func (d *Doc) Read(read func(*Map)) {
 	m.done()
 }
 
-// Overlay returns a document with over's keys put over d's, as RFC 7396 merges: mappings key by
-// key, all else as a whole, and a key whose value is empty is taken away. Beyond the RFC, a
-// mapping over a list changes those of its mappings whose group or name is the key; "*" is each
-// of them, and a key that is none of theirs is a fault. Lines stay those of the file.
+// Overlay returns a document that merges over into d as RFC 7396 does: mappings are merged key by key, other
+// values are replaced, and a key with an empty value is removed. Beyond the RFC, a mapping may be merged into a
+// list: each of its keys changes the elements that are mappings with this group or name, and "*" changes all of
+// them. A key that selects no element is a fault. Lines stay those of the file.
 func (d *Doc) Overlay(over *yaml.Node) *Doc {
 	out := &Doc{file: d.file, lines: Lines{}, origins: d.origins}
 	out.root = out.overlay(d.root, over)
@@ -197,7 +197,7 @@ func (d *Doc) overlay(base, over *yaml.Node) *yaml.Node {
 	return &merged
 }
 
-// elements puts a mapping over the elements of a list that its keys name.
+// elements merges a mapping into the elements of a list that its keys name.
 func (d *Doc) elements(base, over *yaml.Node) *yaml.Node {
 	merged := *base
 	merged.Content = slices.Clone(base.Content)
@@ -280,7 +280,7 @@ func (d *Doc) add(line int, field, format string, args ...any) {
 // Unique reports the second use of a value; it has the path of the first.
 type Unique[K comparable] map[K]string
 
-// Use uses a value at a path, as a fault shows it in text.
+// Use records a value at a path. text is the value as a fault shows it.
 func (u Unique[K]) Use(d *Doc, key K, path, text string) {
 	if first, used := u[key]; used {
 		d.Fault(path, "is %s, which %s in line %d already is", text, first, d.Lines()[first])
@@ -305,7 +305,7 @@ func (d *Doc) Err() error {
 	return NewError(d.file, slices.Compact(list), maxFaults) // a part that is read twice has its faults twice
 }
 
-// NewError returns an *Error of at most so many faults, and how many more there are; nil for none.
+// NewError returns an *Error of at most that many faults and the number of the others; nil for none.
 func NewError(file string, faults []Fault, most int) error {
 	if len(faults) == 0 {
 		return nil

@@ -61,18 +61,18 @@ type described struct {
 	todo    []map[string]string // of runs to come
 	choices map[string][]string // all words of a key
 	asked   map[string][]run    // the runs that ask for a key
-	needs   map[string]int      // the runs that need a key
-	last    map[string]int      // the last of them
+	needs   map[string]int      // number of runs that need a key
+	last    map[string]int      // the last run that needs a key
 }
 
-// run is what the keys are that have words to choose from.
+// run is one call of read: its number, and the word of each key that has words to choose from.
 type run struct {
 	number int
 	words  map[string]string
 }
 
-// AllKeys is Keys for a function that asks for keys by what others are. It calls read with each word of each OneOf, and both with Has
-// true and with Has false.
+// AllKeys is Keys for a function that asks for keys depending on the values of others. It calls read with each
+// word of each OneOf, and with Has true as well as false.
 func AllKeys(read func(*Doc)) []Key {
 	s := &described{required: map[string]bool{}, computed: map[string]bool{}, all: true, todo: []map[string]string{{}},
 		choices: map[string][]string{}, asked: map[string][]run{}, needs: map[string]int{}, last: map[string]int{}}
@@ -98,7 +98,7 @@ func AllKeys(read func(*Doc)) []Key {
 	return s.keys
 }
 
-// choose returns the word that a key is in this run.
+// choose returns the word of a key in this run.
 func (s *described) choose(path, def string, words []string) string {
 	if s.choices[path] == nil {
 		s.choices[path] = words
@@ -114,7 +114,7 @@ func (s *described) choose(path, def string, words []string) string {
 	return s.chosen[path]
 }
 
-// when says with which words of the keys beside and above it a key is asked for.
+// when returns the condition under which a key is asked for: the words of the keys beside and above it.
 func (s *described) when(path string) string {
 	var parts []string
 	for _, of := range slices.Sorted(maps.Keys(s.choices)) {
@@ -135,7 +135,7 @@ func (s *described) when(path string) string {
 	return strings.Join(parts, "; ")
 }
 
-// join adds a key's allowed values elsewhere.
+// join adds the values that a key allows where it is read a second time.
 func (k *Key) join(o Key) {
 	if !strings.Contains(k.Allowed, o.Allowed) {
 		k.Allowed += ", or " + o.Allowed
@@ -187,7 +187,7 @@ func (m *Map) Computed(keys ...string) {
 	}
 }
 
-// holds describes a key with keys of its own, and returns the mapping that stands for them.
+// holds describes a key with keys below it, and returns the mapping to read them from.
 func (m *Map) holds(key, path, allowed string, s Schema) *Map {
 	m.d.described.add(Key{Path: m.join(key), Allowed: allowed, Holds: true, Schema: s})
 	return m.d.mapping(&yaml.Node{Kind: yaml.MappingNode}, path)
@@ -215,7 +215,7 @@ func describe[T any](m *Map, key string, def T, k kind[T]) {
 	m.d.described.add(d)
 }
 
-// nameOf names the kind of a value whose bounds alone do not.
+// nameOf names the kind of a value if its bounds do not show it.
 func nameOf(v any) string {
 	switch v.(type) {
 	case units.Time:
@@ -254,7 +254,8 @@ func Object() Schema {
 // list returns the schema of a list, which may be left empty.
 func list(of Schema) Schema { return Schema{Type: []string{"array", "null"}, Items: &of} }
 
-// anyText is the schema of a text. YAML reads some texts as numbers or truth values, and a Map as texts.
+// anyText is the schema of a text. YAML reads some texts as numbers or truth values; a Map reads these as texts
+// too.
 var anyText = Schema{Type: []string{"string", "number", "boolean"}}
 
 // Put puts the keys below a schema of a mapping.

@@ -12,8 +12,8 @@ import (
 // maxList bounds every list and mapping.
 const maxList = 65536
 
-// Map is a mapping being read. Each method makes the keys known that it is asked for.
-// A getter whose key is missing or wrong returns the default that it is given.
+// Map is a mapping being read. Each method marks the keys that it reads as known. A getter whose key is missing
+// or wrong returns the default that it is given.
 type Map struct {
 	d            *Doc
 	n            *yaml.Node
@@ -28,7 +28,7 @@ func (d *Doc) mapping(n *yaml.Node, path string) *Map {
 	m := &Map{d: d, n: n, path: path, shown: path, known: map[string]bool{}}
 	d.lines[path] = n.Line
 	if n.Kind != yaml.MappingNode {
-		return m // done says so, which knows the keys
+		return m // done reports it, because it knows the keys
 	}
 	m.values = make(map[string]*yaml.Node, len(n.Content)/2)
 	lines := map[string]int{}
@@ -96,8 +96,7 @@ func (m *Map) Fault(key, format string, args ...any) {
 	m.d.add(line, path, format, args...)
 }
 
-// AllowUnknown takes keys that nobody asked for, where an earlier fault hides which
-// keys there are.
+// AllowUnknown accepts unknown keys, after a fault that hides which keys there are.
 func (m *Map) AllowUnknown() { m.allowUnknown = true }
 
 // done reports a node that is no mapping, and keys that nobody asked for.

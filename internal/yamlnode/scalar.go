@@ -20,7 +20,7 @@ import (
 // ErrNotAllowed is the error of a parser without a message of its own.
 var ErrNotAllowed = errors.New("not allowed")
 
-// unitError is an error of package units, which says value and what is wanted itself.
+// unitError is an error of package units, whose text already has the value and what is allowed.
 type unitError struct{ error }
 
 // kind describes a value's allowed text: in words, as a JSON schema, and as a parser that refuses the rest.
@@ -231,7 +231,7 @@ func (m *Map) WallOrOff(key string, def, low, high time.Duration) time.Duration 
 	}).Duration()
 }
 
-// word is the kind of Word.
+// word matches the texts that Word takes.
 var word = regexp.MustCompile(`^[0-9A-Za-z][-_.0-9A-Za-z]{0,62}$`)
 
 // Word returns a name that may stand in paths, metrics and log lines.
@@ -281,7 +281,7 @@ func (m *Map) IPv4(key string) netip.Addr {
 	})
 }
 
-// IPv6 returns a unicast IPv6 address that is good beyond a link.
+// IPv6 returns a unicast IPv6 address that is not link-local.
 func (m *Map) IPv6(key string) netip.Addr {
 	return Scalar(m, key, netip.Addr{}, `a unicast IPv6 address, not of a link alone, such as "2001:db8:1::1"`, func(s string) (netip.Addr, error) {
 		a, err := netip.ParseAddr(s)

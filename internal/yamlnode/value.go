@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Values returns the value of each key that a function asks for, by path. Paths have names in place of
-// indices, such as links[leaf1:3-spine1:1].rate. A key that the document lacks has its default. Keys are
-// left out whose default follows from other keys, and those of sections that the document lacks.
+// Values returns the value of each key that a function asks for, by path. Paths have names in place of indices,
+// such as links[leaf1:3-spine1:1].rate. A key that the document lacks has its default. Keys whose default
+// follows from other keys, and keys of sections that the document lacks, are left out.
 func (d *Doc) Values(read func(*Doc)) map[string]string {
 	d.values = map[string]string{}
 	read(d)
@@ -25,8 +25,8 @@ func (m *Map) show(key string) string {
 	return m.shown + "." + key
 }
 
-// nameIn returns what tells an element of a list from the others: its name, number or DSCP, the two ends of
-// a link, else its index.
+// nameIn returns the name of a list's element: its name, number or DSCP, the two ends of a link, otherwise its
+// index.
 func nameIn(n *yaml.Node, i int) string {
 	text := func(key string) string {
 		if at := find(n, key); at >= 0 {
@@ -51,7 +51,7 @@ func note[T any](m *Map, key string, v, def T, k kind[T]) {
 	text, n := fmt.Sprint(v), m.values[key]
 	read, err := k.parse(text)
 	switch {
-	case any(v) == any(none) && (n == nil || any(def) == any(none)): // nothing, whether it stands there or not
+	case any(v) == any(none) && (n == nil || any(def) == any(none)): // no value, given or not
 		return
 	case err != nil && n != nil:
 		text = n.Value // a word such as off

@@ -22,11 +22,11 @@ const DefaultQuanta = 65535
 
 // Config is a policy with its ports.
 type Config struct {
-	// MMU is the policy. Its ports are ingress ports in the order of Numbers; its times are
-	// those of the switch's clock. LocalResume and DSH.Tick are set, since a pipeline has no
-	// choice, and so is SPFC.Packet: a pipeline counts bytes.
+	// MMU is the policy. Its ports are ingress ports in the order of Numbers; its times are those of the
+	// switch's clock. Build sets LocalResume and DSH.Tick, because a pipeline supports only these values, and
+	// sets SPFC.Packet to 0, because a pipeline counts bytes.
 	MMU     headroom.Config
-	Numbers []uint32  // of the ports in the pipeline: 0 to 511 but for the CPU port, no duplicates
+	Numbers []uint32  // of the ports in the pipeline: 0 to 511 except the CPU port, no duplicates
 	Quanta  uint16    // of a PAUSE; 0 means DefaultQuanta
 	MAC     [][6]byte // source of each port's PFC frames; nil for zeros
 }
@@ -35,7 +35,7 @@ type Config struct {
 type Match struct {
 	Field  string
 	Value  uint64
-	Prefix int // leading bits that count, of 32, for a longest-prefix match; Exact
+	Prefix int // length of the prefix of 32 bits in a longest-prefix match, or Exact
 }
 
 // Exact is the Prefix of an exact match.
@@ -60,7 +60,7 @@ type Entry struct {
 type Entries struct {
 	Tables []Entry
 	Policy Action
-	MMU    headroom.Config // that decides the same
+	MMU    headroom.Config // an MMU that decides the same
 }
 
 // Off is the default action of ids.TableBufferPolicyName without a policy.
@@ -113,10 +113,11 @@ func (c *Config) refresh(i int) uint64 {
 
 func ticks(t units.Time) uint64 { return uint64(min((t+Tick-1)/Tick, ids.Unlimited)) }
 
-// response returns, in ticks, how long after a PAUSE a port's peer has stopped: the time of its headroom.
+// response returns, in ticks, how long a port's peer takes to stop after a PAUSE: the time that its headroom
+// lasts on the wire.
 func (c *Config) response(i int) uint64 {
 	l := c.MMU.Link(i)
-	l.Cell = 0 // the wire has none
+	l.Cell = 0 // cells are of memory, not of the wire
 	return ticks(l.Rate.TxTime(l.Required()))
 }
 
@@ -272,7 +273,7 @@ func (c *Config) links() (*links, error) {
 	return l, nil
 }
 
-// Fits returns a *units.FieldError where tables of a precision take more than so many entries.
+// Fits returns a *units.FieldError if tables of a precision take more than most entries.
 func Fits(p log2.Precision, most int) error {
 	logs, exp := p.LogEntries(keyBits), p.ExpEntries(wholeBits)
 	return units.Fault(max(logs, exp) > most, "dsh.precision", fmt.Sprintf("%+v", p), fmt.Sprintf("one with at most %d entries", most),
@@ -284,7 +285,8 @@ func LogBytes(key uint64, prefix uint, result uint64) Entry {
 	return prefixed(ids.TableLog2BytesName, "bytes", key, prefix, ids.ActionSetLogBytesName, result)
 }
 
-// LogTicks returns an entry of table log2_ticks; up is how many fractional bits the pipeline has more.
+// LogTicks returns an entry of table log2_ticks. up is the number of fractional bits that the pipeline has
+// beyond the table's.
 func LogTicks(e log2.Entry, up uint) Entry {
 	return prefixed(ids.TableLog2TicksName, "ticks", e.Key, e.PrefixLen, ids.ActionSetLogTicksName, e.Result<<up)
 }

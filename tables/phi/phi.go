@@ -1,6 +1,6 @@
-// Package phi holds the threshold table that turns a queue's conservatively estimated
-// gradient ĝ into the headroom φ̂ it needs (DSH Fig. 12 and the last line of Algorithm 3),
-// so that a switch multiplies by comparing.
+// Package phi holds the threshold table that turns a queue's conservatively estimated gradient ĝ into the
+// headroom φ̂ it needs (DSH Fig. 12 and the last line of Algorithm 3). With it a switch compares instead of
+// multiplying.
 //
 // All steps have one width, a power of two, so that a CPU finds its step by a shift and a
 // pipeline by a range or a prefix. A step has the headroom of its upper end: φ̂ is never
@@ -37,7 +37,7 @@ type Config struct {
 	Delay   units.Time  // D, how long a PAUSE takes to take effect; positive
 	Unit    uint        // gradients are in bytes per 2^Unit ticks; 0 to MaxUnit
 	Tick    units.Time  // of the clock that measures gradients, up to MaxTick; 0 means 1 ps
-	Entries int         // most entries, MinEntries to MaxEntries
+	Entries int         // largest number of entries, MinEntries to MaxEntries
 }
 
 // Validate returns a *units.FieldError for the first parameter out of range.
@@ -85,7 +85,7 @@ func New(c Config) (*Table, error) {
 	}
 }
 
-// time returns the ps in which gradients count bytes.
+// time returns the time over which a gradient counts bytes, in ps.
 func (c Config) time() *big.Int {
 	return new(big.Int).Lsh(big.NewInt(max(1, int64(c.Tick))), c.Unit)
 }
@@ -95,8 +95,8 @@ func (c Config) full() *big.Int {
 	return g.Quo(g, big.NewInt(int64(c.Delay)))
 }
 
-// Headroom returns what the table approximates: ĝ·D, rounded up and clamped to [0, Φ]
-// (Eq. 8). It takes the long way and is meant for tables and tests.
+// Headroom returns the value that the table approximates: ĝ·D, rounded up and clamped to [0, Φ] (Eq. 8). It is
+// exact but slow, for building tables and for tests.
 func Headroom(c Config, g int64) units.Bytes {
 	if g <= 0 {
 		return 0

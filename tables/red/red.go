@@ -2,9 +2,9 @@
 // et al., SIGCOMM 2015, Fig. 5), into entries of the pipeline's table ecn_red: ranges of
 // queue depth with one marking probability each.
 //
-// Programs see the depth in units of their own (Depth), to which Kmin and Kmax are rounded. Against the
-// curve between the rounded thresholds, the probability of an entry is wrong by at most half of a step's
-// rise, and half of 1/65536.
+// Programs see the depth in units of their own (Depth), to which Kmin and Kmax are rounded. Compared with the
+// curve between the rounded thresholds, the probability of an entry is off by at most half of a step's rise and
+// half of 1/65536.
 package red
 
 import (
@@ -19,11 +19,11 @@ import (
 // Depth is how a program's table sees the depth of a queue.
 type Depth struct {
 	Unit units.Bytes
-	// Max is the largest value of the key, which deeper queues have, too.
+	// Max is the largest value of the key; deeper queues have this value too.
 	Max uint32
 }
 
-// Of returns the depths of a table whose key has so many bits: 32 bits count bytes, fewer count cells.
+// Of returns the depths of a table whose key has that many bits: 32 bits count bytes, fewer count cells.
 func Of(bits int) Depth {
 	if bits == 32 {
 		return Depth{1, math.MaxUint32}
@@ -35,7 +35,7 @@ func Of(bits int) Depth {
 func (d Depth) Most() units.Bytes { return d.Unit * units.Bytes(d.Max) }
 
 const (
-	// Least is the smallest threshold that a program can have that counts cells.
+	// Least is the smallest threshold of a program that counts cells.
 	Least units.Bytes = 1 << ids.DepthCellShift
 	// MaxSteps is the largest number of steps: a curve's share of the table, less the
 	// entry above Kmax.
