@@ -66,7 +66,7 @@ func (p Panel) addBars(out *plot.Plot) {
 	for _, category := range p.Categories {
 		longest = max(longest, out.Y.Tick.Label.Width(category))
 	}
-	out.Y.Tick.Length, out.Y.Tick.Width = margin+longest/8, 0 // room for a viewer's wider font
+	out.Y.Tick.Length, out.Y.Tick.Color = margin+longest/8, color.Transparent // room for a viewer's wider font
 	out.Y.Label.Text = p.X
 	b.axis.set(&out.X, false)
 	if !b.axis.log {

@@ -75,7 +75,7 @@ func readHost(m *yamlnode.Map) Host {
 	m.Need("name")
 	h := Host{Name: m.Word("name", ""), IPv4: m.IPv4("ipv4"), IPv6: m.IPv6("ipv6"), MAC: m.MAC("mac"), Bond: m.OneOf("bond", "none", "none", LAG, MLAG)}
 	if !m.Has("ipv4") && !m.Has("ipv6") {
-		m.Fault("ipv4", "is missing, want it, ipv6 or both")
+		m.Fault("ipv4", "is missing, want ipv4, ipv6 or both")
 	}
 	if h.MAC == ([6]byte{}) {
 		h.MAC = h.defaultMAC(0)

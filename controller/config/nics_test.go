@@ -60,7 +60,7 @@ func TestIPv6Only(t *testing.T) {
 			t.Errorf("%s: MAC %x, links %x and %x, addresses %v", host, h.MAC, c.Links[0].MAC, c.Links[1].MAC, h.Addresses())
 		}
 	}
-	if _, err := Parse("f", []byte(file("mac: \"06:00:00:00:00:01\"")), nil); err == nil || !strings.Contains(err.Error(), "hosts[0].ipv4: is missing, want it, ipv6 or both") {
+	if _, err := Parse("f", []byte(file("mac: \"06:00:00:00:00:01\"")), nil); err == nil || !strings.Contains(err.Error(), "hosts[0].ipv4: is missing, want ipv4, ipv6 or both") {
 		t.Errorf("%v", err)
 	}
 }

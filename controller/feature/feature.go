@@ -109,7 +109,7 @@ type Loop interface {
 	// Interval is how often Tick is called, 0 for never; it is asked once.
 	Interval() time.Duration
 	// Tick does what is due. Meanwhile messages for the loop wait, up to a bound. An error is logged, and
-	// the ticks go on, unless it is Done.
+	// the ticks go on, unless it is ErrDone.
 	Tick(ctx context.Context, now time.Time) error
 	// Receives is which messages Receive is given; it is asked once.
 	Receives() Kinds
@@ -118,8 +118,8 @@ type Loop interface {
 	Receive(now time.Time, m Message)
 }
 
-// Done ends the ticks of a loop.
-var Done = errors.New("nothing more to do")
+// ErrDone ends the ticks of a loop.
+var ErrDone = errors.New("nothing more to do")
 
 // Kinds is a set of kinds of messages.
 type Kinds uint8

@@ -145,7 +145,7 @@ func (l *loop) tick(ctx context.Context, now time.Time) error {
 	defer cancel()
 	read, err := l.sw.Read(ctx, pipeline.Extern(externs.StormsID))
 	if l.byDefault && status.Code(err) == codes.Unimplemented {
-		return feature.Done // it obeys no PFC, and nobody has asked for the watchdog
+		return feature.ErrDone // it obeys no PFC, and nobody has asked for the watchdog
 	}
 	if err != nil {
 		return fmt.Errorf("PFC storms: %w", err)

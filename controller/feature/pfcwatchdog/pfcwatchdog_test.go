@@ -94,7 +94,7 @@ func TestNoWatchdog(t *testing.T) {
 		f := New(nil)
 		sw := &testenv.Switch{Switch: "leaf1", Err: status.Error(codes.Unimplemented, "no externs")}
 		l := f.Attach(newEnv(t, f, section, nil), sw)
-		if err := l.Tick(context.Background(), time.Now()); err == nil || quiet != errors.Is(err, feature.Done) {
+		if err := l.Tick(context.Background(), time.Now()); err == nil || quiet != errors.Is(err, feature.ErrDone) {
 			t.Errorf("%q: %v", section, err)
 		}
 	}

@@ -41,7 +41,7 @@ func (r *runner) run(ctx context.Context) {
 			began := time.Now()
 			if !next.After(began) {
 				switch err := r.Tick(ctx, began); {
-				case errors.Is(err, feature.Done):
+				case errors.Is(err, feature.ErrDone):
 					every = 0
 					continue
 				case err != nil:

@@ -69,7 +69,7 @@ type onceTicked struct {
 func (onceTicked) Interval() time.Duration { return time.Millisecond }
 func (l onceTicked) Tick(context.Context, time.Time) error {
 	l.ticks.Add(1)
-	return feature.Done
+	return feature.ErrDone
 }
 
 // TestDone: a loop that is done ticks no more, and receives what it receives.
