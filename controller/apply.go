@@ -19,19 +19,18 @@ import (
 	"github.com/headgate/headgate/controller/topology"
 )
 
-// Participant is something beside the switches that a configuration sets, and that may have
-// its own reasons against one.
+// Participant is a component besides the switches that a configuration sets. It may refuse a configuration.
 type Participant interface {
-	// Check says why a configuration cannot be taken now, with a yamlnode.Fault where a field is
-	// at fault; nil when it can. It changes nothing.
+	// Check returns why the participant refuses a configuration now, or nil; a yamlnode.Fault names the field at
+	// fault. It changes nothing.
 	Check(*config.Config) error
-	// Configure takes a configuration and returns what puts everything back as it was, for
-	// when a later step of the same apply fails.
+	// Configure takes a configuration over. It returns a function that restores the earlier state, to be called if a
+	// later step of the same apply fails.
 	Configure(*config.Config) (undo func(), err error)
 }
 
-// check computes what a configuration wants of all switches. All that speaks against it,
-// here, with the participants and for the caller, is one *yamlnode.Error. The caller closes the inputs.
+// check computes the desired state of all switches under a configuration. All faults, including those of the
+// participants and of CheckCaller, are one *yamlnode.Error. The caller closes the inputs.
 func (c *Controller) check(ctx context.Context, cfg *config.Config) (*inputs, desired, error) {
 	in := c.inputs(cfg)
 	desired := c.desired(in, in.graph.Routes(c.links.state()), nil)
@@ -66,12 +65,11 @@ func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint6
 	return c.ApplyConfig(ctx, cfg)
 }
 
-// ApplyConfig makes a configuration the desired one, and waits until every switch that can be
-// reached holds it, but no longer than Options.ApplyTimeout. It returns the new generation and one
-// result a switch, in the configuration's order. What cannot be done is a *yamlnode.Error, and
-// nothing is applied.
+// ApplyConfig makes a configuration the desired one, and waits until every switch that can be reached holds it, but
+// no longer than Options.ApplyTimeout. It returns the new generation and one result for each switch, in the
+// configuration's order. A configuration that cannot be applied gives a *yamlnode.Error, and nothing is applied.
 //
-// A switch that a new configuration lacks is let go and keeps its entries.
+// A switch that a new configuration lacks is no longer controlled and keeps its entries.
 func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint64, []*pb.SwitchResult, error) {
 	generation, next, err := c.commit(ctx, cfg, c.opts.Save)
 	if err != nil {
@@ -106,8 +104,8 @@ func (c *Controller) Resume(ctx context.Context, cfg *config.Config) error {
 	return err
 }
 
-// commit makes a configuration the running one. All that can fail comes before the switches
-// get anything, and the last of it is undone when what follows fails.
+// commit makes a configuration the running one. All steps that can fail come before the switches get anything. If a
+// step fails, the earlier ones are undone.
 func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(context.Context, *config.Config, uint64) error) (uint64, *applied, error) {
 	c.applying.Lock()
 	defer c.applying.Unlock()
@@ -192,8 +190,7 @@ func (c *Controller) configure(cfg *config.Config) (undo func(), err error) {
 	return undo, nil
 }
 
-// newUnits makes devices for the switches that the running configuration does not have in
-// exactly this form.
+// newUnits makes devices for the switches whose spec is new or differs from the running one.
 func (c *Controller) newUnits(in *inputs) (map[string]*unit, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -341,9 +338,8 @@ func (c *Controller) distribute(a *applied) {
 	}
 }
 
-// warn says when the routes that links out of service leave can go wrong, and when they cannot
-// any more. They are used all the same: a fabric that may deadlock is better than none. The caller
-// holds routing.
+// warn reports when the routes around links out of service may go wrong, and when that is over. These routes are used
+// all the same: a fabric that may deadlock is better than none. The caller holds routing.
 func (c *Controller) warn(a *applied) {
 	state := c.links.state()
 	for _, avoided := range []map[string]bool{state.SuspectLinks, state.HeldLinks} {
@@ -364,7 +360,7 @@ func (c *Controller) warn(a *applied) {
 	c.risk = risk
 }
 
-// checkHealth evaluates links and switches, and sends new routes where these change.
+// checkHealth evaluates links and switches, and sends new routes if their state has changed.
 func (c *Controller) checkHealth(now time.Time) {
 	cur := c.snapshot()
 	if cur == nil {

@@ -41,7 +41,7 @@ func (a *Authorizer) Configure(cfg *config.Config) (undo func(), err error) {
 	return func() { a.change(before); record(p, before) }, nil
 }
 
-// short is a policy in a line of the audit log.
+// short writes a policy for a line of the audit log.
 func short(lines []string) string {
 	const most = 4096
 	text := strings.Join(lines, "; ")
@@ -77,9 +77,8 @@ func AllowLockout(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lockoutKey{}, true)
 }
 
-// CheckCaller says why the caller of ctx may not apply a configuration, with a yamlnode.Fault:
-// an operator leaves the policy as it is, and nobody locks themselves out by mistake. It has
-// nothing to say where no call is.
+// CheckCaller returns why the caller of ctx may not apply a configuration, as a yamlnode.Fault, or nil. An operator
+// must not change the policy, and nobody may lock themselves out by mistake. Without a call in ctx it returns nil.
 func (a *Authorizer) CheckCaller(ctx context.Context, cfg *config.Config) error {
 	c, called := ctx.Value(callerKey{}).(Caller)
 	if !called || c.Owner {

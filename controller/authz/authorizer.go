@@ -25,8 +25,8 @@ import (
 
 // Options of an Authorizer.
 type Options struct {
-	// Loopback is the role of callers without credentials, on a connection without TLS; empty
-	// for none. Whoever sets it listens on loopback alone.
+	// Loopback is the role of callers without credentials, on a connection without TLS; empty for none. If it is set,
+	// the server must listen on loopback only.
 	Loopback Role
 	// Files reads the policy and the files that it names.
 	Files confine.Dirs
@@ -44,7 +44,7 @@ type Authorizer struct {
 	streams map[*running]struct{}
 }
 
-// New returns a guard that lets nobody in but the owner, and callers on loopback as Options say.
+// New returns an authorizer that admits only the owner, and callers on loopback with the role Options.Loopback.
 func New(o Options) *Authorizer {
 	if o.Audit == nil {
 		o.Audit = audit.New(audit.Options{})
@@ -56,22 +56,21 @@ func New(o Options) *Authorizer {
 type Caller struct {
 	Identity
 	Address string // of the other end of the connection
-	// Applications are those that the call may be about, nil for all.
+	// Applications are the ones that the call may name, nil for all.
 	Applications []string
-	hosts        []string // as which it may attach, nil for all
+	hosts        []string // hosts as which the caller may attach, nil for all
 }
 
 type callerKey struct{}
 
-// CallerOf returns who makes a call that the authorizer has let in.
+// CallerOf returns the caller of a call that the authorizer admitted.
 func CallerOf(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c
 }
 
-// Tap implements tap.ServerInHandle: it lets a call in, or not, before its message is read. It
-// runs under the lock of the connection, so that what needs the network, a token of OpenID
-// Connect, is left to the interceptors.
+// Tap implements tap.ServerInHandle: it admits or refuses a call before its message is read. It runs under the lock
+// of the connection, so a check that needs the network (an OpenID Connect token) is left to the interceptors.
 func (a *Authorizer) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	id, address, secure := identify(ctx, info.Header)
 	if bearer, ok := bearerOf(info.Header); ok {
@@ -103,7 +102,7 @@ func bearerOf(md metadata.MD) (string, bool) {
 	return strings.TrimSpace(word), true
 }
 
-// admit is the decision about a caller whose identity is certain.
+// admit decides about a call whose caller is authenticated.
 func (a *Authorizer) admit(ctx context.Context, c Caller, method string) (context.Context, error) {
 	if err := a.limit(c, method); err != nil {
 		return nil, err
@@ -161,7 +160,7 @@ func (a *Authorizer) refuse(c Caller, method string, code codes.Code, why string
 
 var reasons = map[codes.Code]string{codes.Unauthenticated: pb.ReasonNotAuthenticated, codes.PermissionDenied: pb.ReasonNotPermitted}
 
-// authenticate takes over from Tap where that left a token.
+// authenticate checks the token of a call that Tap has not decided.
 func (a *Authorizer) authenticate(ctx context.Context, method string) (context.Context, error) {
 	if _, in := ctx.Value(callerKey{}).(Caller); in {
 		return ctx, nil
@@ -220,7 +219,7 @@ func (a *Authorizer) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServ
 	return err
 }
 
-// checkedStream is a stream whose messages are looked at too. Each but the first counts as a call.
+// checkedStream is a stream whose messages are checked too. Each message after the first counts as a call.
 type checkedStream struct {
 	grpc.ServerStream
 	authz  *Authorizer
@@ -246,7 +245,7 @@ func (s *checkedStream) RecvMsg(m any) error {
 	return s.authz.checkScope(CallerOf(s.ctx), s.method, m)
 }
 
-// change puts another policy in force, and ends the streams that it does not allow as they are.
+// change puts another policy in force. It ends the streams that the policy forbids or confines differently.
 func (a *Authorizer) change(p *policy) (before *policy) {
 	a.mu.Lock()
 	before, a.policy = a.policy, p
@@ -269,7 +268,7 @@ func (a *Authorizer) change(p *policy) (before *policy) {
 	return before
 }
 
-// bucket is the rest of an identity's limits. The guard's mu guards it.
+// bucket is the unused part of an identity's limits. The Authorizer's mu guards it.
 type bucket struct {
 	*rate.Limiter
 	running int
@@ -290,7 +289,7 @@ func (c Caller) key() string {
 	return "at " + host
 }
 
-// bucket returns a caller's. The caller holds mu.
+// bucket returns the bucket of caller c. mu must be held.
 func (a *Authorizer) bucket(c Caller, now time.Time) *bucket {
 	key := c.key()
 	b := a.buckets[key]
@@ -298,7 +297,7 @@ func (a *Authorizer) bucket(c Caller, now time.Time) *bucket {
 		return b
 	}
 	if len(a.buckets) >= maxBuckets {
-		for k, old := range a.buckets { // those that have everything are as if they were new
+		for k, old := range a.buckets { // a full bucket is the same as a new one
 			if old.running == 0 && old.TokensAt(now) >= float64(old.Burst()) {
 				delete(a.buckets, k)
 			}

@@ -1,11 +1,10 @@
-// Package authz decides who may do what: who calls (identity.go, token.go), what the policy grants to
-// whom (policy.go, method.go), and how much of it at a time (authorizer.go). An Authorizer stands before the
-// API and the metrics; methods that the table of methods lacks are refused.
+// Package authz decides who may do what: who calls (identity.go, token.go), what the policy grants to whom
+// (policy.go, method.go), and how much of it at a time (authorizer.go). An Authorizer checks each call of the API and
+// the metrics; methods that the table of methods lacks are refused.
 //
-// A caller is known by what it cannot forge: a client certificate, a bearer token, or
-// the process at the other end of a Unix socket, which the kernel names. The user that the controller
-// runs as, and root, may do everything over the socket, whatever the policy says: they could
-// replace the controller too.
+// A caller is identified by credentials that it cannot forge: a client certificate, a bearer token, or the user of
+// the process at the other end of a Unix socket, which the kernel reports. The user that the controller runs as, and
+// root, may do everything over the socket, whatever the policy says: they could replace the controller too.
 package authz
 
 import (
@@ -65,15 +64,15 @@ type process struct {
 // AuthType implements credentials.AuthInfo.
 func (process) AuthType() string { return "unix" }
 
-// transport holds a server's credentials: on Unix sockets the user that the kernel names, TLS between the
-// members of a cluster, and elsewhere TLS or none.
+// transport holds a server's credentials: on Unix sockets the user that the kernel reports, TLS between the members
+// of a cluster, and elsewhere TLS or none.
 type transport struct {
 	credentials.TransportCredentials
 	members credentials.TransportCredentials
 }
 
-// Credentials returns the transport credentials of the API's server, and those of the listeners that
-// Members returns; TLS is nil for none, which is for loopback.
+// Credentials returns the transport credentials of the API's server. members is for connections of listeners that
+// Members returns. A nil TLS configuration means plain text, for loopback only.
 func Credentials(c, members *tls.Config) credentials.TransportCredentials {
 	of := func(c *tls.Config) credentials.TransportCredentials {
 		if c == nil {
@@ -129,7 +128,7 @@ func identify(ctx context.Context, md metadata.MD) (id Identity, address string,
 	return Identity{Name: loopback}, address, false
 }
 
-// ofCertificate names the client by a certificate that was verified.
+// ofCertificate returns the identity that a verified certificate names.
 func ofCertificate(state tls.ConnectionState) Identity {
 	if len(state.VerifiedChains) == 0 {
 		return Identity{}
@@ -157,8 +156,8 @@ func hasSPIFFE(c *x509.Certificate) bool {
 	return false
 }
 
-// callerMetadata says who called the member of a cluster that hands a call on to the leader. It is
-// believed on connections of members alone.
+// callerMetadata is the metadata in which a cluster member that forwards a call to the leader names the original
+// caller. It is trusted only on connections of members.
 const callerMetadata = "headgate-caller-bin"
 
 // Members marks the connections of a listener as those of a cluster's members.
@@ -187,7 +186,7 @@ type caller struct {
 	Secure   bool // a token may come this way
 }
 
-// Relay returns the context in which a member hands a call on, with who made it.
+// Relay returns the context in which a member forwards a call, with the original caller.
 func Relay(ctx context.Context) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx)
 	md = md.Copy()
@@ -198,7 +197,7 @@ func Relay(ctx context.Context) context.Context {
 	c.Identity, c.Address, c.Secure = identify(ctx, md)
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // texts and truth values
+		panic(err) // strings and booleans always marshal
 	}
 	md.Set(callerMetadata, string(text))
 	for _, own := range []string{":authority", "content-type", "user-agent", "grpc-accept-encoding"} {

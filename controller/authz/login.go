@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A browser keeps the caller's token in a cookie that scripts and other sites cannot use. The prefix __Host- has
-// browsers refuse one that came without TLS or from another host (RFC 6265bis, section 4.1.3.2).
+// A browser keeps the caller's token in a cookie that scripts and other sites cannot use. The prefix __Host- makes
+// browsers refuse a cookie that was set without TLS or by another host (RFC 6265bis, section 4.1.3.2).
 const (
 	sessionCookie = "__Host-headgate"
 	loginCookie   = "__Host-headgate-login" // state, nonce and PKCE verifier of a login at the issuer
@@ -24,7 +24,7 @@ const (
 	maxToken      = 3800                    // bytes: browsers keep cookies of 4096 with name and attributes
 )
 
-// callback is where the issuer sends browsers back to.
+// callback is the path to which the issuer redirects browsers.
 const callback = "/login/oidc/callback"
 
 // tokenOf returns the token of a request, from its header or else its cookie.
@@ -39,7 +39,7 @@ func tokenOf(r *http.Request) (string, bool) {
 	return c.Value, true
 }
 
-// holder returns whose token it is.
+// holder returns the identity that a token belongs to.
 func (a *Authorizer) holder(ctx context.Context, c Caller, token string) (Identity, error) {
 	p := a.inForce()
 	if id, ok := p.static(token); ok {
@@ -61,9 +61,9 @@ func (a *Authorizer) inForce() *policy {
 	return a.policy
 }
 
-// Login serves how a browser logs in: GET /login says by JSON how that can be done, POST /login takes a token, POST
-// /logout forgets it, and GET /login/oidc has the issuer of the policy say who the caller is (OpenID Connect's
-// authorization code flow with PKCE, RFC 7636, for a public client whose id is the policy's oidc.audience).
+// Login serves browser logins. GET /login lists in JSON the ways to log in, POST /login takes a token, and POST
+// /logout forgets it. GET /login/oidc redirects to the policy's issuer (OpenID Connect's authorization code flow with
+// PKCE, RFC 7636, for a public client whose id is the policy's oidc.audience).
 func (a *Authorizer) Login() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +91,7 @@ func (a *Authorizer) Login() http.Handler {
 			return
 		}
 		state, nonce, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
-		// The issuer's answer is a request from another site, with which browsers send no Strict cookie.
+		// The issuer's redirect is a request from another site. Browsers send no Strict cookie with such a request.
 		setCookie(w, loginCookie, strings.Join([]string{state, nonce, verifier}, "."), http.SameSiteLaxMode, loginSeconds)
 		http.Redirect(w, r, conf.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), http.StatusFound)
 	})
@@ -108,7 +108,7 @@ func (a *Authorizer) Login() http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux) // no other site's form logs a browser in or out
 }
 
-// enter lets the holder of a token in, who may see the page.
+// enter logs the holder of a token in, if the holder may see the page.
 func (a *Authorizer) enter(w http.ResponseWriter, r *http.Request, token string) (int, error) {
 	c := Caller{Address: r.RemoteAddr}
 	switch {
@@ -134,12 +134,12 @@ func (a *Authorizer) enter(w http.ResponseWriter, r *http.Request, token string)
 	return 0, nil
 }
 
-// setCookie sets a cookie for so many seconds; 0: until the browser ends; less: no more.
+// setCookie sets a cookie for a number of seconds. 0 keeps it until the browser ends; a negative number deletes it.
 func setCookie(w http.ResponseWriter, name, value string, site http.SameSite, seconds int) {
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: site, MaxAge: seconds})
 }
 
-// client is this controller as the issuer knows it.
+// client returns this controller's OAuth client at the issuer.
 func (a *Authorizer) client(r *http.Request) (*oauth2.Config, *provider, int, error) {
 	p := a.inForce().oidc
 	if p == nil || r.TLS == nil {

@@ -1,11 +1,11 @@
 package authz
 
-// Method says who may call a method of the API, and which member of a cluster answers it.
+// Method holds the roles that may call a method of the API, and which member of a cluster answers it.
 type Method struct {
 	roles []Role
-	// Leader says why only the leader answers; empty where followers answer too, from the replicated state.
+	// Leader is the reason why only the leader answers; empty if followers answer too, from the replicated state.
 	Leader string
-	// LeaderFirst says that the leader knows more: a follower answers when no leader does so soon.
+	// LeaderFirst is set if the leader knows more: a follower answers only when no leader answers soon.
 	LeaderFirst bool
 }
 
@@ -72,7 +72,7 @@ var methods = map[string]Method{
 	"/gnmi.gNMI/Capabilities": {roles: reading, Leader: switches},
 	"/gnmi.gNMI/Get":          {roles: reading, Leader: switches},
 	"/gnmi.gNMI/Subscribe":    {roles: reading, Leader: switches},
-	"/gnmi.gNMI/Set":          {roles: reading, Leader: changes}, // which it refuses to all
+	"/gnmi.gNMI/Set":          {roles: reading, Leader: changes}, // gNMI Set is always refused
 
 	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      {roles: reading, Leader: reflection},
 	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": {roles: reading, Leader: reflection},

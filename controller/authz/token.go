@@ -60,7 +60,7 @@ func readTokens(dirs confine.Dirs, name string) ([]token, error) {
 	return list, nil
 }
 
-// static looks a token up, in a time that says nothing about those in the file.
+// static looks a token up in constant time, so that timing tells nothing about the tokens in the file.
 func (p *policy) static(bearer string) (Identity, bool) {
 	sum, found := sha256.Sum256([]byte(bearer)), -1
 	for i, t := range p.tokens {
@@ -100,12 +100,12 @@ func newProvider(o OIDC, dirs confine.Dirs) (*provider, error) {
 	return &provider{OIDC: o, client: &http.Client{Transport: t, Timeout: issuerWait}}, nil
 }
 
-// context is ctx for calls of the issuer, which do not end with it.
+// context returns ctx for calls to the issuer; they go on when ctx is cancelled.
 func (p *provider) context(ctx context.Context) context.Context {
 	return oidc.ClientContext(context.WithoutCancel(ctx), p.client)
 }
 
-// verify returns whose token it is, and the nonce of the login that asked for it.
+// verify returns the identity that a token belongs to, and the nonce of the login that asked for it.
 func (p *provider) verify(ctx context.Context, bearer string) (id Identity, nonce string, err error) {
 	issuer, err := p.connect(ctx)
 	if err != nil {
@@ -123,14 +123,14 @@ func (p *provider) verify(ctx context.Context, bearer string) (id Identity, nonc
 	if name == "" {
 		return id, "", fmt.Errorf("the token has no claim %s", p.Claim)
 	}
-	// OpenID Connect Core 1.0, section 5.7: an address is no proof of who has it.
+	// OpenID Connect Core 1.0, section 5.7: an unverified email address does not identify its holder.
 	if verified, _ := claims["email_verified"].(bool); p.Claim == "email" && !verified {
 		return id, "", errors.New("the token's email is not verified")
 	}
 	return Identity{Name: "oidc:" + name}, t.Nonce, nil
 }
 
-// connect asks the issuer once for all callers that wait, and no longer than each of them does.
+// connect asks the issuer once for all waiting callers. Each caller waits no longer than its own ctx.
 func (p *provider) connect(ctx context.Context) (*oidc.Provider, error) {
 	if issuer := p.issuer.Load(); issuer != nil {
 		return issuer, nil
@@ -150,14 +150,14 @@ func (p *provider) connect(ctx context.Context) (*oidc.Provider, error) {
 	}
 }
 
-// Request says why a request of HTTP may not see the metrics: 401 or 403 or 429, and 200 when it
-// may.
+// Request returns whether an HTTP request may see the metrics: the code 200, or 401, 403 or 429 with the reason.
 func (a *Authorizer) Request(r *http.Request) (code int, why string) {
 	c := Caller{Identity: Identity{Name: loopback}, Address: r.RemoteAddr}
 	if r.TLS != nil {
 		c.Identity = ofCertificate(*r.TLS)
 	} else if !service.OnLoopback(r.Host) {
-		// A page of another name, which that name's owner lets point here, must not read this one's.
+		// Against DNS rebinding: a page of another site, whose name resolves to this address, must not read the
+		// metrics.
 		why := fmt.Sprintf("the host is %q: without TLS want localhost, or an address of loopback", r.Host)
 		return http.StatusForbidden, status.Convert(a.refuse(c, Metrics, codes.PermissionDenied, why)).Message()
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// A port is judged once a window. An alarm begins, and ends, after as many judgments in a row as insist says, so that flows
-// that begin or end, and laws that converge, raise none.
+// A port is judged once per window. An alarm begins, and ends, after insist judgments in a row, so that flows that
+// begin or end, and laws that converge, raise none.
 const (
 	window = time.Second
 	insist = 2
@@ -28,23 +28,23 @@ const (
 
 // The thresholds of too much traffic and of impossible telemetry.
 const (
-	fullShare    = 0.8 // of its rate, and a port that leads to a host is a bottleneck
-	overShare    = 1.5 // times its share by weights: more than a flow of a law takes for longer than a window
+	fullShare    = 0.8 // of its rate: above it, a port that leads to a host is a bottleneck
+	overShare    = 1.5 // times its share by weights: no flow that follows its law takes more for longer than a window
 	starvedShare = 0.5 // of its share
-	disbelief    = 4   // a queue that delayed packets so many times longer than their maxQD says was left out of it
+	disbelief    = 4   // if a queue's delay was this many times the packets' maxQD, maxQD left the queue out
 	leastQueue   = 12 * units.KB
 	leastSamples = 3 // of a queue in a window
 )
 
-// Kinds of events; with "_over" behind them they tell of the end.
+// Kinds of events; with the suffix "_over" they report the end.
 const (
 	OverShare = "host.over_share"
 	Telemetry = "host.telemetry"
 )
 
-// HostAlarm is something that a host of the fabric was found to do.
+// HostAlarm is misconduct that was found at a host of the fabric.
 type HostAlarm struct {
-	Host, Alarm string // Alarm is the kind of the event that tells of it, without "host." in front
+	Host, Alarm string // Alarm is the kind of its event, without the prefix "host."
 }
 
 // Port is a port of a switch that leads to a host or another switch.
@@ -74,7 +74,7 @@ type at struct {
 	Flow
 	host string
 	when time.Time
-	path []config.Endpoint // the ports that it crosses; only that to its destination where the way is not known
+	path []config.Endpoint // the ports that it crosses; only the one to its destination if the path is not known
 }
 
 // port is a Port with its observations.
@@ -86,7 +86,7 @@ type port struct {
 	full    bool                  // in the last window
 	level   float64               // then, bits per second for a weight of 1
 	flows   map[key]at            // at the beginning of the window
-	counted map[netip.Addr]uint64 // bytes to the host that the switches had counted then, nil where nobody asked
+	counted map[netip.Addr]uint64 // bytes to the host that the switches had counted then, by source; nil if not read
 	asked   time.Time
 }
 
@@ -95,7 +95,7 @@ type alarm struct{ kind, host, to string }
 
 type standing struct {
 	on     bool
-	streak int // judgments in a row that contradict on
+	streak int // consecutive judgments that differ from on
 	at     config.Endpoint
 	since  time.Time
 }
@@ -115,7 +115,7 @@ type Judge struct {
 	alarms  map[alarm]*standing
 }
 
-// New returns a judge that knows no ports. It publishes by event, which must not call it. counted returns the
+// New returns a judge without ports. It publishes through event, which must not call the judge. counted returns the
 // switches' counters by source; nil means that there are none. path returns the ports of switches that a flow
 // crosses, or nil if its way is not known.
 func New(event func(*pb.Event), counted func() []observed.Source, path func(src, dst netip.AddrPort) []config.Endpoint) *Judge {
@@ -151,7 +151,7 @@ func (j *Judge) Configure(ports []Port, udpPort uint16) {
 	}
 }
 
-// Reported takes all flows of a host; none of one that is not attached any more.
+// Reported takes all flows of a host; a host that is no longer attached has none.
 func (j *Judge) Reported(host string, when time.Time, flows []Flow) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -210,7 +210,7 @@ func (j *Judge) begin(p *port, s feature.Sample) {
 	}
 }
 
-// set says of an alarm whether a judgment found it. The caller holds mu.
+// set notes whether a judgment found an alarm, and begins or ends it. The caller holds mu.
 func (j *Judge) set(now time.Time, p *port, a alarm, found bool, text string) {
 	s := j.alarms[a]
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// check finds the contradictions that no single field shows. It reports whether there is a switch, and
-// both ends of each link are known, as the checks of sections rely on.
+// check finds the contradictions that no single field shows. It reports whether there is a switch and both ends of
+// each link are known; the checks of sections need that.
 func (c *Config) check(d *yamlnode.Doc) bool {
 	c.checkNames(d)
 	c.checkTargets(d)
@@ -204,7 +204,7 @@ func (c *Config) checkController(d *yamlnode.Doc) {
 	}
 }
 
-// checkTargets finds keys of switches whose target has no use for them.
+// checkTargets finds keys of switches that their target does not use.
 func (c *Config) checkTargets(d *yamlnode.Doc) {
 	servers := yamlnode.Unique[string]{}
 	for i, s := range c.Switches {

@@ -28,7 +28,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Config is a fabric file that was found free of faults. It is immutable once returned.
+// Config is a fabric file without faults. It is immutable once returned.
 type Config struct {
 	// Name of the fabric: a word of letters, digits, '-', '_' and '.'. Required.
 	Name string
@@ -54,7 +54,7 @@ type Config struct {
 	lines     yamlnode.Lines
 	overrides []override
 	sections  map[string]any
-	switches  map[string]int // by name; nil where the configuration was not read
+	switches  map[string]int // by name; nil if the configuration was not read from a file
 	hosts     map[string]int
 }
 
@@ -84,20 +84,20 @@ func (c *Config) document() (*yamlnode.Doc, error) {
 type Section struct {
 	// Key is the section's key in the file.
 	Key string
-	// Read reads the section into a struct, each key into a field of its name or with a tag key that
-	// has it, whose comment describes it (package controller/config/reference). Where the file has none, m is empty. All parts of the file
-	// but switches and sections are in c by then.
+	// Read reads the section into a struct, each key into a field of its name or with a tag key that has it, whose
+	// comment describes it (package controller/config/reference). If the file has none, m is empty. At this point c
+	// has all parts of the file but switches and sections.
 	Read func(m *yamlnode.Map, c *Config) any
-	// ReadSwitch reads a switch's own section; where it has none, m is empty. The fabric's
-	// is in c. nil where a switch has none of its own.
+	// ReadSwitch reads a switch's own section; if the switch has none, m is empty. c has the fabric's section.
+	// ReadSwitch is nil if switches cannot have the section.
 	ReadSwitch func(m *yamlnode.Map, c *Config) any
-	// Check finds what contradicts the rest of the file. All of it is in c by then, and both
-	// ends of each link are known. nil finds nothing.
+	// Check finds contradictions to the rest of the file. At this point c is complete, and both ends of each link are
+	// known. A nil Check finds none.
 	Check func(c *Config, d *yamlnode.Doc)
 }
 
-// Overridable returns a section of which a switch may override each key. read reads keys over what it is given, which for the
-// fabric is the type of defaults' result.
+// Overridable returns a section whose keys a switch may override. read returns over with the keys of m replaced; for
+// the fabric, over is the result of defaults.
 func Overridable[T any](key string, defaults func(c *Config) T, read func(m *yamlnode.Map, over T) T) Section {
 	return Section{
 		Key:        key,
@@ -106,8 +106,8 @@ func Overridable[T any](key string, defaults func(c *Config) T, read func(m *yam
 	}
 }
 
-// Of returns what a section's Read returned for a configuration, or its ReadSwitch for a switch; the zero
-// value when nobody has read the section.
+// Of returns the value that a section's Read returned for a configuration, or its ReadSwitch for a switch. It returns
+// the zero value if the section was not read.
 func Of[T any](from interface{ Section(key string) any }, key string) T {
 	v, _ := from.Section(key).(T)
 	return v
@@ -157,17 +157,16 @@ type Switch struct {
 	sections map[string]any
 }
 
-// Section returns what was read of a section of the switch's own, which overrides the
-// fabric's; nil when it was read by nobody.
+// Section returns the value that a section's ReadSwitch returned for the switch; nil if the section was not read.
 func (s *Switch) Section(key string) any { return s.sections[key] }
 
-// Framed is the value of a section that says how long the frames are that a switch is made for.
+// Framed is implemented by values of sections that bound the length of a switch's frames.
 type Framed interface {
-	// LargestFrame returns it; false where the section does not say.
+	// LargestFrame returns the largest frame; ok is false if the section sets none.
 	LargestFrame() (most units.Bytes, ok bool)
 }
 
-// LargestFrame returns the largest frame that the switch is made for; false where no section says.
+// LargestFrame returns the largest frame that the switch is configured for; ok is false if no section sets one.
 func (s *Switch) LargestFrame() (most units.Bytes, ok bool) {
 	for _, v := range s.sections {
 		if f, framed := v.(Framed); framed {
@@ -251,7 +250,7 @@ func (h *Host) Addresses() []netip.Addr {
 	return slices.DeleteFunc([]netip.Addr{h.IPv4, h.IPv6}, func(a netip.Addr) bool { return !a.IsValid() })
 }
 
-// defaultMAC returns the MAC address that the host's NIC n has where the file gives none; zero without an address.
+// defaultMAC returns the default MAC address of the host's NIC n; zero for a host without an IP address.
 func (h *Host) defaultMAC(n int) [6]byte {
 	switch {
 	case h.IPv4.IsValid():
@@ -402,8 +401,7 @@ func (c *Config) Scaled(t units.Time) units.Time { return t * units.Time(c.Scale
 // Fits reports whether Scaled can multiply a time, with room for sums of some such times.
 func (c *Config) Fits(t units.Time) bool { return mulFits(int64(t), c.Scale*64) }
 
-// LineRate returns the line rate that a rate of this fabric stands for; false when that is beyond all
-// numbers.
+// LineRate returns the line rate that corresponds to a rate of this fabric; false on overflow.
 func (c *Config) LineRate(rate units.Rate) (units.Rate, bool) {
 	return rate * units.Rate(c.Scale), mulFits(int64(rate), c.Scale)
 }
@@ -436,7 +434,7 @@ func named[T any](list []T, index map[string]int, name string, of func(T) string
 	return &list[i]
 }
 
-// index makes the indices of names; of two with one name it has the first.
+// index makes the indices of names. If two elements have one name, it has the first.
 func (c *Config) index() {
 	c.switches, c.hosts = make(map[string]int, len(c.Switches)), make(map[string]int, len(c.Hosts))
 	for i := range slices.Backward(c.Switches) {
@@ -447,14 +445,14 @@ func (c *Config) index() {
 	}
 }
 
-// Path returns where a switch of the configuration stands in the file, such as switches[2].
+// Path returns the path of a switch in the file, such as switches[2].
 func (c *Config) Path(s *Switch) string {
 	i := slices.IndexFunc(c.Switches, func(o Switch) bool { return o.Name == s.Name })
 	return fmt.Sprintf("switches[%d]", i)
 }
 
-// Origin returns the field that a switch has a key such as buffer.size from: that of its own section,
-// where it has the key or the fabric has no such section, else that of the fabric's.
+// Origin returns the path from which a switch gets a key such as buffer.size. This is the switch's own section if it
+// has the key or the fabric has no such section, else the fabric's section.
 func (c *Config) Origin(s *Switch, key string) string {
 	section, _, _ := strings.Cut(key, ".")
 	if own := c.Path(s) + "." + key; c.Given(own) || c.Given(c.Path(s)+"."+section) && !c.Given(section) {

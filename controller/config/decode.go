@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// override is a value of the environment or of a flag that replaces one of the file's.
+// override is a value from the environment or a flag that replaces a value of the file.
 type override struct{ path, value, origin string }
 
 func parse(file string, text []byte, overrides []override, sections []Section) (*Config, error) {

@@ -139,9 +139,8 @@ func (t Target) Chip() string {
 // Architecture names the program that the target runs: "v1model", or its chip.
 func (t Target) Architecture() string { return cmp.Or(t.Chip(), "v1model") }
 
-// TickShift returns how often the target's clock tick has to be doubled to be about a
-// microsecond. Tofino stamps nanoseconds, of which 1024 are taken for one microsecond,
-// 2.4 % too much.
+// TickShift returns how often the target's clock tick has to be doubled to be about a microsecond. Tofino's
+// timestamps are in nanoseconds; 1024 ns count as one microsecond, an error of 2.4 %.
 func (t Target) TickShift() uint {
 	if t.Chip() != "" {
 		return 10

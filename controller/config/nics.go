@@ -14,14 +14,14 @@ const (
 	MLAG = "mlag"
 )
 
-// mostLeaves is the most switches that a host is at: their parts are destinations of their own
-// (package topology).
+// mostLeaves is the largest number of switches that a host may be connected to: each set of them may be a destination
+// of its own (package topology).
 const mostLeaves = 4
 
 // Bonded reports whether the host's links are members of one static LAG.
 func (h *Host) Bonded() bool { return h.Bond == LAG || h.Bond == MLAG }
 
-// ends returns the end of a link at a switch and the host at the other, nil where there is none.
+// ends returns a link's end at the switch and the host at its other end, nil if there is no host.
 func (c *Config) ends(l *Link) (Endpoint, *Host) {
 	if h := c.Host(l.B.Node); h != nil && l.B.Port == 0 {
 		return l.A, h

@@ -86,7 +86,7 @@ func slowestHost(c *config.Config) units.Rate {
 type Plan struct {
 	channel.Plan
 	Priorities int     // there are priorities 1 to Priorities, larger is higher
-	Flows      float64 // of Swift in a priority that Fluctuation is for; 0 when it was given
+	Flows      float64 // Swift flows of a priority from which Fluctuation was computed; 0 when Fluctuation was configured
 }
 
 // PlanOf returns how a fabric divides delays, in its own time; nil when the configuration has no
@@ -97,7 +97,7 @@ func PlanOf(c *config.Config) *Plan {
 	}
 	plan, err := newPlan(c)
 	if err != nil {
-		return nil // not of a configuration that was found free of faults
+		return nil // cannot happen: the configuration was checked
 	}
 	return plan
 }
@@ -116,9 +116,9 @@ func newPlan(c *config.Config) (*Plan, error) {
 	return plan, plan.Check()
 }
 
-// fluctuate computes A for the plan's flows. A decrease is the deeper the higher the
-// target, and the target of the highest priority depends on A in turn: it grows from step to
-// step, and not beyond the rise and β times the rise.
+// fluctuate computes A for the plan's flows. A decrease is deeper for a higher target, and the target of the highest
+// priority itself depends on A. So A is iterated: it grows from step to step, at most to the rise plus β times the
+// rise.
 func (plan *Plan) fluctuate(c *config.Config) error {
 	p := Of(c)
 	s := channel.Swift{Flows: p.Flows, Increase: p.Increase, Rate: slowestHost(c), Target: plan.Base, Beta: p.Beta, MaxMDF: p.MaxMDF}
@@ -145,7 +145,7 @@ func (*Registry) HostParameters(c *config.Config) []*pb.HostParameter {
 	return []*pb.HostParameter{{Law: "prioplus", Name: "base-rtt", Value: plan.Base.String()}}
 }
 
-// check is config.Section.Check: it holds the section against the scale and the bound on delays.
+// check is config.Section.Check: it compares the section with the scale and the bound on delays.
 func check(c *config.Config, d *yamlnode.Doc) {
 	p := Of(c)
 	if p.BaseRTT == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// DefaultApplication pays for what names no application, as with weights.
+// DefaultApplication is the application of requests that name none, as with weights.
 const DefaultApplication = "default"
 
 // Priority is a virtual priority.
@@ -34,11 +34,12 @@ type Priority struct {
 type Keeper interface {
 	// Priorities returns which application has which priority.
 	Priorities() map[int]string
-	// SavePriority keeps the application that has a priority, "" for none, and the outcome of the request, nil for none.
+	// SavePriority stores the application that a priority is allocated to ("" for none) and the outcome of the
+	// request (nil for none).
 	SavePriority(priority int, application string, done *outcome.Done) error
 }
 
-// Registry knows the plan and who has which priority. It is safe for concurrent use. The lock write serialises
+// Registry holds the plan and the owner of each priority. It is safe for concurrent use. The lock write serialises
 // changes, from their check to their commit; mu guards what readers see and is never held while the keeper works.
 type Registry struct {
 	// Pending has the changes that are being made; nil where nobody waits for them. It is set before the first call.
@@ -108,7 +109,7 @@ func (p *Plan) texts() map[string]string {
 	return list
 }
 
-// replace sets the plan, nil for none, and notifies whoever waits on Changed. The caller holds mu.
+// replace sets the plan (nil for none) and notifies those who wait on Changed. The caller holds mu.
 func (r *Registry) replace(p *Plan) {
 	same := r.plan == nil && p == nil || r.plan != nil && p != nil && *r.plan == *p
 	r.plan = p
@@ -117,7 +118,8 @@ func (r *Registry) replace(p *Plan) {
 	}
 }
 
-// check says why a plan, which was checked when the configuration was read, cannot be taken. The caller holds mu.
+// check returns why a plan contradicts the allocations, or nil. The plan itself was checked when the configuration
+// was read. The caller holds mu.
 func (r *Registry) check(p *Plan) error {
 	most := 0
 	if p != nil {
@@ -131,7 +133,7 @@ func (r *Registry) check(p *Plan) error {
 	return nil
 }
 
-// assign makes a priority an application's, "" for nobody's. The caller holds write, but not mu.
+// assign gives a priority to an application; "" frees it. The caller holds write, but not mu.
 func (r *Registry) assign(number int, application string, done *outcome.Done) error {
 	defer r.Pending.Begin()()
 	if r.keeper != nil {
@@ -166,8 +168,8 @@ func (r *Registry) Plan() (Plan, bool) {
 	return *r.plan, true
 }
 
-// Allocate gives a priority to an application: the one it asks for, or with 0 the lowest
-// that is free. What it has already is given again. by is the request, nil for one without an id.
+// Allocate gives a priority to an application: number, or with 0 the lowest free one. A priority that the application
+// already has is returned again. by is the request, nil for one without an id.
 func (r *Registry) Allocate(by *outcome.Request, application string, number int) (Priority, error) {
 	application = cmp.Or(application, DefaultApplication)
 	r.write.Lock()
@@ -209,7 +211,8 @@ func (r *Registry) choose(application string, number int) (Priority, error) {
 	return r.priority(number)
 }
 
-// within returns an error where there is no plan, or a number is below low or above the plan's. The caller holds mu.
+// within returns an error if there is no plan, or if number is below low or above the plan's priorities. The caller
+// holds mu.
 func (r *Registry) within(number, low int) error {
 	if r.plan == nil {
 		return ErrNoPlan
@@ -244,8 +247,8 @@ func (r *Registry) owner(number int) string {
 	return r.taken[number]
 }
 
-// Channel returns the channel of a flow of an application that wants a priority, with the
-// delay of an empty path that the plan assumes.
+// Channel returns the channel for flows of an application with a priority, and the delay of an empty path that the
+// plan assumes.
 func (r *Registry) Channel(application string, number int) (c channel.Channel, base units.Time, err error) {
 	if owner := r.owner(number); owner != "" && owner != cmp.Or(application, DefaultApplication) {
 		return c, 0, &TakenError{number, owner}
@@ -270,8 +273,8 @@ func (r *Registry) priority(number int) (Priority, error) {
 	return Priority{Number: number, Application: r.taken[number], Channel: c}, err
 }
 
-// List returns all priorities, lowest first, and a channel that is closed when that is no
-// longer so. There are none without a plan.
+// List returns all priorities, lowest first, and a channel that is closed when they change. Without a plan the list
+// is empty.
 func (r *Registry) List() ([]Priority, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -101,7 +101,8 @@ func (r *Registry) restore(peer string, before []Budget) {
 	}
 }
 
-// configured stages a configuration's budgets. On a fault, a yamlnode.Fault, it returns the entry of that one.
+// configured stages a configuration's budgets. On a fault, which is a yamlnode.Fault, it returns only the audit entry
+// of the budget at fault.
 func (r *Registry) configured(cfg *config.Config) (*stage, []audit.Entry, error) {
 	s := r.ledger.stage()
 	var entries []audit.Entry
@@ -148,11 +149,10 @@ type Answer struct {
 	Refused error // *InvalidError, *BudgetError, *UnknownApplicationError, *ForeignError or ErrFull
 }
 
-// Report takes the list of all flows that start at a host. Known flows keep the weight they
-// have, whatever the host says; unknown ones are registered with the weight the host asks
-// for, each on its own; flows that the host registered before and that are gone now are
-// deleted. Answers come in the order of flows. A flow that is refused again and again for
-// the same request is in the audit log once.
+// Report takes the list of all flows that start at a host. Known flows keep the weight they have, whatever the host
+// says; unknown ones are registered with the weight the host asks for, each on its own; flows that the host
+// registered before and that are gone now are deleted. Answers come in the order of flows. A flow that is refused
+// repeatedly for the same request is in the audit log once.
 func (r *Registry) Report(by Caller, host string, flows []Change) ([]Answer, error) {
 	if answers, done := r.known(host, flows); done {
 		return answers, nil

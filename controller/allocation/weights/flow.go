@@ -12,7 +12,8 @@ import (
 )
 
 // Key names a flow by its five-tuple; the protocol is UDP. Addresses are of one version of IP, ports 1 to
-// 65535. It has 36 bytes and no pointer, of the 64 of two netip.AddrPort: MaxFlows of them are kept twice.
+// 65535. It takes 36 bytes without a pointer, where two netip.AddrPort take 64: up to MaxFlows keys are kept, each
+// twice.
 type Key struct {
 	src, dst end
 }
@@ -226,7 +227,7 @@ type ForeignError struct {
 	Owner string
 }
 
-// Error says whose it is.
+// Error names the flow's application.
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("flow %v is of application %q, which the policy does not grant to the caller", e.Flow, e.Owner)
 }

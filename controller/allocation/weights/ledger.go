@@ -27,7 +27,8 @@ type Flow struct {
 type Change struct {
 	Key    Key
 	Weight float64
-	// Application pays. Empty keeps the flow's application, DefaultApplication when new.
+	// Application is the one whose budget the weight counts against. Empty keeps the flow's application; a new flow
+	// gets DefaultApplication.
 	Application string
 }
 
@@ -59,7 +60,7 @@ type ledger struct {
 // stage is a set of changes to a ledger, consistent with it as long as the ledger does not change.
 type stage struct {
 	ledger *ledger
-	below  *stage            // whose changes come before; nil for none
+	below  *stage            // a stage whose changes are applied before these; nil for none
 	flows  map[Key]Flow      // new values; a zero Weight means deleted
 	apps   map[string]Budget // new values
 	grown  int               // flows added less flows deleted

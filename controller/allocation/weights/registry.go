@@ -99,21 +99,21 @@ func New(o Options) *Registry {
 	return r
 }
 
-// Caller is who asks for a change.
+// Caller is the identity that asks for a change.
 type Caller struct {
 	Identity, Peer string // for the audit log
-	// Applications are those whose flows it may change, nil for all.
+	// Applications are the applications whose flows the caller may change, nil for all.
 	Applications []string
-	// Request is the one it asks with, nil for one without an id.
+	// Request is the caller's request, nil for one without an id.
 	Request *outcome.Request
 }
 
-// May reports whether it may have flows of an application.
+// May reports whether the caller may have flows of an application.
 func (c Caller) May(application string) bool {
 	return c.Applications == nil || slices.Contains(c.Applications, cmp.Or(application, DefaultApplication))
 }
 
-// entry returns a line of the audit log; k is the zero Key where it is about no flow.
+// entry returns an audit entry; k is the zero Key if the entry is not about a flow.
 func (c Caller) entry(what, application string, k Key, previous Weight, value float64) audit.Entry {
 	return audit.Entry{
 		Identity: c.Identity, Peer: c.Peer, Application: application, Flow: k.String(),
@@ -129,8 +129,9 @@ func (c Caller) mayChange(f Flow) error {
 	return &ForeignError{Flow: f.Key, Owner: f.Application}
 }
 
-// Set makes all changes or none, checked against the budgets at one moment. On refusal the
-// error is an *InvalidError, a *BudgetError, an *UnknownApplicationError, a *ForeignError or ErrFull; otherwise one of outcome.Of.
+// Set makes all changes or none, checked against the budgets at one moment. On refusal the error is an *InvalidError,
+// a *BudgetError, an *UnknownApplicationError, a *ForeignError or ErrFull; any other error is one that outcome.Of
+// returns.
 func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
@@ -180,7 +181,7 @@ func (r *Registry) Delete(by Caller, k Key) error {
 	return r.finish(s, []audit.Entry{by.entry(audit.Delete, old.Application, k, old.Weight, 0)}, err)
 }
 
-// Refuse records a change that was refused before it came here: its flow could not be read.
+// Refuse records a change that was refused before it reached the registry, because its flow could not be parsed.
 func (r *Registry) Refuse(e audit.Entry, reason error) {
 	r.audit.Record(e, reason)
 	r.mu.Lock()
@@ -188,7 +189,7 @@ func (r *Registry) Refuse(e audit.Entry, reason error) {
 	r.refusals++
 }
 
-// finish commits a stage, or its refusal, to the keeper, then shows it to all. The caller holds write.
+// finish commits a stage, or its refusal, to the keeper, then publishes it. The caller holds write.
 func (r *Registry) finish(s *stage, entries []audit.Entry, refusal error) error {
 	r.audit.Stamp(entries, refusal)
 	if refusal != nil {
@@ -331,7 +332,7 @@ func earlier(r *outcome.Request, changes []Change) ([]Applied, bool) {
 // Update is one change. Either Flow or Budget is set.
 type Update struct {
 	Flow    Flow
-	Deleted bool    // the flow is gone, or no longer one that is watched
+	Deleted bool    // the flow is gone, or no longer matches the watcher
 	Budget  *Budget // an application's new limit
 
 	old Flow // the earlier Flow; zero when new
@@ -342,7 +343,7 @@ type Batch struct {
 	// Reset says that Updates is the full current state: a flow that is not in it does not exist.
 	// The first batch is one; another follows when the watcher was too slow.
 	Reset   bool
-	Missed  uint64 // updates that were dropped since the last batch, made good by Reset
+	Missed  uint64 // updates dropped since the last batch; Reset replaces them
 	Updates []Update
 }
 

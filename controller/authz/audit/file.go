@@ -27,7 +27,7 @@ type link struct {
 }
 
 // Head is the end of a chain: the number and the SHA-256 of the last line of a log, or of the last change of a state
-// file. The zero Head is that of an empty chain.
+// file. The zero Head is the end of an empty chain.
 type Head struct {
 	Seq  uint64
 	Hash [sha256.Size]byte
@@ -53,10 +53,10 @@ func (m *Head) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// HeadName is the name of the file that says where a log ends.
+// HeadName returns the name of the file that holds a log's head.
 func HeadName(path string) string { return path + ".head" }
 
-// headError is why that file cannot be opened.
+// headError explains why the head's file cannot be opened.
 func headError(path string, err error) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return &DamagedError{Path: path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadName(path))}
@@ -70,11 +70,10 @@ const fileSize = 64 << 20
 // remembered is how many of the last entries a log compares with those of a keeper.
 const remembered = 4096
 
-// File is the whole audit log as a file to which lines are added, each of which has the hash of
-// the one before. When it is full it gets the number of its first line behind its name, and the
-// chain goes on in a new one. Beside it stands a file with the hash of the last line. Whoever changes or
-// removes a line must change every later one, and that file, and each copy of either that was
-// taken. It is safe for concurrent use.
+// File is the whole audit log as an append-only file. Each line has the hash of the line before. A full file is
+// renamed: the number of its first line is appended to its name, and the chain goes on in a new file. A second file
+// holds the hash of the last line. To change or remove a line unnoticed, one must change every later line, the second
+// file, and each copy of either. It is safe for concurrent use.
 type File struct {
 	path string
 	most int64 // as fileSize
@@ -94,17 +93,16 @@ type File struct {
 	written atomic.Pointer[Head] // copy of end, for callers that must not wait for mu
 }
 
-// Said is a log's record of the state file beside it.
+// Said is the log's record of the state file.
 type Said struct {
-	State      Head   // when the last line was written; zero where no line says it
+	State      Head   // when the last line was written; zero if no line has it
 	Generation uint64 // that was applied last, 0 for none
-	Last       string // the last line's entry, as it stands there
+	Last       string // the last line's entry, as the log has it
 }
 
-// OpenFile opens or creates a log and checks the file that is written and the one before, which is
-// all that a restart must wait for: Verify checks all. A log that was changed or cut, or is not the one whose
-// end a state file knows, is refused with a *DamagedError; a last line that a crash cut short is removed, and the
-// log says so.
+// OpenFile opens or creates a log. It checks the current file and the one before, so that a restart is quick; Verify
+// checks all. A log that was changed or cut, or that does not contain the line known from a state file, is refused
+// with a *DamagedError. A last line that a crash cut short is removed, with a message to log.
 func OpenFile(path string, known Head, log *slog.Logger) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("audit log %s: %w", path, err)
@@ -122,7 +120,8 @@ func (t *File) Path() string { return t.path }
 // Said returns the log's record of the state file, as it was when the log was opened.
 func (t *File) Said() Said { return t.said }
 
-// Follow lets each line say how far a state file is. The function must not wait for the log.
+// Follow has each line record the head of a state file, which the function returns. The function must not wait for
+// the log.
 func (t *File) Follow(state func() Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,7 +215,7 @@ func (t *File) Close() error {
 	return err
 }
 
-// Err returns why lines wait to be written, nil when none does. It tries again.
+// Err tries again to write the waiting lines. It returns why they cannot be written, nil when none waits.
 func (t *File) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,8 +225,8 @@ func (t *File) Err() error {
 	return t.failed
 }
 
-// catchUp adds the entries of a keeper that a crash kept from the file: of the last ones those
-// that it does not have, and all of them when it is empty.
+// catchUp adds the entries of a keeper that the file lost in a crash: those of the last ones that the file lacks, and
+// all of them if the file is empty.
 func (t *File) catchUp(kept []Entry) error {
 	known := map[string]bool{}
 	t.mu.Lock()
@@ -257,8 +256,8 @@ func (t *File) catchUp(kept []Entry) error {
 // maxLate bounds the entries that wait for room on a full disk.
 const maxLate = 1 << 16
 
-// Append adds entries, on disk when it returns nil. What cannot be written is written with the
-// next entry that can.
+// Append adds entries; they are on disk when it returns nil. Entries that cannot be written are written with the next
+// that can.
 func (t *File) Append(entries ...Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -275,7 +274,7 @@ func (t *File) Append(entries ...Entry) error {
 	return t.failed
 }
 
-// turn gives a file that is full its number, and begins the next one.
+// turn renames a full file with its number, and begins the next one.
 func (t *File) turn() error {
 	if t.size < t.most {
 		return nil
@@ -349,7 +348,7 @@ func (t *File) Export(line func(text []byte) error) (head string, err error) {
 // DamagedError is an audit log that was changed or cut.
 type DamagedError struct {
 	Path string
-	Line uint64 // 1-based; 0 when it is about no line
+	Line uint64 // 1-based; 0 if no single line is at fault
 	Err  error
 }
 

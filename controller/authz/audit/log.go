@@ -1,6 +1,6 @@
-// Package audit is the log of changes and refusals: weights and budgets, configurations, links and
-// virtual priorities. An Entry is one line. A Log has the newest entries, a Keeper makes them durable,
-// and a File has all of them. Start at Log.Append.
+// Package audit is the log of changes and refusals: weights and budgets, configurations, links and virtual
+// priorities. An Entry is one line. A Log holds the newest entries in memory, a Keeper makes them durable, and a File
+// keeps all of them. Start at Log.Append.
 package audit
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/internal/ring"
 )
 
-// Keeper makes entries durable and has the newest. It is safe for concurrent use.
+// Keeper makes entries durable and returns the newest. It is safe for concurrent use.
 type Keeper interface {
 	// ListAudit returns the newest n entries of an application ("" for all) that are kept, oldest first.
 	ListAudit(application string, n int) []Entry
@@ -67,8 +67,7 @@ type Log struct {
 	unkept *ring.Last[Entry] // entries that the keeper does not have: all of them without a keeper
 }
 
-// New returns a log with the keeper's entries. Entries that a crash kept from the file are added to
-// it.
+// New returns a log with the keeper's entries. Entries that the file lost in a crash are added to it.
 func New(o Options) *Log {
 	l := &Log{keeper: o.Keeper, file: o.File, now: o.Now, slog: o.Log, unkept: NewRing(o.Limit)}
 	if l.now == nil {
@@ -108,8 +107,7 @@ func (l *Log) Stamp(entries []Entry, refusal error) {
 	}
 }
 
-// Append adds entries that Stamp has completed, and that the keeper has already together with
-// the change that they are about.
+// Append adds entries that Stamp has completed. The keeper already stored them together with their change.
 func (l *Log) Append(entries ...Entry) {
 	if l.keeper == nil {
 		l.show(entries)
@@ -130,8 +128,8 @@ func (l *Log) show(entries []Entry) {
 	}
 }
 
-// Record stamps an entry, makes it durable and adds it. It stays in memory where the keeper
-// fails: what it is about has happened.
+// Record stamps an entry, makes it durable and adds it. If the keeper fails, the entry stays in memory, because its
+// event has happened.
 func (l *Log) Record(e Entry, refusal error) {
 	entries := []Entry{e}
 	l.Stamp(entries, refusal)
@@ -150,7 +148,7 @@ func (l *Log) keep(entries []Entry) {
 	l.Append(entries...)
 }
 
-// ErrNoFile says that no file has all lines.
+// ErrNoFile is returned when the log has no File.
 var ErrNoFile = errors.New("the controller keeps no audit log in a file: want controller.audit, or controller.state")
 
 // Export passes each line of the file to line, and returns the content of the head's file.
@@ -196,16 +194,16 @@ const (
 	Denied   = "denied" // Subject is the method that was called
 	Backup   = "backup"
 	Replace  = "replace member" // Subject is its name
-	// AcceptLoss is a start with a state file that is not what the audit log says: Subject is the file, Value the
-	// generation that it has.
+	// AcceptLoss is a start with a state file that contradicts the audit log: Subject is the file, Value its
+	// generation.
 	AcceptLoss = "accept loss"
 )
 
 // Entry is one line of the log: a change, or a refusal, with who asked.
 type Entry struct {
 	Time        time.Time `json:"time"`
-	Identity    string    `json:"identity,omitempty"` // who asked; "" where that is no caller
-	Peer        string    `json:"peer"`               // from where, or what else than a caller it was
+	Identity    string    `json:"identity,omitempty"` // who asked; "" if it was no caller
+	Peer        string    `json:"peer"`               // the caller's address, or the component that made the change
 	Application string    `json:"application,omitempty"`
 	Flow        string    `json:"flow,omitempty"`    // as weights.Key writes it; "" where it is about no flow
 	Subject     string    `json:"subject,omitempty"` // its subject, if that is no flow
@@ -215,10 +213,10 @@ type Entry struct {
 	Refused     string    `json:"refused,omitempty"` // empty when granted
 	Before      string    `json:"before,omitempty"`  // the earlier value, if it is no number
 	After       string    `json:"after,omitempty"`
-	Count       int       `json:"count,omitempty"` // of refusals that this line stands for; 0 for one
+	Count       int       `json:"count,omitempty"` // number of refusals that this line sums up; 0 for one
 }
 
-// Digest stands for a text that is too long for a line; "" for none.
+// Digest shortens a text that is too long for a line to its hash; "" for none.
 func Digest(text string) string {
 	if text == "" {
 		return ""
@@ -226,7 +224,7 @@ func Digest(text string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }
 
-// plain is an Entry without its methods; its Value stands in record as text.
+// plain is an Entry without its methods; record replaces its Value by text.
 type plain Entry
 
 // record is an Entry in JSON, whose numbers cannot be NaN or infinite.

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// part is a file of a log. One that is full has the number of its first line behind its name.
+// part is a file of a log. The name of a full one ends in the number of its first line.
 type part struct {
 	path  string
 	first uint64 // line; 0 in the file that is not full
@@ -49,10 +49,9 @@ func parts(path string) ([]part, error) {
 	return append(list, part{path: path}), nil
 }
 
-// Verify checks a log's files, or an exported copy, with the file beside it that says where it
-// ends. Its first line must have the number from; those before are in files that were moved away. It
-// returns the number of the last line and its hash in hexadecimal. A last line that
-// was not written whole and that the head does not know is no damage: a crash leaves that.
+// Verify checks a log's files, or an exported copy, against the file with its head. The first line must have the
+// number from; earlier lines are in files that were moved away. It returns the number of the last line and its hash
+// in hexadecimal. An incomplete last line that the head does not count is no damage: a crash leaves one.
 func Verify(path string, from uint64) (last uint64, hash string, err error) {
 	list, err := parts(path)
 	if err != nil {
@@ -83,14 +82,14 @@ func Verify(path string, from uint64) (last uint64, hash string, err error) {
 type walker struct {
 	begin uint64 // the number of the first line; 0 for 1
 	last  uint64 // the number of the last one that is of interest; 0 for all
-	want  Head   // whose line must be there, as the file that ends in .head says
-	known Head   // whose line must be there, as a state file says; zero where none says it
+	want  Head   // end of the log by the file that ends in .head: its line must exist
+	known Head   // end of the log by a state file: its line must exist; zero without one
 	each  func(line, entry []byte) error
 
 	files []*os.File
 
 	end   Head   // of the last whole line
-	state Head   // of the last line that says one
+	state Head   // of the last line that has one
 	first uint64 // line of the last file
 	size  int64  // of that file's whole lines
 	torn  int64  // bytes behind them
@@ -130,7 +129,7 @@ func (w *walker) read() error {
 		return w.damaged(w.files[len(w.files)-1], 0, "the file that ends in .head is wrong")
 	}
 	if w.begin > 1 {
-		w.end.Seq = w.begin - 1 // what its hash is the first line says
+		w.end.Seq = w.begin - 1 // the first line has its hash
 	}
 	for i, f := range w.files {
 		if err := w.file(f); err != nil {

@@ -1,7 +1,8 @@
-// Package reference says what each key of the fabric file and of a policy is: what may stand there and what does by
-// default, as the functions that read the files ask for it, and what the comments of the
-// configuration's types say. The comments are in keys.json, all of it is in docs/reference/keys.md, and as JSON schemas in
-// docs/reference/fabric.schema.json and docs/reference/policy.schema.json. The package's test writes these files with -update.
+// Package reference describes each key of the fabric file and of a policy. The allowed values and the default come
+// from the functions that read the files, the description from the comments of the configuration's types. The
+// comments are in keys.json, all of it is in docs/reference/keys.md, and as JSON schemas in
+// docs/reference/fabric.schema.json and docs/reference/policy.schema.json. The package's test writes these files with
+// -update.
 package reference
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// Policy is before keys of a policy. The fabric file has no such key.
+// Policy is the prefix of keys of a policy. The fabric file has no such key.
 const Policy = "policy"
 
 //go:embed keys.json
