@@ -24,7 +24,7 @@ const (
 	ExitError   = 1
 	ExitChanges = 2
 	ExitInvalid = 3
-	// 128 and the number of the signal, as shells have it.
+	// 128 and the number of the signal, as in shells.
 	ExitInterrupted = 130
 	ExitTerminated  = 143
 )
@@ -38,7 +38,7 @@ func Main(root *cobra.Command, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil && ctx.Err() != nil && cmd.Annotations[command.Daemon] == "" {
-		err = context.Canceled // it followed something to no end of its own
+		err = context.Canceled // a signal ended a command that follows something without end
 	}
 	switch {
 	case err == nil:

@@ -1,4 +1,4 @@
-// Package examples carries the fabric files that the documentation speaks of.
+// Package examples embeds the fabric files that the documentation uses.
 package examples
 
 import _ "embed" // for the files

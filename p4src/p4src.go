@@ -28,7 +28,7 @@ var packed []byte
 var JSON = sync.OnceValue(func() []byte {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		panic(err) // the generator's test holds the linked program
+		panic(err) // never: the generator's test checks the linked program
 	}
 	program, err := io.ReadAll(r)
 	if err != nil {
@@ -78,11 +78,10 @@ func Tofino(chip string) (Program, error) {
 	return p, nil
 }
 
-// WithUDPPort returns JSON for another UDP port of packets with a maxQD shim than
-// ids.UDPPortMaxQD, 1 … 65535 but not ids.UDPPortRoCE. The number is a constant of the parser,
-// where P4 has value sets for what an operator sets, but BMv2's P4Runtime server has none. So the
-// compiled program is changed in the two places where the number stands: the parser branches on it, and Foreign judges
-// what came on it.
+// WithUDPPort returns JSON for another UDP port of packets with a maxQD shim than ids.UDPPortMaxQD: 1 … 65535
+// but not ids.UDPPortRoCE. The port is a constant of the parser. P4 has value sets for such settings, but
+// BMv2's P4Runtime server does not support them. So the compiled program is changed in the two places with the
+// number: the parser branches on it, and the control Foreign checks packets to it.
 func WithUDPPort(port uint16) ([]byte, error) {
 	switch port {
 	case ids.UDPPortMaxQD:

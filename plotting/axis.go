@@ -27,8 +27,8 @@ type axis struct {
 	scale float64 // makes values of that unit from given ones
 }
 
-// axisOf chooses the unit for values whose title ends in one, in brackets. log asks for a logarithmic axis, which there
-// is where all are above 0, or 0 and zero says that this may be.
+// axisOf chooses the unit for values whose title ends in one, in brackets. log asks for a logarithmic axis. The
+// axis is logarithmic only if all values are above 0, or with zero also if some are 0.
 func axisOf(title string, values []float64, log, zero bool) axis {
 	a := axis{title: title, kind: -1, scale: 1}
 	least, most := math.Inf(1), 0.0
@@ -63,7 +63,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// OneAxis reports whether bars can stand on one axis that is not logarithmic.
+// OneAxis reports whether bars fit on one linear axis.
 func OneAxis(lines ...Line) bool {
 	var values []float64
 	for _, l := range lines {
@@ -128,7 +128,7 @@ func (a axis) set(out *plot.Axis, vertical bool) {
 	}
 }
 
-// logTicks label powers of ten, and 2 and 5 times them where they are few.
+// logTicks labels powers of ten, and 2 and 5 times them if there are few.
 type logTicks struct{ axis }
 
 // Ticks implements plot.Ticker.
@@ -153,7 +153,7 @@ func (t logTicks) Ticks(low, high float64) (out []plot.Tick) {
 // mostTicks is how many labels an axis has at most.
 const mostTicks = 8
 
-// ticks labels round numbers, as many as can be read, without digits that say nothing.
+// ticks labels round numbers, as many as can be read, without needless digits.
 type ticks struct{}
 
 // Ticks implements plot.Ticker.
@@ -170,7 +170,7 @@ func (ticks) Ticks(low, high float64) (out []plot.Tick) {
 			break
 		}
 	}
-	// Adding nothing makes of −0, which has a sign of its own, 0.
+	// Adding 0 turns −0, which would print a sign, into 0.
 	for i := math.Ceil(low/step-1e-9) + 0; i <= high/step+1e-9; i++ {
 		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', max(digits, 0), 64)})
 	}

@@ -12,7 +12,7 @@ import (
 // gap is the space between categories, in bars.
 const gap = 0.7
 
-// hollowRadius is that of a paper's value.
+// hollowRadius is the radius of the circle for a paper's value.
 const hollowRadius = vg.Length(4)
 
 // bars are drawn from the left, the first category on top. Each has its value as a label at its right.
@@ -150,7 +150,7 @@ func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 	c.StrokeLine2(draw.LineStyle{Color: color.Gray{Y: 0x40}, Width: vg.Points(0.5)}, zero, c.Min.Y, zero, c.Max.Y)
 }
 
-// transforms are those of the plot; a logarithmic axis has 0 and less at its begin.
+// transforms returns the transforms of the plot. A logarithmic axis has 0 and less at its beginning.
 func (b bars) transforms(c draw.Canvas, p *plot.Plot) (x, y func(float64) vg.Length) {
 	tx, ty := p.Transforms(&c)
 	return func(v float64) vg.Length {

@@ -1,7 +1,7 @@
 // Package plotting draws series as lines and numbers as bars, in panels one above the other. The legend of a panel is
 // beside the data, no two lines of a panel look alike, and each bar says its value.
 //
-// Start at Panel and Save; style.go has colours and axes, bars.go the bars.
+// Start at Panel and Save; style.go has the colours, axis.go the axes, bars.go the bars.
 package plotting
 
 import (
@@ -23,7 +23,7 @@ import (
 // Formats are the endings of file names that Save and Render take.
 var Formats = []string{"svg", "png", "pdf"}
 
-// Check says of a file's name that ends in none of Formats what is allowed.
+// Check returns an error if a file's name ends in none of Formats.
 func Check(file string) error {
 	if !slices.Contains(Formats, strings.TrimPrefix(filepath.Ext(file), ".")) {
 		return fmt.Errorf("%q is not allowed: want a name that ends in .%s", file, strings.Join(Formats, ", ."))
@@ -42,33 +42,34 @@ const headroom = 0.04
 type Line struct {
 	Name string
 	X, Y []float64
-	// Low and High are the spread of each bar, drawn as a whisker; nil for none. They are not looked at without
+	// Low and High are the spread of each bar, drawn as a whisker; nil for none. They are ignored without
 	// Categories.
 	Low, High []float64
-	// Paper are the values of somebody else's measurement at the same places, drawn as hollow circles; NaN where
-	// there is none, nil for none at all.
+	// Paper are values that somebody else measured at the same places, drawn as hollow circles. NaN means no
+	// value; nil means none at all.
 	Paper []float64
 }
 
-// Level is a horizontal line across the panel, for a value that lines are held against.
+// Level is a horizontal line across the panel, for a value that lines are compared with.
 type Level struct {
 	Name string
 	Y    float64
 }
 
-// Panel is one plot. Titles of axes that end in a unit of time, memory or rate in brackets, such as "queue (KB)", are
-// those of the values as given: the axis has the unit of that kind which suits its greatest value. The vertical axis
-// begins at 0 or below unless it is logarithmic. A panel with a single line, no level and no value of a paper has no legend.
+// Panel is one plot. If the title of an axis ends in a unit of time, memory or rate in brackets, such as "queue
+// (KB)", the values are in that unit. The axis then uses the unit of the same kind that suits its greatest
+// value. The vertical axis begins at 0 or below unless it is logarithmic. A panel with a single line, no level
+// and no value of a paper has no legend.
 type Panel struct {
 	Title, X, Y string
 	Lines       []Line
 	Levels      []Level
-	// Categories turn the lines into bars from left to right: Y[i] of each line stands at the category i, the lines one
-	// below the other. X of the lines is not looked at. The bars' axis is logarithmic where the values above 0 span
-	// more than two decades; a bar of 0 has its label alone.
+	// Categories turn the lines into bars from left to right: Y[i] of each line stands at the category i, the
+	// lines one below the other. X of the lines is ignored. The bars' axis is logarithmic if the values above 0
+	// span more than two decades; a bar of 0 then has only its label.
 	Categories []string
 	LogX       bool // the horizontal axis is logarithmic, if all its values are above 0
-	// Points marks each point of the lines. The vertical axis is logarithmic where the values are above 0 and span
+	// Points marks each point of the lines. The vertical axis is logarithmic if the values are above 0 and span
 	// more than two decades.
 	Points bool
 	// Paper names the values of Lines.Paper in the legend; "" for "the paper's".
@@ -174,7 +175,7 @@ func paint(canvas draw.Canvas, panels []Panel) error {
 	return nil
 }
 
-// fit makes a text smaller that is longer than its room in a viewer's wider font.
+// fit makes a text smaller if it would not fit its room in a viewer's wider font.
 func fit(style *draw.TextStyle, text string, room vg.Length) {
 	if wide := 1.15 * style.Width(text); wide > room {
 		style.Font.Size *= room / wide

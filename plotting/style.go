@@ -8,26 +8,24 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// okabeIto are colours that people with any of the usual colour deficiencies tell apart (Okabe
-// and Ito, "Color Universal Design", 2008), the darkest on white first and yellow, which white
-// swallows, replaced by a grey.
+// okabeIto are colours that people with any of the usual colour deficiencies tell apart (Okabe and Ito, "Color
+// Universal Design", 2008). The darkest on white is first. Grey replaces yellow, which is hard to see on white.
 var okabeIto = []color.Color{
 	rgb(0x0072b2), rgb(0xd55e00), rgb(0x009e73), rgb(0xcc79a7), rgb(0xe69f00), rgb(0x56b4e9), rgb(0x000000), rgb(0x666666),
 }
 
-// dashes tell neighbours apart where lines are more than okabeIto has colours.
+// dashes tell neighbours apart if there are more lines than colours in okabeIto.
 var dashes = [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}, {vg.Points(2), vg.Points(2)}}
 
-// levelStyle is that of a Level.
+// levelStyle is the style of a Level.
 var levelStyle = draw.LineStyle{Color: color.Gray{Y: 0x40}, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(4)}}
 
 func rgb(c uint32) color.Color {
 	return color.NRGBA{R: uint8(c >> 16), G: uint8(c >> 8), B: uint8(c), A: 0xff}
 }
 
-// styles returns n styles, no two of the same colour. Beyond eight the colours are a scale of
-// luminance, which does not depend on telling hues. Lines get thinner, so that one that covers
-// another leaves its edges to be seen.
+// styles returns n styles, no two of the same colour. Beyond eight the colours are a scale of luminance, which
+// does not depend on telling hues. Later lines are thinner, so that the edges of a covered line stay visible.
 func styles(n int) []draw.LineStyle {
 	out := make([]draw.LineStyle, n)
 	for i := range out {
@@ -41,8 +39,7 @@ func styles(n int) []draw.LineStyle {
 	return out
 }
 
-// luminance returns the colour at a part of the scale, from 0, dark, to 1, as light as still
-// shows on white.
+// luminance returns a colour of the scale: part 0 is dark, and 1 is as light as still shows on white.
 func luminance(part float64) color.Color {
 	scale := moreland.Kindlmann()
 	scale.SetMin(0)
@@ -54,7 +51,7 @@ func luminance(part float64) color.Color {
 	return c
 }
 
-// whiskerStyle is that of a bar's spread, hollow that of a paper's value beside a bar, shapes are those of points.
+// whiskerStyle draws a bar's spread, hollow a paper's value beside a bar, and shapes the points of lines.
 var (
 	whiskerStyle = draw.LineStyle{Color: color.Gray{Y: 0x20}, Width: vg.Points(1)}
 	hollow       = draw.GlyphStyle{Color: color.Black, Radius: hollowRadius, Shape: draw.RingGlyph{}}

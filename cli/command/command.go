@@ -64,8 +64,8 @@ func CompleteFlag(cmd *cobra.Command, flag string, words ...string) {
 // Daemon is an annotation of commands that run until a signal ends them. They end well then.
 const Daemon = "daemon"
 
-// Interrupted is the error of a command that Ctrl-C ended, with what that means for its results. It is
-// a context.Canceled.
+// Interrupted is the error of a command that Ctrl-C ended. Its text says what that means for the command's
+// results. It is a context.Canceled.
 type Interrupted string
 
 // Error implements error.

@@ -12,7 +12,8 @@ import (
 	"github.com/headgate/headgate/internal/keydoc"
 )
 
-// Explain prints a key of a file, such as "the fabric file", and those directly below it; without a path those of the file.
+// Explain prints a key and those directly below it; without a path, it prints the keys at the top. file names
+// the file, such as "the fabric file".
 func Explain(o Output, keys []keydoc.Key, path, file string) error {
 	key, below, ok := keydoc.Find(keys, path)
 	if !ok && path != "" {

@@ -43,7 +43,8 @@ type Output struct {
 	Out    io.Writer
 }
 
-// OutputOf returns what -o and HEADGATE_OUTPUT of a command say; a Table where the command has no -o.
+// OutputOf returns a command's Output, in the format that -o or HEADGATE_OUTPUT names; a Table if the command
+// has no -o.
 func OutputOf(cmd *cobra.Command) (Output, error) {
 	v, err := Settings(cmd)
 	if err != nil {

@@ -22,8 +22,8 @@ func Commands() []*cobra.Command {
 	}
 }
 
-// newMarginTool returns the tool of a system, whose one subcommand, margin, says whether parameters
-// are right. analyse returns the answer as JSON has it, and what writes it in two columns.
+// newMarginTool returns the command of a system. Its one subcommand, margin, judges parameters. analyse returns
+// the answer as a value for JSON, and a function that writes it in two columns.
 func newMarginTool(system, short string, margin *cobra.Command, analyse func() (report any, table func(io.Writer), err error)) *cobra.Command {
 	asJSON := margin.Flags().Bool("json", false, "print JSON, as -o json does")
 	command.AddOutputFlag(margin)

@@ -117,10 +117,10 @@ func makeFigure(c *cobra.Command, f *experiment.File, records, pages string, ful
 	return rec.Write(records)
 }
 
-// errCycle makes the command fail after it has said what the cycle is.
+// errCycle makes the command fail after it has printed the cycle.
 var errCycle = errors.New("there is a cycle of buffers that depend on each other")
 
-// cyclesOf is what is found in the fabric of a variant, and of those behind it that have the same.
+// cyclesOf is the result for the fabric of a variant. The variants after it with the same result have no entry.
 type cyclesOf struct {
 	Experiment string `json:"experiment"`
 	Variant    string `json:"variant"`

@@ -337,8 +337,8 @@ func (r *reportFlags) add(c *cobra.Command) {
 	command.AddOutputFlag(c)
 }
 
-// deliver prints and writes a report, and the pictures of its file where that is known. Then it makes the command fail where the
-// results disagree with what the experiment claims.
+// deliver prints and writes a report, and draws the pictures of its file if the file is known. It returns an
+// error if the results disagree with the claims of the experiment.
 func (r *reportFlags) deliver(c *cobra.Command, rep *experiment.Report, of *experiment.File) error {
 	o, err := command.OutputOf(c)
 	if r.raw {

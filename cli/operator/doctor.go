@@ -147,8 +147,7 @@ func drawFinding(w io.Writer, f doctor.Finding) {
 	}
 }
 
-// shared makes findings that say the same of several switches one, so that a fabric has the rows of its
-// kinds of target.
+// shared merges findings that differ only in the switch, so that a fabric has one row for each kind of target.
 func shared(list []doctor.Finding) (out []doctor.Finding) {
 	at, subjects := map[doctor.Finding]int{}, []*column{}
 	for _, f := range list {

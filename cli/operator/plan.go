@@ -50,7 +50,7 @@ func newPlanCommand() *cobra.Command {
 	return cmd
 }
 
-// plan shows what apply would change, with o.show what that does to traffic too. If apply would change
+// plan shows what apply would change, and with o.show also the effect on traffic. If apply would change
 // anything it returns ErrChanges.
 func plan(ctx context.Context, e *env, o *planOptions) error {
 	file, text, err := command.ReadConfig(e.In, o.file)
@@ -91,7 +91,7 @@ func plan(ctx context.Context, e *env, o *planOptions) error {
 
 var signs = map[pb.Change_Kind]string{pb.Change_KIND_INSERT: "+", pb.Change_KIND_MODIFY: "~", pb.Change_KIND_DELETE: "-"}
 
-// drawPlan lists at most so many changes of one kind to one table.
+// drawPlan lists at most most changes of one kind to one table.
 func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
 	count := map[pb.Change_Kind]int{}
 	touched := 0
@@ -109,7 +109,7 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
 		}
 		if s.GetUnreachable() != "" {
 			_, _ = fmt.Fprintf(w, "%s: cannot be read, so this is against an empty switch, %d to insert: %s\n", command.Clean(s.GetName()), len(s.GetChanges()), command.Clean(s.GetUnreachable()))
-		} else if len(s.GetChanges()) > 0 { // of one that cannot be read they are all that it would have
+		} else if len(s.GetChanges()) > 0 { // for a switch that cannot be read: all that it would have
 			_, _ = fmt.Fprintf(w, "%s:\n", command.Clean(s.GetName()))
 			drawChanges(w, s.GetChanges(), most)
 		}
@@ -122,7 +122,8 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
 		count[pb.Change_KIND_INSERT], count[pb.Change_KIND_MODIFY], count[pb.Change_KIND_DELETE], touched, units.Count(len(r.GetSwitches()), "switch"), units.Count(len(r.GetController()), "change"))
 }
 
-// drawNotes lists what an operator should know of the fabric, and of switches, once where it is the same for several.
+// drawNotes lists the notes about the fabric and about switches. A note that is the same for several switches
+// is listed once.
 func drawNotes(w io.Writer, r *pb.PlanConfigResponse) {
 	for _, n := range r.GetNotes() {
 		_, _ = fmt.Fprintf(w, "! %s\n", command.Clean(n))
@@ -142,14 +143,14 @@ func drawNotes(w io.Writer, r *pb.PlanConfigResponse) {
 	}
 }
 
-// How many changes of one kind to one table are listed: a table of logarithms has thousands. Above a preview they are few, for the
-// preview to be seen.
+// How many changes of one kind to one table are listed, because a table of logarithms has thousands. Above a
+// preview they are few, so that the preview stays visible.
 const (
 	mostLines = 64
 	fewLines  = 2
 )
 
-// drawChanges lists at most so many changes of one kind to one table that follow each other.
+// drawChanges lists at most most changes of one kind to one table that follow each other.
 func drawChanges(w io.Writer, list []*pb.Change, most int) {
 	for len(list) > 0 {
 		first, n := list[0], 0
@@ -165,7 +166,8 @@ func drawChanges(w io.Writer, list []*pb.Change, most int) {
 	}
 }
 
-// drawHolds shows how much each table of empty switches would hold. Switches that hold the same much are one.
+// drawHolds shows how much each table of empty switches would hold. Switches that would hold the same share
+// their rows.
 func drawHolds(w io.Writer, file, why string, r *pb.PlanConfigResponse) {
 	_, _ = fmt.Fprintf(w, "%s has no faults. This is what empty switches would get (%s):\n\n", command.Clean(file), command.Clean(why))
 	drawNotes(w, r)

@@ -60,8 +60,8 @@ func (p *previewFlags) check(f *pflag.FlagSet, on bool, with string) error {
 
 const maxSeeds = 1000
 
-// preview plays traffic on the running configuration and on a new one, in this process: the controller
-// is asked for what runs and what it has seen, and simulates nothing.
+// preview simulates traffic on the running configuration and on a new one, in this process. The controller only
+// returns the running configuration and the traffic that it has seen.
 func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (result *preview.Preview, generation uint64, err error) {
 	planned, err := command.ParseConfig(file, text)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (
 	return result, running.GetGeneration(), err
 }
 
-// load returns the file's traffic, or what the controller has seen on the configuration that runs.
+// load returns the file's traffic, or the traffic that the controller has seen on the running configuration.
 func (p *previewFlags) load(ctx context.Context, e *env, running *config.Config) (preview.Traffic, error) {
 	law := cmp.Or(p.law, preview.DefaultLaw(running))
 	if p.traffic != "" {
@@ -111,9 +111,9 @@ func (p *previewFlags) load(ctx context.Context, e *env, running *config.Config)
 	return preview.Observed(running, seen, ports, law)
 }
 
-// require predicts what a configuration will do, and says all of the requirements that the prediction does not
-// keep to. What it finds good is applied only over the configuration that it was held against, with the predictions,
-// which the controller holds against what it then measures.
+// require predicts the effects of a configuration. If the prediction violates requirements, the error names all
+// of them. Otherwise require sets two parts of r: the generation of the running configuration, so that the new
+// one is applied only over it, and the predictions, which the controller compares with its measurements.
 func (p *previewFlags) require(ctx context.Context, e *env, r *pb.ApplyConfigRequest, requirements []string) error {
 	var list []preview.Requirement
 	for _, text := range requirements {
@@ -149,7 +149,7 @@ func (p *previewFlags) require(ctx context.Context, e *env, r *pb.ApplyConfigReq
 }
 
 func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigResponse, file, config string, table func(io.Writer)) error {
-	if e.Format == command.Table { // the plan is there while the preview runs
+	if e.Format == command.Table { // the plan is visible while the preview runs
 		if err := e.Tabs(table); err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func drawLinks(w io.Writer, list []preview.Link) {
 	}
 }
 
-// portWatch is for how long ports are watched: of their polls, every 100 ms by default, some ten.
+// portWatch is how long ports are watched: about ten polls, which come every 100 ms by default.
 const portWatch = time.Second
 
 // portsOf gets the hosts' reports. If some of the configuration's hosts neither report nor were

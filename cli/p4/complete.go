@@ -57,7 +57,7 @@ func pick(words []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return words, directive
 }
 
-// completeName completes the first argument by the names of objects of a kind, as objects has them.
+// completeName completes the first argument with the names that objects returns for a kind.
 func completeName(kind string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -1,8 +1,7 @@
-// Package pollreport decodes the poll report of the pipeline: the registers of one port,
-// which the port's egress writes into a poll and sends to the controller (headers
-// poll_report_t and buffer_report_t of p4src/shared/headers.p4). The
-// report says itself what of them is in it: on Tofino the account of the buffer is the
-// traffic manager's.
+// Package pollreport decodes the poll report of the pipeline: the registers of one port, which the port's
+// egress writes into a poll and sends to the controller (headers poll_report_t and buffer_report_t of
+// p4src/shared/headers.p4). The report's layout says which registers it has: on Tofino the traffic manager
+// accounts for the buffer, so the report lacks that part.
 package pollreport
 
 import (
@@ -23,7 +22,7 @@ const portSize = 58
 // The layouts, which the first seven bits of a report name.
 const (
 	withBuffer = ids.ReportBuffer // buffer_report_t follows poll_report_t
-	portOnly   = ids.ReportAlone  // nothing does
+	portOnly   = ids.ReportAlone  // no header does
 )
 
 var (
@@ -53,8 +52,7 @@ var (
 //	+-------------------------------+-------------------------------+
 //	|                               |  bytes of queue 0 … 7, 32 each|
 //
-// Behind it is, with layout 0, the buffer as the port's ingress queues see it, and with
-// layout 1 nothing.
+// With layout 0 the use of the buffer by the port's ingress queues follows; with layout 1 nothing follows.
 type Report struct {
 	Port            uint32 // 0 … 511
 	LastDelay       uint16 // of the last packet that left, in maxQD units, saturating
@@ -143,13 +141,13 @@ func (c *codec) words(list []uint32) {
 // bufferSize is the length of the header buffer_report_t of p4src/shared/headers.p4.
 const bufferSize = 2 + 6 + 2*4 + 3*4*ids.QueuesPerPort + 2*4*4
 
-// Buffer is what the ingress queues of a port held of the packet buffer, and the switch as
-// a whole. Amounts are in bytes; classes are indices.
+// Buffer is the use of the packet buffer by the ingress queues of a port, and by the switch as a whole. Amounts
+// are in bytes; classes are indices.
 type Buffer struct {
 	Victim       bool   // by SPFC
 	PortPaused   bool   // as a whole, by DSH
 	PausedQueues uint8  // bit n for class n
-	LastPause    uint64 // 48 bits, ticks: when the peer was last told of all that is paused
+	LastPause    uint64 // 48 bits, ticks: when the peer was last told of all paused classes
 	PortShared   uint32 // of the lossless classes
 	Insured      uint32 // part in the port's insurance headroom
 	Private      [ids.QueuesPerPort]uint32

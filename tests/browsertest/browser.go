@@ -21,8 +21,9 @@ type Window struct {
 	Touch         bool // a phone's: taps, and no mouse
 }
 
-// Start starts Chromium for a test and returns the context of its only tab, which lives for two minutes. What a page's script
-// throws is an error of the test. The test is skipped where there is no Chromium, or where it does not run.
+// Start starts Chromium for a test and returns the context of its only tab, which lives for two minutes. An
+// exception in a page's script fails the test. The test is skipped if there is no Chromium, or if it does not
+// run.
 func Start(t *testing.T) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -88,7 +89,7 @@ func Is(t *testing.T, expression, want string) chromedp.Action {
 	})
 }
 
-// evaluate asks for an expression's value until done likes it. There is none while another page is on its way.
+// evaluate evaluates an expression until done accepts the value. There is no value while another page loads.
 func evaluate(ctx context.Context, expression string, done func(string) bool, more string) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		var got string

@@ -1,5 +1,5 @@
-// Package cost tests that a stranger's frame or message costs no more than allowed: the same in a
-// full table as in an empty one.
+// Package cost tests that a stranger's frame or message costs no more than allowed: about the same in a full
+// table as in an almost empty one.
 package cost
 
 import (

@@ -21,7 +21,7 @@ import (
 // Options of Start. The zero value serves in plain text.
 type Options struct {
 	TLS *tls.Config
-	// Unary stands before every unary call.
+	// Unary intercepts every unary call.
 	Unary grpc.UnaryServerInterceptor
 }
 

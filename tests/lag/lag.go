@@ -1,5 +1,5 @@
-// Package lag helps tests with deadlines on a busy machine. It measures how late the machine is,
-// repeats measurements that the lag has spoiled, and waits without a time limit of its own.
+// Package lag helps tests with deadlines on a busy machine. It measures how late the machine is, repeats
+// measurements that the lag has spoiled, and waits for conditions without a tight limit.
 package lag
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Repeat makes an attempt that a busy machine can spoil, at most so many times: until the attempt
-// gives no reason why it proves nothing. It returns the last reason.
+// Repeat repeats an attempt that a busy machine can spoil, at most most times, until the attempt is valid. An
+// attempt returns why it is invalid, or "". Repeat returns the last reason.
 func Repeat(t testing.TB, most int, attempt func() (invalid string)) (invalid string) {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -24,9 +24,8 @@ func Repeat(t testing.TB, most int, attempt func() (invalid string)) (invalid st
 	}
 }
 
-// Try makes an attempt at a measurement against the wall clock. One that is wrong while the machine
-// was later than most proves nothing: it is made again, and after the third the test is skipped
-// as invalid.
+// Try makes an attempt at a measurement against the wall clock. If the attempt fails while the machine was
+// later than most, it is invalid and repeated. After three invalid attempts the test is skipped.
 func Try(t *testing.T, most time.Duration, attempt func() error) {
 	t.Helper()
 	var err error
@@ -70,8 +69,9 @@ func Watch() func() time.Duration {
 	}
 }
 
-// Of measures how long the kernel lets headgate's threads wait for a processor, in the process namespace of a process:
-// the mean wait of a thread's turns within a tenth of a second. The function that it returns ends it and returns the longest.
+// Of measures how long threads of headgate wait for a processor, in the process namespace of pid. It takes the
+// mean wait per turn of each thread in each tenth of a second. The function that it returns ends the
+// measurement and returns the longest of these means.
 func Of(pid int) func() time.Duration {
 	const step = 100 * time.Millisecond
 	type turns struct{ run, wait, n time.Duration }
@@ -115,8 +115,9 @@ func Of(pid int) func() time.Duration {
 	}
 }
 
-// Await waits for a condition for some minutes, within what the test program may run: how long
-// that takes on a busy machine proves nothing, and what never comes must not take the other tests' time.
+// Await waits for a condition for some minutes, but ends before the test program's deadline. How long the
+// condition takes on a busy machine proves nothing. A condition that never holds must not use up the other
+// tests' time.
 func Await(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	end := time.Now().Add(3 * time.Minute)
@@ -134,9 +135,9 @@ func Await(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// Held returns how many bytes what an attempt makes keeps reachable. What earlier tests left to their goroutines
-// may be dropped meanwhile: an attempt after which the heap is not what it was proves nothing and is made again,
-// and after the third the test is skipped as invalid.
+// Held returns how many bytes the result of an attempt keeps reachable. Goroutines of earlier tests may free
+// memory meanwhile. So an attempt is invalid if the heap afterwards differs from the heap before, and is
+// repeated. After three invalid attempts the test is skipped.
 func Held(t testing.TB, attempt func() any) (bytes float64) {
 	t.Helper()
 	invalid := Repeat(t, 3, func() string {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Disk is a tmpfs of its own.
+// Disk is a tmpfs for one test.
 type Disk struct{ Dir string }
 
 // New mounts a tmpfs of size bytes, which is unmounted when the test ends. It skips the test where mounts are not allowed.
@@ -26,7 +26,7 @@ func New(t testing.TB, size int) Disk {
 
 func (d Disk) filling() string { return filepath.Join(d.Dir, "filling") }
 
-// Fill leaves no room.
+// Fill fills the disk.
 func (d Disk) Fill(t testing.TB) {
 	t.Helper()
 	f, err := os.Create(d.filling())
@@ -42,7 +42,7 @@ func (d Disk) Fill(t testing.TB) {
 	}
 }
 
-// Free gives the room back.
+// Free undoes Fill.
 func (d Disk) Free(t testing.TB) {
 	t.Helper()
 	if err := os.Remove(d.filling()); err != nil {

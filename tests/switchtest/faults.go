@@ -38,7 +38,7 @@ func (s *Switch) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, ne
 	return next(ctx, req)
 }
 
-// write keeps refused updates from the switch, and puts their errors among the switch's.
+// write passes on the updates that are not refused, and joins the errors of refused ones with the switch's.
 func (s *Switch) write(ctx context.Context, r *p4v1.WriteRequest, next grpc.UnaryHandler) (any, error) {
 	s.mu.Lock()
 	s.writes++
@@ -128,7 +128,8 @@ func (s *Switch) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 	return err
 }
 
-// promote bids for the next best controller, over all that the server has seen.
+// promote makes the remaining controller with the highest election id primary, with a bid above all ids that
+// the server has seen.
 func (s *Switch) promote() {
 	var best *stream
 	for _, c := range s.streams {

@@ -62,9 +62,9 @@ type Switch struct {
 // hosts counts the addresses that were given out.
 var hosts atomic.Uint32
 
-// Loopback returns an address of this machine with port 0, another one each time. A port there that
-// is free for a while is still free when it is wanted again: it is not given out twice, also not by
-// other tests' processes, and connections to loopback come from 127.0.0.1.
+// Loopback returns an address of this machine with port 0, another address each time. A port of that address
+// stays free until the test needs it: no other test, also in other processes, gets the address, and connections
+// to loopback come from 127.0.0.1.
 func Loopback() string {
 	n := hosts.Add(1)
 	return fmt.Sprintf("127.%d.%d.%d:0", 1+os.Getpid()%250, n>>8&255, n&255)
@@ -73,7 +73,7 @@ func Loopback() string {
 // New returns a stopped switch with a free TCP address.
 func New(t testing.TB, deviceID uint64) *Switch { return At(t, deviceID, Loopback()) }
 
-// At is New with an address, whose port is another one if it is 0.
+// At is New with an address. Port 0 means a free port.
 func At(t testing.TB, deviceID uint64, address string) *Switch {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -220,7 +220,7 @@ func (s *Switch) Delete(f func(line string) bool) error {
 	return fmt.Errorf("no such entity")
 }
 
-// holds reads the switch as the controller does, but past the faults.
+// holds reads the switch as the controller does, but without the faults.
 func (s *Switch) holds() (*pipeline.Pipeline, []*p4v1.Entity) {
 	s.mu.Lock()
 	server := s.p4rt

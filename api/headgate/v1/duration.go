@@ -9,10 +9,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// FillDurations makes m readable for those who know the deprecated fields of whole nanoseconds, and for those who know
-// the Durations: in m and all messages in it, each field whose name ends in _ns gets the value of its Duration, or the
-// Duration that of the field where it is unset itself. It writes nothing into a message that has both, and leaves messages
-// of other packages alone.
+// FillDurations fills in both forms of each time: the deprecated fields in whole nanoseconds, and the
+// Durations. In m and all messages in it, a field whose name ends in _ns gets the value of its Duration; if the
+// Duration is unset, it gets the value of the field. A message that has both is not written to, and messages of
+// other packages are left alone.
 func FillDurations(m proto.Message) {
 	if m := m.ProtoReflect(); m.IsValid() && m.Descriptor().ParentFile().Package() == "headgate.v1" {
 		planOf(m.Descriptor()).fill(m)
@@ -32,7 +32,8 @@ func OfNanoseconds(n uint64) *durationpb.Duration {
 	return &durationpb.Duration{Seconds: int64(n / 1e9), Nanos: int32(n % 1e9)}
 }
 
-// durations says where a kind of message has durations: in fields of its own, and in the messages of others.
+// durations lists the fields of a kind of message that are durations, and those that hold messages with
+// durations.
 type durations struct {
 	pairs  []struct{ ns, duration protoreflect.FieldDescriptor }
 	within []protoreflect.FieldDescriptor

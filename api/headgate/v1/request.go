@@ -14,9 +14,9 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 )
 
-// RequestIDKey is the key of the metadata in which a client names a change: 1 to 64 printable ASCII characters, which
-// it uses for no other change. Who asks again with the same id, and for the same, is answered what came of the first time,
-// and nothing is done twice. With another request under an id that was used the call fails with INVALID_ARGUMENT.
+// RequestIDKey is the key of the metadata in which a client names a change: 1 to 64 printable ASCII characters,
+// which it uses for no other change. If the client repeats a request with its id, it gets the outcome of the
+// first one, and nothing is done twice. A different request with a used id fails with INVALID_ARGUMENT.
 const RequestIDKey = "headgate-request-id"
 
 // changes are the methods that take a request id.
@@ -81,13 +81,13 @@ func AskAgain(ctx context.Context, method string, in, out any, conn *grpc.Client
 	}
 }
 
-// unreachable reports whether a call was not sent, as no connection came about.
+// unreachable reports whether a call was not sent because there was no connection.
 func unreachable(err error) bool {
 	message := status.Convert(err).Message()
 	return strings.HasPrefix(message, "connection error") || strings.HasPrefix(message, "name resolver error")
 }
 
-// named is the error of a change that was asked for with an id and that may have been made; id is empty for a read.
+// named is the error of a change with an id that may have been made; id is empty for a read.
 func named(id string, err error) error {
 	if id == "" {
 		return err

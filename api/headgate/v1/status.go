@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// What does what a target can do: Capability.by.
+// Values of Capability.by: the part of a target that has a capability.
 const (
 	ByNothing        = ""
 	ByProgram        = "program"         // the P4 program that it runs
@@ -30,7 +30,7 @@ func Word(v fmt.Stringer) string {
 	return strings.ToLower(name)
 }
 
-// Stamp returns a time as the API has it; nil for the zero time, which is not known.
+// Stamp returns a time as the API has it; nil for the zero time, which means unknown.
 func Stamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
@@ -66,8 +66,8 @@ func (h *Host) Addresses() (list []netip.Addr) {
 	return list
 }
 
-// Diff returns the changes, without their text, that turn the values of one table, by key, into others, in the order of the
-// keys.
+// Diff returns the changes that turn one table's values from, by key, into the values to. The changes are in the
+// order of the keys and lack their text.
 func Diff(table string, from, to map[string]string) (list []*Change) {
 	keys := maps.Clone(to)
 	maps.Copy(keys, from)

@@ -16,15 +16,15 @@ import (
 // soon is how long before its end a certificate should be replaced.
 const soon = 30 * 24 * time.Hour
 
-// files are the certificates of one section, and the uses that its own must allow.
+// files are the certificates of one section, and how they are used.
 type files struct {
 	field, ca, cert, key string
 	signed               bool   // ca must have signed cert
 	host                 string // the name that others dial; "" for none
 }
 
-// Certificates looks at those that a configuration names: whether they can be read, fit their keys, are
-// valid for a while, are signed and named as they must be, and whether others may read the keys.
+// Certificates checks the certificates that a configuration names: whether they can be read, fit their keys,
+// are valid for a while, are signed and named as they must be, and whether others may read the keys.
 func Certificates(c *config.Config, dirs confine.Dirs, now time.Time) []Finding {
 	host, _, _ := net.SplitHostPort(c.Controller.Listen)
 	t, u := c.Controller.TLS, c.Controller.Cluster.TLS
@@ -113,7 +113,7 @@ func (s files) check(dirs confine.Dirs, now time.Time) (list []Finding) {
 		if !s.signed {
 			break
 		}
-		at := chain[0].NotBefore.Add(chain[0].NotAfter.Sub(chain[0].NotBefore) / 2) // whether it is valid now stands above
+		at := chain[0].NotBefore.Add(chain[0].NotAfter.Sub(chain[0].NotBefore) / 2) // the check above covers whether it is valid now
 		if _, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{use}}); err != nil {
 			add(Fail, "have it signed by ca, for servers and clients", "cert %s: %v", s.cert, err)
 			break

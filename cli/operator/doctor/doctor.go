@@ -1,6 +1,6 @@
-// Package doctor looks for what keeps a fabric from working outside of its configuration: clocks,
-// addresses, certificates, versions, what targets cannot do. A verdict stands only for what was really
-// looked at; the rest is said to be not checked, and why.
+// Package doctor looks for problems outside a fabric's configuration: clocks, addresses, certificates,
+// versions, missing capabilities of targets. A verdict covers only what was really checked. The other findings
+// say that something was not checked, and why.
 package doctor
 
 import (
@@ -31,7 +31,7 @@ const (
 	Fail Verdict = "FAIL"
 )
 
-// NotChecked is before the reason why something was not looked at.
+// NotChecked begins the text of a check that was not made; the reason follows.
 const NotChecked = "not checked: "
 
 // Finding is the result of one check.
@@ -49,8 +49,8 @@ const (
 	failOffset = time.Minute // certificates and tokens are refused
 )
 
-// Clock compares the controller's time with this machine's: the controller said there at a time
-// between asked and answered here.
+// Clock compares the controller's time with this machine's. there is the controller's answer, which it gave
+// between asked and answered by this machine's clock.
 func Clock(there, asked, answered time.Time) Finding {
 	offset := max(asked.Sub(there), there.Sub(answered), 0)
 	return clockOf("controller", offset,
@@ -88,7 +88,7 @@ func HostClocks(hosts []*pb.HostReport) []Finding {
 			offset, differs = -offset, "is behind the controller's by %v, or less where its report was long on its way"
 		}
 		offset = offset.Round(time.Millisecond)
-		within := max((offset + 10*time.Millisecond - 1).Truncate(10*time.Millisecond), 10*time.Millisecond) // hosts that are well off are one row
+		within := max((offset + 10*time.Millisecond - 1).Truncate(10*time.Millisecond), 10*time.Millisecond) // hosts with small offsets share one row
 		list = append(list, clockOf(subject, offset, fmt.Sprintf(differs, offset), fmt.Sprintf("no difference from the controller's was seen, to within %v", within)))
 	}
 	if len(list) == 0 {

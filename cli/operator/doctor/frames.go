@@ -20,8 +20,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Frames asks each embedded switch how long frames its interfaces take, and holds that against buffer.mtu and
-// against the other end of each link. Interfaces of other targets and of hosts nobody shows.
+// Frames asks each embedded switch for the largest frame that each of its interfaces takes. It compares these
+// with buffer.mtu and with the other end of each link. Interfaces of other targets and of hosts are unknown.
 func Frames(ctx context.Context, c *config.Config, dirs confine.Dirs) []Finding {
 	list, known := make([]Finding, len(c.Switches)), make([]map[uint32]units.Bytes, len(c.Switches))
 	var group errgroup.Group
@@ -95,8 +95,8 @@ func frames(ctx context.Context, s *config.Switch, dirs confine.Dirs) (map[uint3
 	return by, nil
 }
 
-// judge holds the interfaces of a switch against the largest frame that its buffer is made for. An MTU of
-// that many bytes and a frame of that many are both what buffer.mtu may mean.
+// judge compares the interfaces of a switch with the largest frame that its buffer is sized for. buffer.mtu may
+// mean that a frame or that an MTU has this length, so both are right.
 func (f *Finding) judge(by map[uint32]units.Bytes, c *config.Config, s *config.Switch) {
 	var short, long, none []string
 	want, ok := s.LargestFrame()

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// feature is a row of the report: what an operator would call it, and the controls, source
-// files, counters and registers of the program that belong to it.
+// feature is a row of the report: its name for operators, and the controls, source files, counters and
+// registers of the program that belong to it.
 type feature struct {
 	name  string
 	parts []string
@@ -49,7 +49,7 @@ type contextReport struct {
 	} `json:"tables"`
 }
 
-// featureNames are the halves of tables, counters and registers by name, and tell their features.
+// featureNames maps the names of tables, counters and registers to their halves of the pipeline.
 type featureNames map[string]string
 
 func (c contextReport) features() featureNames {
@@ -65,11 +65,10 @@ func (c contextReport) features() featureNames {
 	return half
 }
 
-// of returns half and feature, "ingress routing". The half is where the compiler placed the
-// table, which is not always the one that its name begins with. Names are
-// ingress.routing.ipv4_lpm for what the program names; tbl_routing45 (file and line) and
-// tbl_punt_tell_queue (control and action) for tables that the compiler makes of statements;
-// cond-12 for conditions.
+// of returns half and feature, "ingress routing". The half is where the compiler placed the table, which is not
+// always the one that its name begins with. An object that the program names is called
+// ingress.routing.ipv4_lpm. A table that the compiler makes from statements is called tbl_routing45 (file and
+// line) or tbl_punt_tell_queue (control and action). A condition is called cond-12.
 func (f featureNames) of(name string) string {
 	half := f[name]
 	name, _, _ = strings.Cut(name, "$") // ipv4_lpm$action: the table's memory of action data
@@ -100,7 +99,7 @@ func (f featureNames) of(name string) string {
 	return half + " " + own
 }
 
-// begins says whether a name begins with a part of the program: not followed by a letter.
+// begins reports whether a name begins with a part of the program, and no letter follows it.
 func begins(name, part string) bool {
 	rest, ok := strings.CutPrefix(name, part)
 	return ok && (rest == "" || strings.IndexByte("._0123456789", rest[0]) >= 0)

@@ -1,7 +1,6 @@
-// Package fit is how the pipeline fits a Tofino chip: the stages, memories and ALUs that it
-// takes, by stage and by feature, as the compiler reports them. Read digests the compiler's
-// report into a Report, which is committed as JSON beside the program's artefacts;
-// documents are made from that.
+// Package fit reports how the pipeline fits a Tofino chip: the stages, memories and ALUs that it takes, by
+// stage and by feature, according to the compiler. Read digests the compiler's report into a Report, which is
+// committed as JSON beside the program's artefacts. Documents are made from it.
 package fit
 
 import (
@@ -30,8 +29,8 @@ const (
 	ActionB  Kind = "action_bus"
 )
 
-// resource is a kind with its name in a heading, and where a stage of the compiler's report has it: the list of units
-// in use, and the numbers whose product is how many units there are.
+// resource is a kind, its name in a heading, and its place in a stage of the compiler's report: the list of
+// units in use, and the numbers whose product is the number of units.
 type resource struct {
 	Kind
 	title, section, list string

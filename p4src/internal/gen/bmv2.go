@@ -88,8 +88,8 @@ func withoutExterns(p4info []byte) []byte {
 	return regexp.MustCompile(`(?m)^externs \{\n(?:  .*\n)*\}\n`).ReplaceAll(p4info, nil)
 }
 
-// withoutSnapshots removes the tables of the chip's snapshots from a BF Runtime schema: they
-// are of use only to who debugs the chip, are two thirds of the text, and come in any order.
+// withoutSnapshots removes the tables of the chip's snapshots from a BF Runtime schema. They serve only to
+// debug the chip, are two thirds of the text, and come in any order.
 func withoutSnapshots(schema []byte) ([]byte, error) {
 	var s struct {
 		Version json.RawMessage   `json:"schema_version"`

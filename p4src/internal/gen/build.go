@@ -56,7 +56,7 @@ func (t target) digestFile() string { return path.Join(t.folder, digestFile) }
 type build struct {
 	target
 	compiler string            // name and version
-	sources  string            // their digests before it was made; empty for one that was read
+	sources  string            // digests of the sources before the compilation; empty for a build that was read
 	files    map[string][]byte // artefacts by name
 	device   map[string][]byte // files that only the device needs, by name in a folder of its own; not committed
 }

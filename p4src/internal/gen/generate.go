@@ -35,8 +35,8 @@ const (
 )
 `
 
-// generate returns, by name, every file that follows from sources and builds: what needs no
-// compiler. builds has one build of each target.
+// generate returns, by name, every file that is made from sources and builds without a compiler. builds has one
+// build of each target.
 func generate(dir string, builds []build) (map[string][]byte, error) {
 	infos := map[string]*p4configv1.P4Info{}
 	files := map[string][]byte{}
@@ -70,8 +70,8 @@ func generate(dir string, builds []build) (map[string][]byte, error) {
 	return files, nil
 }
 
-// pack returns the program compressed: as it stands in the tree where that is the same program,
-// since another version of Go may write it in other bytes.
+// pack returns the program compressed. If the file in the tree holds the same program, pack returns that file,
+// because another version of Go may compress it to other bytes.
 func pack(dir string, program []byte) []byte {
 	if old, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(packedFile))); err == nil {
 		if r, err := gzip.NewReader(bytes.NewReader(old)); err == nil {

@@ -125,8 +125,7 @@ func objectsOf(info *p4configv1.P4Info, kind protoreflect.Name) protoreflect.Lis
 	return m.Mutable(m.Descriptor().Fields().ByName(kind)).List()
 }
 
-// each visits the objects of a kind but the compiler's own NoAction, whose id is of its
-// choice.
+// each visits the objects of a kind except the compiler's own NoAction, whose id the compiler chooses.
 func each(info *p4configv1.P4Info, kind protoreflect.Name, visit func(*p4configv1.Preamble, protoreflect.Value)) {
 	for list, i := objectsOf(info, kind), 0; i < list.Len(); i++ {
 		p := list.Get(i).Message().Interface().(interface{ GetPreamble() *p4configv1.Preamble }).GetPreamble()
@@ -136,7 +135,7 @@ func each(info *p4configv1.P4Info, kind protoreflect.Name, visit func(*p4configv
 	}
 }
 
-// preambles returns those of the objects of some kinds, of all when none is named.
+// preambles returns the preambles of the objects of some kinds, or of all kinds if none is named.
 func preambles(info *p4configv1.P4Info, of ...protoreflect.Name) []*p4configv1.Preamble {
 	if len(of) == 0 {
 		of = kinds()

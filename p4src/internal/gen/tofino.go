@@ -149,9 +149,9 @@ func (c target) collect(tmp, pipe, assembly string) (build, error) {
 	return b, err
 }
 
-// conf is the file that tells a switch's software what makes up the program, by names
-// relative to the file. Its keys are those that Stratum's bf_pipeline_builder reads and that
-// the driver's own switch daemon has; the daemon's list of chips is the board's.
+// conf is the file that lists the parts of the program for a switch's software, by names relative to the file.
+// Stratum's bf_pipeline_builder and the driver's own switch daemon read its keys. The daemon also needs a list
+// of chips, which depends on the board.
 func (c target) conf() ([]byte, error) {
 	type list []map[string]any
 	data, err := json.MarshalIndent(map[string]any{"p4_devices": list{{

@@ -39,8 +39,8 @@ type Switch struct {
 
 var _ target.Target = (*Switch)(nil)
 
-// Start starts a switch as target.Target wants it. BMv2 takes no frames before it has a
-// program, so it starts with Headgate's; a test pushes it again.
+// Start starts a switch for tests that use target.Target. BMv2 takes no frames before it has a program, so it
+// starts with Headgate's; a test pushes it again.
 func Start(t testing.TB) *Switch {
 	t.Helper()
 	return StartProgram(t, p4src.JSON(), "--cpu-port", strconv.Itoa(ids.CPUPort), "--priority-queues", strconv.Itoa(ids.QueuesPerPort))

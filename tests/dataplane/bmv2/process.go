@@ -20,13 +20,13 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager/bmv2"
 )
 
-// Command is the program that runs, CLI BMv2's own for its tables.
+// Command is the switch's program. CLI is BMv2's own program for its tables.
 const (
 	Command = "simple_switch_grpc"
 	CLI     = "simple_switch_CLI"
 )
 
-// Look returns an error that names a program that is not on the PATH, or what it lacks, and where that comes from.
+// Look returns an error that names a missing program, or a module that a program lacks, and its source.
 func Look(programs ...string) error {
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
@@ -59,7 +59,7 @@ type Options struct {
 	Dir      string   // its working folder, which gets its output in the file "log"
 	DeviceID uint64
 	Address  string   // of its P4Runtime server, host:port or unix:path
-	Thrift   string   // host:port of its Thrift service, by default where nobody listens
+	Thrift   string   // host:port of its Thrift service, by default a free one
 	Program  string   // path of its BMv2 JSON; without one it waits for P4Runtime
 	Flags    []string // before "--"
 	Target   []string // behind "--": CPU port, queues, certificates
@@ -111,7 +111,8 @@ func Exec(dir string, command ...string) (*Process, error) {
 	defer log.Close()
 	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
-	// Go ends no thread but those of locked goroutines, so this is the death of the process.
+	// The signal comes when the thread that started the process ends. Go ends no thread but those of locked
+	// goroutines, so that is when this process dies.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		return nil, err

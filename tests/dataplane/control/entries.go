@@ -21,7 +21,7 @@ func Class(dscp, class, queue uint64) *p4v1.Update {
 	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TableDSCPToClass, 0, p4rtmsg.Do(ids.ActionSetClass, class, queue), p4rtmsg.Exact(ids.FieldDSCPToClassDSCP, dscp)))
 }
 
-// PortClass maps a DSCP of what comes in by one port.
+// PortClass maps a DSCP of packets from one ingress port to a traffic class and queue.
 func PortClass(port uint32, dscp, class, queue uint64) *p4v1.Update {
 	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TableClassByPort, 0, p4rtmsg.Do(ids.ActionSetClass, class, queue),
 		p4rtmsg.Exact(ids.FieldClassByPortIngressPort, uint64(port)), p4rtmsg.Exact(ids.FieldClassByPortDSCP, dscp)))
@@ -79,10 +79,10 @@ func QueueLimit(port uint32, queue uint64, bytes uint64) *p4v1.Update {
 		p4rtmsg.Exact(ids.FieldQueueLimitEgressPort, uint64(port)), p4rtmsg.Exact(ids.FieldQueueLimitQueue, queue)))
 }
 
-// Depth is how the program's table of marks sees depths: in bytes.
+// Depth is the unit of depths in the program's table of marks: bytes.
 var Depth = red.Of(32)
 
-// Marking marks packets of a curve, which by default is that of the queue's number.
+// Marking returns the entries of a curve. By default a queue has the curve with the queue's number.
 func Marking(curve uint64, entries []red.Entry) []*p4v1.Update {
 	var updates []*p4v1.Update
 	for _, e := range entries {
@@ -95,7 +95,7 @@ func Marking(curve uint64, entries []red.Entry) []*p4v1.Update {
 	return updates
 }
 
-// Curve gives a port's queue another curve than that of its number.
+// Curve gives a port's queue another curve than the one with the queue's number.
 func Curve(port uint32, queue, curve uint64) *p4v1.Update {
 	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TableECNCurve, 0, p4rtmsg.Do(ids.ActionSetCurve, curve),
 		p4rtmsg.Exact(ids.FieldECNCurveEgressPort, uint64(port)), p4rtmsg.Exact(ids.FieldECNCurveQueue, queue)))

@@ -28,8 +28,8 @@ type Switch struct {
 	sw     *softswitch.Switch
 	ports  map[uint32]*softswitch.Port
 	inbox  target.Inbox
-	paused bool       // the loop runs where the test waits, and not by the wall clock
-	mu     sync.Mutex // of the loop that is paused
+	paused bool       // the loop runs only while the test waits, and not by the wall clock
+	mu     sync.Mutex // guards a paused loop
 
 	address net.Addr
 	conn    *grpc.ClientConn
@@ -147,9 +147,9 @@ func (s *Switch) Close() error {
 // PACC returns the counters of the PACC loop in the switch.
 func (s *Switch) PACC() (cnpgen.LoopStats, []cnpgen.PortStats, bool) { return s.sw.PACC() }
 
-// StartPaused starts the switch as Start does, but with a clock that stands unless the test is in
-// Receive or Sleep, and runs as fast as it can there: what a test says of times holds however late
-// the machine is. Until then the test waits for all that it has sent in by P4Runtime.
+// StartPaused is like Start, but the switch's clock runs only while the test is in Receive or Sleep, and then
+// as fast as possible. So the times of a test hold even on a slow machine. Before Receive or Sleep the test
+// must wait for the answers to its P4Runtime calls.
 func StartPaused() (*Switch, error) {
 	return start(true)
 }

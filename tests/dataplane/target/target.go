@@ -32,8 +32,8 @@ type Target interface {
 	Receive(port uint32, wait time.Duration) (Frame, bool)
 	// Shape sets the rate and depth of the queues of a port.
 	Shape(port uint32, s Shape) error
-	// SetUp tells the switch that a port's link went up or down, as a cable that is pulled or plugged in does.
-	// That it acts on it may take a moment.
+	// SetUp tells the switch that a port's link went up or down, as if a cable were plugged in or pulled. The
+	// switch may act on it a moment later.
 	SetUp(port uint32, up bool) error
 	// Close stops the switch.
 	Close() error
