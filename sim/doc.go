@@ -1,7 +1,7 @@
 // Package sim simulates a lossless Ethernet fabric packet by packet under a virtual clock: hosts with the transport
 // and laws of package hosts, links, output-queued store-and-forward switches with eight classes per port, PFC with
-// its response time, ECN, in-band telemetry and Söze's maxQD. The buffer of a switch is whatever implements Buffer;
-// the policies are in package headroom.
+// its response time, ECN, in-band telemetry and Söze's maxQD. A switch's buffer implements Buffer; its policies are
+// in package headroom.
 //
 //	Sim ── actions (samples, link failures, changes) run between windows
 //	 │
@@ -15,8 +15,8 @@
 //
 // A packet is a value of 24 bytes. It is copied from the event queue of its link to the queue of a port and from
 // there to the next link. A flow has its path as a list of egress ports, so switches look nothing up. Packets,
-// ports and flows are in slices and refer to each other by index; a run that has warmed up allocates nothing per
-// packet. A port that sends and has nothing more to send schedules no event: its freeAt is compared with the time.
+// ports and flows are in slices and refer to each other by index. After its start a run allocates nothing per
+// packet. A port that sends its last packet schedules no event: the time is compared with its freeAt instead.
 //
 // # Determinism
 //
@@ -26,7 +26,8 @@
 //
 // # Parallel runs
 //
-// Config.Cores divides the nodes into partitions. Each runs by itself for a window that is as long as a packet takes
-// at least into another partition; then they exchange packets. A window is run sequentially when a flow may end in
-// it that a Driver answers with other flows, or the last flow: both act on other partitions at once.
+// Config.Cores divides the nodes into partitions. Each runs by itself for a window, and then they exchange packets.
+// A window is as long as the shortest time that a packet takes into another partition. A window runs sequentially if
+// the last flow may end in it, or a flow whose end makes a Driver start others, because these ends act on other
+// partitions immediately.
 package sim

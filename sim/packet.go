@@ -27,8 +27,8 @@ const (
 	flagPair             // of a CNP: for all flows from the same source to the same destination
 )
 
-// packet is one frame in the fabric, a value of 24 bytes that is copied from queue to queue. It holds all that a hop
-// needs. The field what has, from the lowest bit on:
+// packet is one frame in the fabric, a value of 24 bytes that is copied from queue to queue. It holds everything that
+// a hop needs. The field "what" holds, from the lowest bit on:
 //
 //	bits 0-2    kind
 //	bits 3-5    class

@@ -16,21 +16,20 @@ import (
 // Batch selects runs of an experiment: every variant with every seed, or a shard of these.
 type Batch struct {
 	File  *File
-	Seed  uint64 // of the first; the others follow
+	Seed  uint64 // of the first run; the others follow
 	Seeds int    // at least 1
 	Shard int    // 0 to Shards − 1
-	// Shards is among how many processes the runs are divided, at least 1.
+	// Shards is the number of processes that divide the runs, at least 1.
 	Shards int
-	// Jobs is how many runs go on at a time; 0 for as many as there are processors for.
+	// Jobs is the number of runs at a time; 0 means as many as the processors allow.
 	Jobs int
-	// Cores is how many processors work on one run; 0 shares those that there are among the runs
-	// that go on at a time.
+	// Cores is the number of processors for one run; 0 divides the processors among the runs that go on at a time.
 	Cores int
-	// Watch is told of progress from several goroutines; it may be nil.
+	// Watch receives progress from several goroutines; it may be nil.
 	Watch func(Progress)
 }
 
-// Progress says how far a batch is.
+// Progress is the progress of a batch.
 type Progress struct {
 	Runs, Done int
 	Part       float64 // of the whole batch, 0 to 1
@@ -50,7 +49,7 @@ type Report struct {
 	Expected    int         `json:"expected_runs"` // of the whole experiment
 	Interrupted bool        `json:"interrupted,omitempty"`
 	Outcomes    []*Outcome  `json:"outcomes"`             // by variant and seed; those of this shard
-	Judgements  []Judgement `json:"judgements,omitempty"` // of the file's claims, by all shards together
+	Judgements  []Judgement `json:"judgements,omitempty"` // of the file's claims, over all shards
 	Performance Performance `json:"performance"`
 }
 
@@ -65,13 +64,13 @@ type Performance struct {
 	AllocatedBytes   uint64  `json:"allocated_bytes"`
 	PeakMemory       int64   `json:"peak_memory_bytes"` // resident set of the process
 	PeakPackets      int     `json:"peak_packets"`      // in the fabric of a run
-	// Cores is how many processors worked on a run; Why says why not as many as were wanted.
+	// Cores is the number of processors that worked on one run. Why gives the reason if it is less than asked for.
 	Cores int    `json:"cores"`
 	Why   string `json:"why,omitempty"`
-	// Parallelism is events by those of the busiest part of each window of the runs: how many times
-	// as fast as one many processors can be at most with these parts.
+	// Parallelism is the number of events divided by the events of the busiest partition of each window. It bounds
+	// the speed-up by many processors with these partitions.
 	Parallelism float64 `json:"parallelism,omitempty"`
-	// Windows counts barriers, Serial those windows whose parts went one after another.
+	// Windows counts windows. Serial counts the windows that ran sequentially.
 	Windows uint64 `json:"windows,omitempty"`
 	Serial  uint64 `json:"serial_windows,omitempty"`
 }
@@ -81,8 +80,8 @@ type task struct {
 	seed uint64
 }
 
-// Run runs the batch. When ctx ends, runs under way stop early and are kept, marked; the
-// report is then marked too.
+// Run runs the batch. When ctx ends, the runs in progress stop early. They are kept and marked, and the report is
+// marked too.
 func (b *Batch) Run(ctx context.Context) (*Report, error) {
 	if b.Seeds < 1 || b.Shards < 1 || b.Shard < 0 || b.Shard >= b.Shards {
 		return nil, fmt.Errorf("shard %d/%d of %d seeds: want a shard from 0 to one less than their number, and at least one seed", b.Shard, b.Shards, b.Seeds)
@@ -126,7 +125,7 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 	runtime.ReadMemStats(&after)
 	rep.Outcomes = slices.DeleteFunc(rep.Outcomes, func(o *Outcome) bool {
 		rep.Interrupted = rep.Interrupted || o == nil || o.Interrupted
-		return o == nil // it was not begun
+		return o == nil // the run was not started
 	})
 	rep.fillGaps()
 	if b.Shards == 1 {
@@ -145,7 +144,7 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 	return rep, nil
 }
 
-// share returns how many of n runs go on at a time and how many processors each of them has.
+// share returns how many of n runs go on at a time, and the number of processors for each.
 func (b *Batch) share(n int) (jobs, cores int) {
 	all := runtime.GOMAXPROCS(0)
 	jobs = cmp.Or(b.Jobs, max(all/max(b.Cores, 1), 1))
@@ -167,8 +166,8 @@ func (p *Performance) share(runs []*Outcome) {
 	}
 }
 
-// parallel calls do for 0 to n − 1, so many at a time, in order, until one fails or ctx
-// ends. It returns the failure of the lowest number.
+// parallel calls do for 0 to n − 1, jobs at a time, in order, until one fails or ctx ends. It returns the error of
+// the lowest failed number.
 func parallel(ctx context.Context, n, jobs int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(jobs)

@@ -10,38 +10,39 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// Papers are where the figures of experiments come from, in the order of `sim list`;
-// "headgate" has none: its figures are our own.
+// Papers are the sources of the experiments' figures, in the order of `sim list`. "headgate" means our own
+// figures, without a paper.
 var Papers = []string{"dsh", "spfc", "pacc", "soze", "prioplus", "headgate"}
 
-// Figure says which figure or table of which paper an experiment makes.
+// Figure names the figure or table of a paper that an experiment reproduces.
 type Figure struct {
 	Paper  string `json:"paper"`  // one of Papers
-	Number string `json:"number"` // as the paper has it, such as 14 or 10a
+	Number string `json:"number"` // as printed in the paper, such as 14 or 10a
 }
 
-// Claim is a number or a direction of a paper that an experiment can confirm. Its number is a
-// measure of one variant, or the ratio to a measure over which it is held.
+// Claim is a number or a direction of a paper that an experiment can confirm. Its number is a measure of one
+// variant, or the ratio of two measures.
 type Claim struct {
 	Name string
-	// Source is the sentence or the figure of the paper that the claim stands for.
+	// Source is the sentence or the figure of the paper that contains the claim.
 	Source string
-	// of and over are the claim's numbers: a pair, or along a line of a sweep one for each x. over
-	// is empty for the measure itself.
+	// of and over are the numerators and denominators of the claim's ratios: one pair, or along a line of a sweep
+	// one for each x. If over is empty the measures in of count as they are.
 	of, over []reference
-	greatest bool // of the pairs the greatest number counts, else the least
-	// trend takes Kendall's rank correlation of the numbers with x instead: 1 where each is more than all before, −1 where less.
+	greatest bool // of several pairs the greatest number counts, else the least
+	// trend uses Kendall's rank correlation of the numbers with x instead. It is 1 if each number is more than all
+	// before, and −1 if each is less.
 	trend bool
-	// paper is the paper's number, NaN when it gives a direction alone.
+	// paper is the paper's number, NaN if the paper gives only a direction.
 	paper  float64
 	within float64 // tolerance, as a fraction of the paper's number
-	// above and below bound the number when the paper gives a direction; than is what a number
-	// of the paper is above or below of, the weaker claim when the number itself is missed.
+	// above and below bound the number if the paper gives only a direction. than is for a paper's number: if ours
+	// misses it but is on the same side of than, the direction is right.
 	above, below, than float64
-	Why                string // for the tolerance
+	Why                string // the reason for the tolerance
 
 	Headline bool   // the paper stresses this number, for example in its abstract
-	Cause    string // heading on the page of disagreements that has a miss's measured cause
+	Cause    string // heading, on the page of disagreements, of the measured cause of a miss
 }
 
 // reference names a measure of a variant.
@@ -53,14 +54,14 @@ type Verdict string
 // The verdicts, from best to worst.
 const (
 	Agrees    Verdict = "agrees"
-	Direction Verdict = "direction only" // the number is missed, its direction is right
+	Direction Verdict = "direction only" // the number is wrong, its direction is right
 	Disagrees Verdict = "disagrees"
-	NoValue   Verdict = "no value" // in no seed was there a number
+	NoValue   Verdict = "no value" // no seed gave a number
 )
 
 var verdicts = []Verdict{Agrees, Direction, Disagrees, NoValue}
 
-// Judgement is a claim beside the measurement.
+// Judgement compares a claim with the measurement.
 type Judgement struct {
 	Claim   string   `json:"claim"`
 	Key     string   `json:"key"`                 // Claim.key
@@ -75,7 +76,7 @@ type Judgement struct {
 	Why     string   `json:"why,omitempty"`
 }
 
-// decodeClaims reads a file's claims. Plans are those of the file.
+// decodeClaims reads a file's claims. f must have its plans.
 func (f *File) decodeClaims(root *yamlnode.Map) {
 	root.Sub("figure", func(m *yamlnode.Map) {
 		m.Need("paper", "number")
@@ -96,7 +97,8 @@ func (f *File) decodeClaims(root *yamlnode.Map) {
 	})
 }
 
-// ReadClaims reads the section claims of a text about runs that are not the simulator's: of these variants, with these measures.
+// ReadClaims reads the section claims of a text. The claims are about runs outside of the simulator, with the
+// given variants and measures.
 func ReadClaims(file string, text []byte, variants, measures []string) (*File, error) {
 	d, err := yamlnode.Parse(file, text)
 	if err != nil {
@@ -134,7 +136,7 @@ func (f *File) named(m *yamlnode.Map, key string, do func(c *Claim)) {
 	}
 }
 
-// directed says whether a claim has a direction that can be missed, not a number alone.
+// directed reports whether a claim has a direction, and not only a number.
 func (c *Claim) directed() bool { return math.IsNaN(c.paper) || !math.IsNaN(c.than) }
 
 func (f *File) decodeClaim(m *yamlnode.Map) Claim {
@@ -169,7 +171,7 @@ func (f *File) decodeClaim(m *yamlnode.Map) Claim {
 	return c
 }
 
-// minTrend is how many points show a trend: by chance the numbers of three rise in one of six cases.
+// minTrend is the number of points that can show a trend. Three random numbers rise in one of six cases.
 const minTrend = 3
 
 // key identifies a claim by everything but its name, source and reason.
@@ -177,13 +179,13 @@ func (c *Claim) key() string {
 	return fmt.Sprint(c.of, c.over, c.greatest, c.trend, c.paper, c.within, c.above, c.below, c.than)
 }
 
-// optional reads a number that may be missing, then NaN.
+// optional reads a number, or returns NaN if it is missing.
 func optional(m *yamlnode.Map, key string) float64 {
 	return m.Float(key, math.NaN(), -1e15, 1e15)
 }
 
-// references reads a measure of a variant, or of all variants along a line of a sweep. A name
-// that is not there is that of def, or the line.
+// references reads a measure of a variant, or of all variants along a line of a sweep. Missing names are taken
+// from def and line.
 func (f *File) references(m *yamlnode.Map, def reference, line string) []reference {
 	measure := m.Text("measure", def.measure)
 	if m.Has("line") || line != "" && !m.Has("variant") {
@@ -202,7 +204,7 @@ func (f *File) references(m *yamlnode.Map, def reference, line string) []referen
 	return []reference{f.reference(m, m.Text("variant", def.variant), measure)}
 }
 
-// reference makes sure that a variant has a measure.
+// reference reports a fault unless a variant has a measure.
 func (f *File) reference(m *yamlnode.Map, variant, measure string) reference {
 	r := reference{variant, measure}
 	i := slices.IndexFunc(f.Plans, func(p *Plan) bool { return p.Variant == variant })
@@ -224,7 +226,7 @@ func (f *File) reference(m *yamlnode.Map, variant, measure string) reference {
 	return r
 }
 
-// text is the paper's side of a claim.
+// text returns the paper's number or bounds.
 func (c *Claim) text() string {
 	switch {
 	case !math.IsNaN(c.paper):
@@ -237,13 +239,13 @@ func (c *Claim) text() string {
 	return number(c.above) + " to " + number(c.below)
 }
 
-// judge holds one number against the claim.
+// judge compares one number with the claim.
 func (c *Claim) judge(v float64) Verdict {
 	switch {
 	case math.IsNaN(v):
 		return NoValue
 	case math.IsNaN(c.paper):
-		if v <= c.above || v >= c.below { // a bound that is NaN holds
+		if v <= c.above || v >= c.below { // comparisons with a NaN bound are false
 			return Disagrees
 		}
 		return Agrees
@@ -255,7 +257,7 @@ func (c *Claim) judge(v float64) Verdict {
 	return Disagrees
 }
 
-// Judge holds a report against the claims of its file. Ratios are taken seed by seed.
+// Judge compares a report with the claims of its file. It computes ratios seed by seed.
 func (f *File) Judge(r *Report) (out []Judgement) {
 	_, of := r.byVariant()
 	for _, c := range f.Claims {
@@ -282,7 +284,7 @@ func (f *File) Judge(r *Report) (out []Judgement) {
 	return out
 }
 
-// numbers are the claim's numbers: of each pair, or the trend of all.
+// numbers returns the claim's numbers: one for each pair, or the trend of all.
 func (c *Claim) numbers(of map[string][]*Outcome) (out []Sample) {
 	if c.trend {
 		return []Sample{sample(of[c.of[0].variant], func(o *Outcome) float64 {
@@ -304,7 +306,7 @@ func (c *Claim) numbers(of map[string][]*Outcome) (out []Sample) {
 	return out
 }
 
-// number is the claim's number of pair i in the run of a seed.
+// number returns the claim's number of pair i in the run of a seed.
 func (c *Claim) number(of map[string][]*Outcome, i int, seed uint64) float64 {
 	value := func(r reference) float64 {
 		for _, o := range of[r.variant] {
@@ -321,7 +323,7 @@ func (c *Claim) number(of map[string][]*Outcome, i int, seed uint64) float64 {
 	return v
 }
 
-// Sum sums up a figure's judgements in a few words.
+// Sum summarises a figure's judgements in a few words.
 func Sum(js []Judgement) string {
 	var parts []string
 	for _, v := range verdicts {

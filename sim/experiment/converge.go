@@ -9,15 +9,15 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// ackRounds leave of the error of rates that know no acknowledgements (6 % with packets of 1000 B) a
-// part of 0.06 in each: 10⁻⁵ after four.
+// ackRounds is the number of rounds in fair. Rates that ignore acknowledgements are wrong by 6 % with packets of
+// 1000 B. Each round leaves 0.06 of the error, so four rounds leave 10⁻⁵.
 const ackRounds = 4
 
-// track compares the flows of a group with their weighted max-min fair rates, sample by sample.
-// A flow counts in samples through all of which it runs.
+// track compares the flows of a group with their weighted max-min fair rates, sample by sample. A flow counts in
+// the samples during which it runs all the time.
 type track struct {
 	start, every time
-	payload      float64 // its part of a link's bytes
+	payload      float64 // fraction of a link's bytes that is payload
 	group        int
 	acked        map[int]units.Bytes // by result, at the end of the last sample
 	times        []float64           // ends of the samples, µs
@@ -26,12 +26,12 @@ type track struct {
 	gbps         []float64           // of all flows in all samples
 }
 
-// tracked makes a meter of the fair rates of flows.
+// tracked makes a meter that compares flows with their fair rates.
 func tracked(unit string, k keys, read func(t *track, me *Measure) reading) *meter {
 	return &meter{unit, keyGroup | keySpan | needEvery | k, func(r *run, me *Measure) (reading, error) { return read(r.track(me), me), nil }}
 }
 
-// track asks for the samples of a measure.
+// track schedules the samples of a measure.
 func (r *run) track(me *Measure) *track {
 	t := &track{start: me.from, every: me.every, group: me.group, payload: r.sim.PayloadPart()}
 	r.at(me.from, func() { t.note(r.sim) })
@@ -80,8 +80,9 @@ func (t *track) sample(s *sim.Sim) {
 	t.times, t.who, t.off = append(t.times, s.Now().Micros()), append(t.who, who), append(t.off, off)
 }
 
-// fair returns the weighted max-min fair rates of payload on what acknowledgements leave of the links.
-// No law steers those: they take a part of the rates that they answer, and a few rounds settle both.
+// fair returns the weighted max-min fair payload rates on the capacity that acknowledgements leave. No law
+// controls acknowledgements: they take a part of the rates that they answer. A few rounds find the fixed point of
+// both.
 func (t *track) fair(s *sim.Sim, flows []maxmin.Flow, back [][]int32) (fair maxmin.Allocation, err error) {
 	capacity := make([]float64, s.Ports())
 	for range ackRounds {
@@ -100,17 +101,16 @@ func (t *track) fair(s *sim.Sim, flows []maxmin.Flow, back [][]int32) (fair maxm
 	return fair, nil
 }
 
-// within returns the µs from the start to the end of the first sample from which on every flow
-// has its fair rate to within a part of it; NaN when the last sample has one that has not, or
-// no flow.
+// within returns the time in µs from the start to the end of the first sample from which on every flow is within
+// part of its fair rate. It returns NaN if the last sample has a flow that is not within it, or no flow.
 func (t *track) within(part float64) float64 {
 	return forGood(t.times, func(i int) bool {
 		return len(t.off[i]) > 0 && slices.Max(t.off[i]) <= part
 	}) - t.start.Micros()
 }
 
-// each returns for each flow the µs from the start to the end of the first sample from which on it has
-// its fair rate to within a part of it; none where there is a flow that never has.
+// each returns, for each flow, the time in µs from the start to the end of the first sample from which on the flow
+// is within part of its fair rate. It returns nil if a flow is not within it in the last sample.
 func (t *track) each(part float64) (all []float64) {
 	since := map[int]int{} // by result: the first of such samples
 	for i, off := range t.off {
@@ -131,13 +131,13 @@ func (t *track) each(part float64) (all []float64) {
 	return all
 }
 
-// rates returns the flows' rates in samples, sorted, in Gb/s.
+// rates returns the rates of all flows in all samples, sorted, in Gb/s.
 func (t *track) rates() []float64 {
 	slices.Sort(t.gbps)
 	return t.gbps
 }
 
-// jain returns Jain's index of fairness (DEC-TR-301, 1984), 1 for equal rates; NaN of none.
+// jain returns Jain's index of fairness (DEC-TR-301, 1984): 1 for equal rates, NaN for no rates.
 func jain(rates []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range rates {

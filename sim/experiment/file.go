@@ -23,12 +23,12 @@ type File struct {
 	Name  string
 	Title string
 	Paper string // the paper's statement about it; may be empty
-	Hash  string // of the text but for its claims, notes, headlines and causes
-	// HasFull says that OpenFull takes the file, Full that it is at the paper's scale.
+	Hash  string // of the text without its claims, notes, headlines and causes
+	// HasFull says that OpenFull accepts the file. Full says that the file is at the paper's scale.
 	HasFull, Full bool
 	// Figure is the reproduced figure, nil for none.
 	Figure   *Figure
-	Seeds    int // how many its claims want
+	Seeds    int // number of seeds that its claims need
 	Claims   []Claim
 	Plans    []*Plan
 	pictures []picture
@@ -51,11 +51,11 @@ func Builtin() (names []string) {
 	return names
 }
 
-// Open reads an experiment that comes with Headgate, or a file when the name ends in .yaml
-// or .yml. Faults of a file are a *yamlnode.Error.
+// Open reads an experiment that comes with Headgate, or a file if the name ends in .yaml or .yml. Faults of a file
+// are a *yamlnode.Error.
 func Open(name string) (*File, error) { return open(name, false) }
 
-// OpenFull is Open at the paper's scale: the section full of the file is put over it.
+// OpenFull does what Open does at the paper's scale: the file's section full overrides the rest.
 func OpenFull(name string) (*File, error) { return open(name, true) }
 
 func open(name string, full bool) (*File, error) {
@@ -73,7 +73,8 @@ func open(name string, full bool) (*File, error) {
 	return parse(name+".yaml", text, full)
 }
 
-// Check reads an experiment as Open does, and once more at the paper's scale where its file has a section for it. It runs nothing.
+// Check reads an experiment as Open does, and if its file has the section full, also as OpenFull does. It runs
+// nothing.
 func Check(name string) (*File, error) {
 	f, err := Open(name)
 	if err == nil && f.HasFull {
@@ -85,8 +86,8 @@ func Check(name string) (*File, error) {
 //go:embed template.yaml
 var templateText []byte
 
-// Text returns the text of an experiment that comes with Headgate, and for "" that of a template: a commented experiment
-// that runs as it is.
+// Text returns the text of an experiment that comes with Headgate. For "" it returns a template: a commented
+// experiment that runs as it is.
 func Text(name string) ([]byte, error) {
 	if name == "" {
 		return templateText, nil
@@ -98,7 +99,7 @@ func Text(name string) ([]byte, error) {
 	return text, nil
 }
 
-// parse reads an experiment; full puts its section of that name over it.
+// parse reads an experiment. If full is set, the section full overrides the rest.
 func parse(file string, text []byte, full bool) (*File, error) {
 	d, err := yamlnode.Parse(file, text)
 	if err != nil {
@@ -124,7 +125,8 @@ func parse(file string, text []byte, full bool) (*File, error) {
 	return f, nil
 }
 
-// decode reads the keys of an experiment. Where the fabric of a variant is wrong, it leaves out what names parts of the variants.
+// decode reads the keys of an experiment. If the fabric of a variant is wrong, it skips the keys that name parts
+// of the variants.
 func (f *File) decode(d *yamlnode.Doc, root *yamlnode.Map) {
 	root.Computed("name", "title")
 	f.Name = root.Text("name", f.Name)
@@ -160,7 +162,7 @@ func (f *File) decode(d *yamlnode.Doc, root *yamlnode.Map) {
 	f.decodePictures(root)
 }
 
-// variant is what is put over a file, patch by patch, to make one of its plans.
+// variant is a list of patches. Applied to a file in order, they make one of its plans.
 type variant struct {
 	name string
 	sets []*yaml.Node
@@ -168,10 +170,10 @@ type variant struct {
 	x    float64 // NaN for none
 }
 
-// maxVariants bounds the variants of axes: each has a plan with its own fabric.
+// maxVariants bounds the variants of axes, because each has a plan with its own fabric.
 const maxVariants = 1000
 
-// decodeVariants reads variants, a list, or axes, whose every combination is a variant.
+// decodeVariants reads variants, a list, or axes. Every combination of points of the axes is a variant.
 func (f *File) decodeVariants(root *yamlnode.Map) []variant {
 	variants := f.points(root, "variants")
 	if root.Has("axes") {
@@ -202,8 +204,8 @@ func (f *File) decodeVariants(root *yamlnode.Map) []variant {
 	return variants
 }
 
-// points reads a list of variants. One with an x is a point of a sweep; its line is what it
-// says, on an axis that of the other axes.
+// points reads a list of variants. A variant with an x is a point of a sweep. Its key line names its line; on an
+// axis, the other axes name the line.
 func (f *File) points(m *yamlnode.Map, key string) (list []variant) {
 	m.Each(key, func(m *yamlnode.Map) {
 		m.Need("name", "set")
@@ -236,14 +238,14 @@ func cross(variants, points []variant) (out []variant) {
 
 func join(a, b string) string { return strings.TrimSpace(a + " " + b) }
 
-// Fabric is a fabric that is described elsewhere than in an experiment.
+// Fabric is a fabric that is not described in an experiment.
 type Fabric struct {
 	Variant string
-	// Config is the fabric without what hosts do: its Payload, Header, RTO, CNPGap and Noise are
-	// the traffic's.
+	// Config is the fabric without the hosts' settings: Payload, Header, RTO, CNPGap and Noise come from the
+	// traffic.
 	Config sim.Config
-	// Laws are laws with this fabric's parameters, by the name that flows call them by. They stand in
-	// place of the kinds of the registry, and behind what the traffic itself defines.
+	// Laws are laws with this fabric's parameters, by the names that flows use. They override the kinds of the
+	// registry. Laws that the traffic defines override them.
 	Laws map[string]Law
 }
 
@@ -253,11 +255,10 @@ type Law struct {
 	Params map[string]string
 }
 
-// Over reads traffic, which is an experiment's sections packet, cnp_gap, cnp_delay, noise, laws, flows, events and
-// run, and makes an experiment of it over given fabrics, a variant each. What is measured is an
-// experiment's sections gauges and measures. Faults are a *yamlnode.Error of the traffic's file, whose
-// folder is where traces are. A cycle of stopped ports that holds for a tenth of the run is a deadlock where
-// the traffic does not say for how long.
+// Over makes an experiment that plays traffic over given fabrics, with a variant for each. traffic has an
+// experiment's sections packet, cnp_gap, cnp_delay, noise, laws, flows, events and run; measures has the sections
+// gauges and measures. Faults are a *yamlnode.Error of the traffic's file. Traces are in that file's folder. If
+// the traffic does not say when a cycle of stopped ports is a deadlock, it is one after a tenth of the run.
 func Over(file string, traffic, measures []byte, fabrics ...Fabric) (*File, error) {
 	f := &File{Name: strings.TrimSuffix(path.Base(file), path.Ext(file)), Seeds: 1, places: map[string]place{}}
 	for _, of := range fabrics {

@@ -23,11 +23,11 @@ type flowDecoder struct {
 	uses []use
 	root *yamlnode.Map
 
-	now   source // that is being read
+	now   source // the source that is being read
 	split string // its by_size.split
 }
 
-// change is something that happens at a time of the run.
+// change is an event at a time of the run.
 type change struct {
 	at time
 	do func(*sim.Sim) error
@@ -45,7 +45,7 @@ func (d *flowDecoder) decode() {
 	d.tryLaws()
 }
 
-// group returns the number of a group, which is new or not.
+// group returns the number of a group, and adds the group if it is new.
 func (d *flowDecoder) group(name string) int {
 	if i := slices.Index(d.plan.Groups, name); i >= 0 {
 		return i
@@ -103,9 +103,8 @@ func (d *flowDecoder) law(m *yamlnode.Map) lawOf {
 	return l
 }
 
-// bySize reads "by_size: {bounds: [10KB, 1MB], ranks: [{law: p3}, {law: p2}, {law: p1}]}": what
-// flows have by their size, or coflows by theirs. In place of bounds, split parts the sizes of
-// the flows evenly.
+// bySize reads "by_size: {bounds: [10KB, 1MB], ranks: [{law: p3}, {law: p2}, {law: p1}]}": settings of flows by
+// their size, or of coflows by theirs. If split replaces bounds, the flows are divided evenly among the ranks.
 func (d *flowDecoder) bySize(m *yamlnode.Map, p *workload.Pattern) (split string) {
 	m.Sub("by_size", func(m *yamlnode.Map) {
 		m.Need("ranks")
@@ -130,7 +129,7 @@ func (d *flowDecoder) bySize(m *yamlnode.Map, p *workload.Pattern) (split string
 	return split
 }
 
-// between notes on which paths flows of a pattern run.
+// between records the laws of a pattern's flows and the hosts that they run between, for tryLaws.
 func (d *flowDecoder) between(m *yamlnode.Map, p *workload.Pattern, from, to []int) {
 	patterns := p.Ranks
 	if len(patterns) == 0 {
@@ -190,7 +189,7 @@ func (d *flowDecoder) source(m *yamlnode.Map) {
 	}
 }
 
-// after reads which groups a source waits for and for how long it then computes.
+// after reads the groups that a source waits for, and the time for which it then computes.
 func (d *flowDecoder) after(m *yamlnode.Map) {
 	for i, name := range m.Texts("after") {
 		g := slices.Index(d.plan.Groups, name)
@@ -210,7 +209,7 @@ func (d *flowDecoder) after(m *yamlnode.Map) {
 	}
 }
 
-// single reads flows between two hosts: count of them, every so often.
+// single reads flows between two hosts: their number and their interval.
 func (d *flowDecoder) single(m *yamlnode.Map, pat workload.Pattern, start time) {
 	m.Need("from", "to")
 	from, to := d.host(m, "from"), d.host(m, "to")
@@ -233,7 +232,7 @@ func (d *flowDecoder) single(m *yamlnode.Map, pat workload.Pattern, start time) 
 	})
 }
 
-// checkEnd wants flows to end: by a size, a stop later than the start, or both.
+// checkEnd reports a fault unless flows end: by a size, by a stop later than the start, or by both.
 func checkEnd(m *yamlnode.Map, size units.Bytes, start, stop time) {
 	switch {
 	case size == 0 && stop == 0:
@@ -282,7 +281,7 @@ func (d *flowDecoder) permutation(m *yamlnode.Map, pat workload.Pattern, start t
 	})
 }
 
-// beside returns the path of a file that stands beside the experiment.
+// beside returns the path of a file in the folder of the experiment.
 func beside(m *yamlnode.Map, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -290,7 +289,8 @@ func beside(m *yamlnode.Map, name string) string {
 	return filepath.Join(filepath.Dir(m.File()), name)
 }
 
-// splitBy parts the sizes of flows, or of coflows of so many, evenly among the ranks.
+// splitBy sets the bounds that divide flows evenly among the ranks by their sizes: by number, or by bytes. flows is
+// the number of flows of a coflow, or 1.
 func (d *flowDecoder) splitBy(p *workload.Pattern, s *workload.Sizes, flows int) {
 	if d.split == "" || len(p.Ranks) == 0 {
 		return
@@ -301,7 +301,8 @@ func (d *flowDecoder) splitBy(p *workload.Pattern, s *workload.Sizes, flows int)
 	}
 }
 
-// sizes reads a distribution by name, from a file beside the experiment, whose name has an ending, or a single size.
+// sizes reads a distribution: the name of a built-in one, the name of a file beside the experiment (with an
+// ending), or a single size.
 func (d *flowDecoder) sizes(m *yamlnode.Map) *workload.Sizes {
 	name := m.Text("sizes", "")
 	size := m.Bytes("size", 0, 1, maxBytes)
@@ -398,7 +399,7 @@ func (d *flowDecoder) coflows(m *yamlnode.Map, pat workload.Pattern, start time)
 	d.add(func(rng *rand.Rand, _ *workload.Chain) ([]sim.FlowSpec, error) { return pat.Coflows(rng, s) })
 }
 
-// wire returns the line rate of the first of some hosts, and the bytes on the wire per byte of payload.
+// wire returns the line rate of the first host of hosts, and the bytes on the wire per byte of payload.
 func (d *flowDecoder) wire(hosts []int) (rate units.Rate, factor float64) {
 	payload, header := cmp.Or(d.plan.Config.Payload, 1000), cmp.Or(d.plan.Config.Header, 54)
 	for _, l := range d.plan.Graph.Links {
@@ -409,7 +410,7 @@ func (d *flowDecoder) wire(hosts []int) (rate units.Rate, factor float64) {
 	return rate, float64(payload+header) / float64(payload)
 }
 
-// counts reads a number, or a list of which each is as likely.
+// counts reads a number, or a list of numbers that are equally likely.
 func counts(m *yamlnode.Map, key string) []int {
 	if m.IsList(key) {
 		if list := m.Ints(key, 1, 1<<16); len(list) > 0 {
@@ -419,8 +420,8 @@ func counts(m *yamlnode.Map, key string) []int {
 	return []int{m.Int(key, 1, 1, 1<<16)}
 }
 
-// event reads a change: of what the flows of a group have that run then, or of a link that
-// fails or is repaired.
+// event reads a change: of a setting of the flows of a group that run at that time, or of a link that fails or is
+// repaired.
 func (d *flowDecoder) event(m *yamlnode.Map) {
 	m.Need("at")
 	at := m.Time("at", 0, 0, maxTime)

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// gaugeRef is something to follow over time: a level of switches' buffers, which is known
-// exactly, or what is sampled at run.interval.
+// gaugeRef is a value to record over time. It is a level of switches' buffers, which is recorded exactly, or a
+// value that is sampled at run.interval.
 type gaugeRef struct {
 	name  string
 	kind  *gaugeKind
@@ -24,23 +24,22 @@ type gaugeRef struct {
 	peaks bool // local maxima
 }
 
-// gaugeKind is a kind of gauge. Either level or growth or now is set.
+// gaugeKind is a kind of gauge. Exactly one of level, growth and now is set.
 type gaugeKind struct {
 	unit  string
-	scale float64 // of the unit, in units of level
+	scale float64 // number of units of level in one unit
 	at    gaugeAt
-	// level reads a switch's buffer, or that of one of its ingress ports; port and class are −1
-	// for all.
+	// level reads the buffer of a switch, of one of its ingress ports or of one class. port and class are −1 for
+	// all.
 	level func(m *headroom.MMU, now time, port, class int) int64
-	// growth reads a counter of a port; the gauge is its growth within a sample times factor per
-	// second.
+	// growth reads a counter of a port. The gauge is the counter's growth in a sample, times factor, per second.
 	growth func(s *sim.Sim, port int) float64
 	factor float64
-	// now reads a value of a group, 0 when there is none.
+	// now reads a value of a group; 0 means that there is none.
 	now func(s *sim.Sim, group int) float64
 }
 
-// gaugeAt names the places where a gauge can be.
+// gaugeAt names the kinds of places that a gauge can have.
 type gaugeAt uint8
 
 const (
@@ -86,7 +85,7 @@ var gaugeKinds = map[string]*gaugeKind{
 	}},
 	"throughput": {unit: "Gb/s", at: atPort, factor: 8e-9, growth: func(s *sim.Sim, port int) float64 { return float64(s.Port(port).TxBytes) }},
 	"paused": {unit: "%", at: atPort, factor: 100, growth: func(s *sim.Sim, port int) float64 {
-		var most time // classes that are stopped together count once
+		var most time // classes that are stopped at the same time count once
 		for _, t := range s.Port(port).Paused {
 			most = max(most, t)
 		}
@@ -112,7 +111,7 @@ func oneIf(yes bool) int64 {
 	return 0
 }
 
-// overPorts adds up a level over all ports, or takes that of one.
+// overPorts returns the level of one port, or the sum over all ports.
 func overPorts(m *headroom.MMU, port int, of func(port int) int64) (sum int64) {
 	if port >= 0 {
 		return of(port)
@@ -123,7 +122,8 @@ func overPorts(m *headroom.MMU, port int, of func(port int) int64) (sum int64) {
 	return sum
 }
 
-// pool reads the bytes of a switch, a port or a queue in a pool. DSH's insurance headroom belongs to the port.
+// pool returns a level that reads the bytes of a switch, a port or a queue in a pool. DSH's insurance headroom
+// belongs to the port.
 func pool(of func(headroom.Usage) units.Bytes) func(*headroom.MMU, time, int, int) int64 {
 	return func(m *headroom.MMU, _ time, port, class int) int64 {
 		if port < 0 {
@@ -197,14 +197,14 @@ func (p *Plan) switches(m *yamlnode.Map) (nodes []int) {
 	return nodes
 }
 
-// needPools wants switches with a buffer of pools.
+// needPools reports a fault unless the switches have buffers with pools.
 func (p *Plan) needPools(m *yamlnode.Map) {
 	if p.Config.NewBuffer == nil {
 		m.Fault("what", "is of a buffer's pools, want a buffer.policy that is not %s", unlimited)
 	}
 }
 
-// label names a gauge with its unit.
+// label returns a gauge's name with its unit.
 func (g *gaugeRef) label() string {
 	if g.kind.unit == "" {
 		return g.name
@@ -212,9 +212,9 @@ func (g *gaugeRef) label() string {
 	return g.name + " (" + g.kind.unit + ")"
 }
 
-// levelOf returns the level of a gauge of a run.
+// levelOf returns the level that a gauge reads in a run.
 func (r *run) levelOf(g *gaugeRef) sim.Level {
-	used, local := gaugeKinds["headroom"].level, -1 // of the ingress port at its switch; −1 for whole switches
+	used, local := gaugeKinds["headroom"].level, -1 // number of the ingress port at its switch; −1 for whole switches
 	if g.port >= 0 {
 		_, local = r.sim.Far(r.portAt[g.port])
 	}
@@ -226,7 +226,8 @@ func (r *run) levelOf(g *gaugeRef) sim.Level {
 	}
 }
 
-// follow reads the gauge of a measure: a level exactly, all else from the samples.
+// follow returns the reading of a measure of a gauge. It records levels exactly, and takes all other gauges from
+// the samples.
 func (r *run) follow(me *Measure) (reading, error) {
 	g := &r.plan.Gauges[me.gauge]
 	if g.kind.level == nil {
@@ -243,7 +244,7 @@ func (r *run) follow(me *Measure) (reading, error) {
 	return r.levels(me, seen...), nil
 }
 
-// sampler returns a function that reads a gauge for its series. For several switches it adds up their values.
+// sampler returns a function that reads a gauge for the series. It adds up the values of several switches.
 func (r *run) sampler(g *gaugeRef) (func() float64, error) {
 	switch k := g.kind; {
 	case k.growth != nil:
@@ -277,8 +278,8 @@ func (r *run) sampler(g *gaugeRef) (func() float64, error) {
 	}, nil
 }
 
-// sampled returns the samples of a gauge within a measure's time; of a group's those
-// when it had a value.
+// sampled returns the samples of a gauge within a measure's time. For a group's gauge it leaves out samples
+// without a value.
 func (r *run) sampled(me *Measure) (out []float64) {
 	for i, t := range r.out.Series.Time {
 		v := r.out.Series.Gauge[me.gauge][i]

@@ -80,9 +80,8 @@ func (d *flowDecoder) job(m *yamlnode.Map, pat workload.Pattern, stages []worklo
 	})
 }
 
-// makespan returns the µs from the start of a group's first flow to the end of its last, such
-// as a job's completion time; NaN while flows of it,
-// or stages of any job, are left.
+// makespan returns the time in µs from the start of a group's first flow to the end of its last, for example a
+// job's completion time. It returns NaN if flows of the group, or stages of any job, have not ended.
 func (r *run) makespan(me *Measure) float64 {
 	if r.chain.Left() > 0 {
 		return math.NaN()
@@ -112,8 +111,7 @@ type job struct {
 	ended       int
 }
 
-// ended returns the jobs of a group that have ended, such as coflows, those of which the
-// measure's sizes are.
+// ended returns the jobs of a group, such as coflows, that have ended and whose size is among the measure's sizes.
 func (r *run) ended(me *Measure) (out []*job) {
 	jobs := map[int]*job{}
 	whole := *me
@@ -140,8 +138,7 @@ func (r *run) ended(me *Measure) (out []*job) {
 	return out
 }
 
-// jobTimes returns the completion times in µs of jobs that started within a measure's
-// times.
+// jobTimes returns the completion times in µs of the jobs that started within a measure's time.
 func (r *run) jobTimes(me *Measure) (out []float64) {
 	for _, j := range r.ended(me) {
 		if !me.span || me.from <= j.first && j.first < me.to {
@@ -151,7 +148,7 @@ func (r *run) jobTimes(me *Measure) (out []float64) {
 	return out
 }
 
-// jobsEnded returns how many jobs ended within a measure's times.
+// jobsEnded returns the number of jobs that ended within a measure's time.
 func (r *run) jobsEnded(me *Measure) (n float64) {
 	for _, j := range r.ended(me) {
 		if !me.span || me.from <= j.last && j.last < me.to {
@@ -161,8 +158,8 @@ func (r *run) jobsEnded(me *Measure) (n float64) {
 	return n
 }
 
-// deadlinesMet returns the percentage of flows that ended within their deadlines, of those
-// whose deadlines are over. NaN when there is none.
+// deadlinesMet returns the percentage of flows with a deadline that met it. Flows that still run and whose
+// deadline has not passed do not count. It returns NaN if no flow counts.
 func (r *run) deadlinesMet(me *Measure) float64 {
 	met, all := 0.0, 0.0
 	r.flows(me, func(f *sim.Result, i int) {

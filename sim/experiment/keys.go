@@ -55,7 +55,7 @@ func Keys() ([]keydoc.Key, error) {
 // Measured is something that an experiment can measure.
 type Measured struct {
 	What string `json:"what"` // the word after "what"
-	Unit string `json:"unit"` // empty for numbers, and for gauge, which has the gauge's
+	Unit string `json:"unit"` // "" for pure numbers, and for gauge, which has its gauge's unit
 	Text string `json:"text"`
 }
 

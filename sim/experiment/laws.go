@@ -13,23 +13,23 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// maker is a law of the registry, as the fabric wants it.
+// maker is a law of the registry in the form that the fabric needs.
 type maker struct{ *registry.Maker }
 
-// Needs tells the fabric which fields the law's packets must carry.
+// Needs returns the fields that packets must carry for the law.
 func (m maker) Needs() sim.Needs {
 	n := m.Maker.Needs()
 	return sim.Needs{INT: n.INT, MaxQD: n.MaxQD, Delay: n.Delay}
 }
 
-// lawOf is a law under the name that flows call it by.
+// lawOf is a law with a name that flows use.
 type lawOf struct {
 	maker
 	at *yamlnode.Map // nil for a kind without parameters
 }
 
-// decodeLaws reads "laws: {name: {kind: …, …}}". A law that is not named there is one of own, or its
-// kind without parameters.
+// decodeLaws reads "laws: {name: {kind: …, …}}". A name that is not defined there means a law of own, or else the
+// kind of that name without parameters.
 func decodeLaws(root *yamlnode.Map, own map[string]lawOf) map[string]lawOf {
 	laws := map[string]lawOf{}
 	for _, name := range registry.Names() {
@@ -55,8 +55,8 @@ func decodeLaws(root *yamlnode.Map, own map[string]lawOf) map[string]lawOf {
 	return laws
 }
 
-// readParams reads the parameters of a kind that a file gives; those with a dot in their name
-// stand in a mapping of their own.
+// readParams reads the parameters of a kind that a file gives. Parameters with a dot in their name are in a
+// mapping of their own.
 func readParams(m *yamlnode.Map, k *registry.Kind) map[string]string {
 	given, nested := map[string]string{}, map[string][]string{}
 	for _, p := range k.Params() {
@@ -78,7 +78,7 @@ func readParams(m *yamlnode.Map, k *registry.Kind) map[string]string {
 	return given
 }
 
-// lawFault puts an error of a law at the parameter that it names.
+// lawFault reports an error of a law at the parameter that the error names.
 func lawFault(m *yamlnode.Map, err error, where string) {
 	var wrong *param.Error
 	if errors.As(err, &wrong) {
@@ -95,14 +95,14 @@ type use struct {
 	from, to []int
 }
 
-// tryLaws makes each law once for each kind of path that its flows may take, to say now what
-// it would say when the first flow starts.
+// tryLaws makes each law once for each kind of path that its flows may take. So errors that would occur when the
+// first flow starts are reported now.
 func (d *flowDecoder) tryLaws() {
 	c := d.plan.Config
 	c.NewBuffer, c.PACC, c.Groups = nil, nil, len(d.plan.Groups)
 	sim, err := sim.New(c)
 	if err != nil {
-		return // is said where it is wrong
+		return // reported where the fault is
 	}
 	used := map[*registry.Maker]bool{}
 	for _, u := range d.uses {
@@ -129,11 +129,11 @@ func (d *flowDecoder) tryLaws() {
 	}
 }
 
-// try reports whether a law can be made for a flow between two hosts; if not it says why.
+// try reports whether a law can be made for a flow between two hosts. If not, it reports the fault.
 func (u *use) try(sim *sim.Sim, names []string, src, dst int) bool {
 	f, err := sim.FlowInfo(src, dst)
 	if err != nil {
-		return true // there is no path, which the run says
+		return true // there is no path; the run reports that
 	}
 	f.Size, f.Deadline = units.MB, units.Second
 	_, err = u.law.NewLaw(f)
@@ -147,7 +147,7 @@ func (u *use) try(sim *sim.Sim, names []string, src, dst int) bool {
 	return err == nil
 }
 
-// edgeClasses names each host's link and switch: hosts of one class have like paths.
+// edgeClasses returns a class for each host, made from its link and switch. Hosts of one class have similar paths.
 func edgeClasses(p *Plan) []string {
 	class := make([]string, p.Graph.Hosts)
 	for _, l := range p.Graph.Links {
@@ -172,7 +172,7 @@ func oneOfEach(hosts []int, class []string) (first []int) {
 	return first
 }
 
-// other returns another host of src's class, src when there is none.
+// other returns another host of src's class, or src if there is none.
 func other(hosts []int, src int, class []string) int {
 	for _, h := range hosts {
 		if h != src && class[h] == class[src] {

@@ -14,38 +14,38 @@ import (
 type Link struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Paused is in what part of the run PFC stopped the sender, in percent; classes that are stopped
-	// together count once. Pauses is the PAUSE frames that stopped a class that ran.
+	// Paused is the part of the run in which PFC stopped the sender, in percent; classes that are stopped at the
+	// same time count once. Pauses is the number of PAUSE frames that stopped a class that was running.
 	Paused float64 `json:"paused_percent"`
 	Pauses uint32  `json:"pauses"`
 	Load   float64 `json:"load_percent"` // of the link's rate, frames with their headers
-	// Headroom is the most that what came over the link was seen to hold of its receiver's headroom,
-	// insurance included, in KB. It is sampled.
+	// Headroom is the largest sampled amount of the receiver's headroom, insurance included, that packets of the
+	// link held, in KB.
 	Headroom float64 `json:"headroom_kb"`
-	Drops    uint64  `json:"drops"` // packets that came over the link, by its receiver's buffer
+	Drops    uint64  `json:"drops"` // packets of the link that the receiver's buffer dropped
 }
 
-// linkSamples is how often in a run victims and the headroom of links are looked at.
+// linkSamples is the number of samples of links and victims in a run.
 const linkSamples = 2000
 
-// shortQueue is the length up to which a queue delays nobody: four frames of 1500 B.
+// shortQueue is the longest queue that does not count as a delay: four frames of 1500 B.
 const shortQueue units.Bytes = 6000
 
-// heldPart is the part of its time that a victim flow is held up at least.
+// heldPart is the least part of its time for which a victim flow is held up.
 const heldPart = 0.05
 
-// links follows all links of a run. A flow is held up as a victim while PFC stops a port of its path
-// and the port by which it leaves the switch behind neither is stopped nor has a queue: who caused
-// the PAUSE goes elsewhere (DSH and SPFC call it collateral damage and victims).
+// links follows all links of a run. A flow is held up as a victim while PFC stops a port of its path, and the next
+// port on the path is neither stopped nor has a queue. The flows that caused the PAUSE then leave that switch by
+// other ports (DSH and SPFC call this collateral damage and victims).
 type links struct {
 	every    time
 	paused   [][sim.NumClasses]time // of each port at the last sample
 	stopped  []uint8                // classes that were stopped for more than half of the sample
-	headroom []int64                // of each port: the most that its receiver held
+	headroom []int64                // of each port: the largest amount that its receiver held
 	held     map[int]time           // by flow
 }
 
-// followLinks makes a run look at its links.
+// followLinks makes a run sample its links.
 func (r *run) followLinks() {
 	n := r.sim.Ports()
 	r.links = &links{
@@ -86,7 +86,7 @@ func (r *run) sampleLinks(s *sim.Sim) error {
 	return nil
 }
 
-// memory returns the buffer of a switch, nil at hosts and where it has no pools.
+// memory returns the buffer of a switch, or nil for a host or a buffer without pools.
 func (r *run) memory(node int) *headroom.MMU {
 	if r.plan.Graph.IsHost(node) {
 		return nil
@@ -98,9 +98,9 @@ func (r *run) memory(node int) *headroom.MMU {
 	return m
 }
 
-// victim reports whether congestion of others holds up a flow.
+// victim reports whether congestion caused by other flows holds up a flow.
 func (l *links) victim(s *sim.Sim, f *sim.Flow) bool {
-	for h := len(f.Path) - 2; h >= 0; h-- { // the last port that is stopped decides
+	for h := len(f.Path) - 2; h >= 0; h-- { // only the last stopped port on the path matters
 		if l.stopped[f.Path[h]]>>f.Spec.Class&1 == 1 {
 			return s.Queued(int(f.Path[h+1]), int(f.Spec.Class)) <= shortQueue
 		}
@@ -122,7 +122,7 @@ func (r *run) victims(group int) (n int) {
 	return n
 }
 
-// stoppedFor returns how long PFC stopped each port; classes that are stopped together count once.
+// stoppedFor returns, for each port, the pause time of the class that PFC stopped longest.
 func (r *run) stoppedFor() []time {
 	list := make([]time, r.sim.Ports())
 	for i := range list {
@@ -132,7 +132,7 @@ func (r *run) stoppedFor() []time {
 	return list
 }
 
-// linkRecords are the links' directions in the order of the ports.
+// linkRecords returns the directions of all links in the order of the ports.
 func (r *run) linkRecords() (out []Link) {
 	now := r.sim.Now().Seconds()
 	for i, t := range r.stoppedFor() {
@@ -145,7 +145,7 @@ func (r *run) linkRecords() (out []Link) {
 	return out
 }
 
-// overMemories returns the largest number of the switches' buffers with pools, 0 without any.
+// overMemories joins a number of all switches' buffers with pools. It returns 0 if there are none.
 func (r *run) overMemories(of func(headroom.Stats) float64, join func(a, b float64) float64) (v float64) {
 	for n := range r.plan.Graph.Nodes() {
 		if m := r.memory(n); m != nil {
@@ -155,25 +155,25 @@ func (r *run) overMemories(of func(headroom.Stats) float64, join func(a, b float
 	return v
 }
 
-// xoff measures what a switch's ports hold when they send a PAUSE, and how fast ingress queues
-// fill and drain from then on until the last packet that comes in spite of it (DSH, Figures 8 to
-// 10). It implements sim.Follower.
+// xoff measures the bytes that a switch's ports hold when they send a PAUSE. It also measures how fast ingress
+// queues fill and drain between the PAUSE and the last packet that still arrives (DSH, Figures 8 to 10). It
+// implements sim.Follower.
 type xoff struct {
 	from, to time
-	off      []*episode // of queues at XOFF
+	off      []*episode // the queues that are at XOFF
 	rates    [2][]float64
 
 	ports   []bool    // whose PAUSEs count
-	before  []uint8   // what each port had paused
-	amounts []float64 // that ports held at their PAUSEs, KB
-	others  float64   // what other ports held at their PAUSEs, in sum
+	before  []uint8   // the classes that each port had paused
+	amounts []float64 // bytes that these ports held at their PAUSEs, KB
+	others  float64   // sum of what the other ports held at their PAUSEs, KB
 }
 
-// episode is a queue at XOFF.
+// episode is a time for which a queue is at XOFF.
 type episode struct {
 	port         int
 	class        uint8
-	since, last  time // the PAUSE, and the last arrival since
+	since, last  time // time of the PAUSE, and of the last arrival after it
 	in, out      units.Bytes
 	outUntilLast units.Bytes
 }
@@ -202,7 +202,7 @@ func (x *xoff) Packet(m *headroom.MMU, now time, port int, class uint8, n units.
 	}
 }
 
-// pause keeps what a port holds, in KB, when it sends a PAUSE (SPFC, Figure 14).
+// pause records the bytes that a port holds when it sends a PAUSE, in KB (SPFC, Figure 14).
 func (x *xoff) pause(m *headroom.MMU, now time, port int, arrived bool) {
 	for p, was := range x.before {
 		x.before[p] = m.Paused(p)
@@ -218,8 +218,8 @@ func (x *xoff) pause(m *headroom.MMU, now time, port int, arrived bool) {
 	}
 }
 
-// pausedRatio is what ports held at their PAUSEs, in sum, over what the others held at theirs
-// (SPFC, Figure 14b).
+// pausedRatio returns the sum of what the measure's ports held at their PAUSEs, divided by the sum of what the
+// other ports held at theirs (SPFC, Figure 14b).
 func pausedRatio(r *run, me *Measure) (reading, error) {
 	of, err := r.followXoff(me)
 	return one(func() float64 {
@@ -242,7 +242,7 @@ func (x *xoff) end(e *episode) {
 	}
 }
 
-// xoffs makes a meter of numbers of queues at XOFF.
+// xoffs makes a meter of numbers that an xoff measures.
 func xoffs(unit string, k keys, numbers func(*xoff) []float64) *meter {
 	return &meter{unit, needSwitch | keySpan | k, func(r *run, me *Measure) (reading, error) {
 		of, err := r.followXoff(me)

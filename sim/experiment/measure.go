@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Measure is one number that a run is judged by, beside what the paper says.
+// Measure is one number that is measured in each run.
 type Measure struct {
 	Name  string
 	Paper string
@@ -31,11 +31,11 @@ type Measure struct {
 	to    time
 	span  bool // from or to is given
 	unit  string
-	scale float64 // of the unit, in units of an occupancy
+	scale float64 // number of units of an occupancy in one unit
 	sizes sizeRange
 	every time
-	near  float64 // part of the max-min fair rate
-	over  string  // the variant that a gap is to
+	near  float64 // allowed distance from the max-min fair rate, as a fraction of it
+	over  string  // the variant that a gap compares with
 }
 
 // keys are the keys that a meter reads.
@@ -45,7 +45,7 @@ const (
 	keyGroup keys = 1 << iota
 	needGroup
 	keySpan   // from and to
-	keyStart  // from and to, between which flows start
+	keyStart  // from and to: only flows that start between them count
 	keySizes  // a range of flow sizes
 	keyStat   // stat and cdf
 	keyPort   // a port and a class
@@ -57,20 +57,21 @@ const (
 	keyClass  // without a port
 	needEvery // every, how long a sample is
 	needNear  // within
-	needLinks // nothing, but the run looks at its links
+	needLinks // no key; the run samples its links
 	needOver  // over, a variant
-	keyGrowth // none, but the value is over a time
+	keyGrowth // no key; the value is a growth over a time
 )
 
-// meter is how one kind of measure is read.
+// meter reads one kind of measure.
 type meter struct {
 	unit string
 	keys keys
-	// start makes a run look where the measure wants it, before the run begins.
+	// start prepares a run for a measure before the run begins, for example by scheduling samples.
 	start func(r *run, me *Measure) (reading, error)
 }
 
-// reading reads a measure at the end of its run: its value and, where that is a statistic, what it is of.
+// reading returns the value of a measure at the end of its run. If the value is a statistic, quantile gives the
+// distribution; otherwise it is nil.
 type reading func() (value float64, quantile func(q float64) float64)
 
 var stats = []string{"mean", "min", "p1", "p5", "p25", "p50", "p75", "p95", "p99", "p999", "max"}
@@ -158,7 +159,7 @@ func (p *Plan) decodeMeasure(m *yamlnode.Map) Measure {
 	return me
 }
 
-// groupNamed reads the number of a group that has flows.
+// groupNamed returns the number of a group. The group must have flows.
 func (p *Plan) groupNamed(m *yamlnode.Map) int {
 	name := m.Text("group", "")
 	i := slices.Index(p.Groups, name)
@@ -179,14 +180,14 @@ func named[T any](m *yamlnode.Map, key, list string, of []T, name func(T) string
 	return max(i, 0)
 }
 
-// sizeRange is the sizes from low up to but not including high.
+// sizeRange is a range of sizes. It includes low and excludes high.
 type sizeRange struct{ low, high units.Bytes }
 
 var everySize = sizeRange{0, math.MaxInt64}
 
 func (s sizeRange) has(n units.Bytes) bool { return s.low <= n && n < s.high }
 
-// parseSizes reads "LOW-HIGH", of which either may be left out and LOW may be 0.
+// parseSizes reads "LOW-HIGH". Either number may be left out, and LOW may be 0.
 func parseSizes(text string) (sizeRange, error) {
 	low, high, ok := strings.Cut(text, "-")
 	s := everySize
@@ -203,20 +204,21 @@ func parseSizes(text string) (sizeRange, error) {
 	return s, nil
 }
 
-// Value is what a measure came to in one run. NaN stands for no value.
+// Value is the value of a measure in one run. NaN means that there is no value.
 type Value struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit,omitempty"`
 	Paper string  `json:"paper,omitempty"`
-	// Quantiles are those at 0, 1, … 100 % where the file asks for cdf.
+	// Quantiles are the quantiles at 0, 1, … 100 %, if the file asks for cdf.
 	Quantiles []float64 `json:"quantiles,omitempty"`
-	// Times are of each flow, in µs, where the value is a gap to those of the variant Over.
+	// Times are the completion times of the flows, in µs, if the value is a gap. Over is the variant to compare
+	// with.
 	Times []float64 `json:"times_us,omitempty"`
 	Over  string    `json:"over,omitempty"`
 }
 
-// prepareMeasures makes the Sim look when a measure wants it.
+// prepareMeasures starts the meters of all measures.
 func (r *run) prepareMeasures() error {
 	if r.plan.perLink || slices.ContainsFunc(r.plan.Measures, func(m Measure) bool { return m.meter.keys&needLinks != 0 }) {
 		r.followLinks()
@@ -257,7 +259,7 @@ func percentiles(at func(q float64) float64) []float64 {
 	return out
 }
 
-// statistic returns a statistic of sorted numbers, NaN of none.
+// statistic returns a statistic of sorted numbers, or NaN if there are none.
 func statistic(sorted []float64, name string) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
@@ -268,12 +270,12 @@ func statistic(sorted []float64, name string) float64 {
 	return quantile(sorted, quantiles[name])
 }
 
-// quantiles are the statistics but for mean and sum.
+// quantiles has the statistics other than mean and sum.
 var quantiles = map[string]float64{
 	"min": 0, "p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1,
 }
 
-// quantile is the nearest-rank quantile of sorted numbers, of which there is at least one.
+// quantile returns the nearest-rank quantile of sorted numbers. There must be at least one.
 func quantile(sorted []float64, q float64) float64 {
 	i := int(math.Ceil(q*float64(len(sorted)))) - 1
 	return sorted[min(max(i, 0), len(sorted)-1)]

@@ -87,7 +87,7 @@ var meters = map[string]*meter{
 		return float64(st.DataSent - st.DataDelivered)
 	}),
 
-	"deadlocked": value("", 0, func(r *run, _ *Measure) float64 { // 1 or 0: its mean is the part of runs
+	"deadlocked": value("", 0, func(r *run, _ *Measure) float64 { // 1 or 0: the mean is the fraction of runs
 		return float64(oneIf(r.sim.FirstDeadlock() != nil))
 	}),
 	"deadlock": value("µs", 0, func(r *run, _ *Measure) float64 {
@@ -114,14 +114,14 @@ func value(unit string, k keys, of func(*run, *Measure) float64) *meter {
 	return &meter{unit, k, func(r *run, me *Measure) (reading, error) { return one(func() float64 { return of(r, me) }), nil }}
 }
 
-// many makes a meter of a statistic of numbers, which are read at the end of a run.
+// many makes a meter of a statistic. The numbers are read at the end of a run.
 func many(unit string, k keys, of func(*run, *Measure) []float64) *meter {
 	return &meter{unit, k, func(r *run, me *Measure) (reading, error) {
 		return spreadOf(me, func() []float64 { return of(r, me) }), nil
 	}}
 }
 
-// growth makes a meter of what a counter grows by; of makes its value of that and of the seconds that it took.
+// growth makes a meter of a counter's growth. of computes the value from the growth and its time in seconds.
 func growth(unit string, k keys, of func(grown, seconds float64) float64, counter func(*run, *Measure) float64) *meter {
 	return &meter{unit, k | keyGrowth, func(r *run, me *Measure) (reading, error) {
 		grown := r.grown(me, counter)
@@ -140,12 +140,12 @@ func (r *run) grown(me *Measure, counter func(*run, *Measure) float64) func() fl
 	return func() float64 { return grown }
 }
 
-// one reads a number without a distribution.
+// one returns the reading of a number without a distribution.
 func one(v func() float64) reading {
 	return func() (float64, func(q float64) float64) { return v(), nil }
 }
 
-// spreadOf reads a measure's statistic of numbers.
+// spreadOf returns the reading of a measure's statistic of numbers.
 func spreadOf(me *Measure, of func() []float64) reading {
 	return func() (float64, func(q float64) float64) {
 		all := of()
@@ -154,7 +154,7 @@ func spreadOf(me *Measure, of func() []float64) reading {
 	}
 }
 
-// levels reads a measure's statistic of how long the values of levels held.
+// levels returns the reading of a measure's statistic of levels, weighted by the time for which they held.
 func (r *run) levels(me *Measure, of ...*sim.Occupancy) reading {
 	return func() (float64, func(q float64) float64) {
 		o := of[0]
@@ -171,7 +171,7 @@ func (r *run) levels(me *Measure, of ...*sim.Occupancy) reading {
 	}
 }
 
-// gbps makes Gb/s of bytes.
+// gbps converts bytes in a time to Gb/s.
 func gbps(grown, seconds float64) float64 { return grown * 8 / seconds / 1e9 }
 
 func amount(grown, _ float64) float64 { return grown }
@@ -186,7 +186,7 @@ func delivered(r *run, _ *Measure) (sum float64) {
 	return sum
 }
 
-// dropsOf counts packets that buffers dropped, of a class or all.
+// dropsOf counts the packets of a class, or of all, that buffers dropped.
 func dropsOf(r *run, me *Measure) float64 {
 	st := r.sim.Stats()
 	if me.class < 0 {
@@ -195,7 +195,7 @@ func dropsOf(r *run, me *Measure) float64 {
 	return float64(st.Drops[me.class])
 }
 
-// cnpsOf counts CNPs that were sent, or those that reached the senders of a group.
+// cnpsOf counts the CNPs that were sent, or that reached the senders of a group.
 func cnpsOf(r *run, me *Measure) (sum float64) {
 	if me.group < 0 {
 		return float64(r.sim.Stats().CNPs)
@@ -208,8 +208,7 @@ func cnpsOf(r *run, me *Measure) (sum float64) {
 	return sum
 }
 
-// pausesOf counts PAUSE frames: those that buffers asked for, or those that stopped a port or
-// a class of it.
+// pausesOf counts PAUSE frames: all that buffers asked for, or those that stopped a port or one of its classes.
 func pausesOf(r *run, me *Measure) float64 {
 	switch {
 	case me.port < 0:
@@ -220,7 +219,7 @@ func pausesOf(r *run, me *Measure) float64 {
 	return float64(r.sim.Port(r.portAt[me.port]).Pauses[me.class])
 }
 
-// pauseTime returns how long classes of a port were stopped, in sum; −1 stands for all.
+// pauseTime returns the total time for which classes of a port were stopped; −1 means all.
 func (r *run) pauseTime(port, class int) (sum time) {
 	if port < 0 {
 		return r.sim.PauseTime()
@@ -236,7 +235,7 @@ func (r *run) pauseTime(port, class int) (sum time) {
 func fctOf(r *sim.Result) float64      { return r.FCT.Micros() }
 func slowdownOf(r *sim.Result) float64 { return float64(r.FCT) / float64(r.Ideal) }
 
-// ofFlows returns a number of each flow that has ended, of those that a measure is about.
+// ofFlows returns a number of each flow that a measure is about and that has ended.
 func ofFlows(of func(*sim.Result) float64) func(*run, *Measure) []float64 {
 	return func(r *run, me *Measure) (out []float64) {
 		r.flows(me, func(f *sim.Result, _ int) {
@@ -248,8 +247,8 @@ func ofFlows(of func(*sim.Result) float64) func(*run, *Measure) []float64 {
 	}
 }
 
-// lasted returns the FCT of each flow with a size, or how long it has lasted where it has not ended: in a
-// deadlock those that end are the ones that came before it.
+// lasted returns the FCT of each flow with a size. For a flow that has not ended it returns the time since its
+// start, because in a deadlock only flows from before the deadlock end.
 func lasted(r *run, me *Measure) (out []float64) {
 	r.flows(me, func(f *sim.Result, i int) {
 		if start := r.sim.StartOf(i); f.FCT > 0 {
@@ -281,16 +280,16 @@ func (r *run) flows(me *Measure, fn func(f *sim.Result, i int)) {
 	}
 }
 
-// times returns a number of each flow of a group that has ended, in order of size.
+// times returns a number of each flow of a group that has ended, sorted.
 func (r *run) times(group int, of func(*sim.Result) float64) []float64 {
 	all := ofFlows(of)(r, &Measure{group: group, sizes: everySize})
 	slices.Sort(all)
 	return all
 }
 
-// takeover returns how long after from a group has its goodput for good, in µs: up to the end
-// of the first sample that no later one follows, up to the time to, with less than 95 % of the
-// mean of their second half. NaN when the last sample has less.
+// takeover returns the time in µs from from on until a group has its goodput for good. Its goodput is the mean of
+// the second half of the samples between from and to. It has the goodput for good from the first sample on after
+// which no sample up to to is below 95 % of it. takeover returns NaN if the last sample is below.
 func (s *Series) takeover(group int, from, to float64) float64 {
 	first, end := s.after(from), s.after(to)
 	if first == end {
@@ -299,8 +298,8 @@ func (s *Series) takeover(group int, from, to float64) float64 {
 	return s.above(group, first, end, stat.Mean(s.Goodput[group][(first+end)/2:end], nil)) - from
 }
 
-// recovery returns how long after from a group has for good what it had before (SPFC, Figure 6a), in µs: as takeover,
-// with the mean of the second half of the samples up to from.
+// recovery returns the time in µs from from on until a group has its earlier goodput for good (SPFC, Figure 6a).
+// It is like takeover, but with the mean of the second half of the samples up to from.
 func (s *Series) recovery(group int, from, to float64) float64 {
 	first, end := s.after(from), s.after(to)
 	if first == 0 || first == end {
@@ -314,12 +313,12 @@ func (s *Series) after(t float64) int {
 	return sort.Search(len(s.Time), func(i int) bool { return s.Time[i] > t })
 }
 
-// above returns from which time on a group has 95 % of a goodput in all samples from first to end.
+// above returns the time from which on a group has at least 95 % of a goodput in all samples from first to end.
 func (s *Series) above(group, first, end int, goodput float64) float64 {
 	return forGood(s.Time[first:end], func(i int) bool { return s.Goodput[group][first+i] >= 0.95*goodput })
 }
 
-// forGood returns the first of the times from which on all are good, NaN when the last is not.
+// forGood returns the first time from which on all times are good, or NaN if the last one is not.
 func forGood(times []float64, good func(i int) bool) float64 {
 	i := len(times)
 	for i > 0 && good(i-1) {

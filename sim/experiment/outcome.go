@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Outcome is all that is kept of one run. Nothing in it depends on the machine or on what
-// else runs: equal plans and seeds give equal outcomes, byte for byte.
+// Outcome is the result of one run. It does not depend on the machine or on other runs: equal plans and seeds give
+// equal outcomes, byte for byte.
 type Outcome struct {
 	Experiment  string       `json:"experiment"`
 	Variant     string       `json:"variant,omitempty"`
@@ -28,13 +28,13 @@ type Outcome struct {
 	Groups      []Group      `json:"groups"`
 	Stats       sim.Stats    `json:"stats"`
 	PauseTime   int64        `json:"pause_time_ps"`
-	Deadlock    []string     `json:"deadlock,omitempty"` // the ports of the first
+	Deadlock    []string     `json:"deadlock,omitempty"` // the ports of the first deadlock
 	Series      Series       `json:"series"`
-	Links       []Link       `json:"links,omitempty"` // where the plan asks for them
-	Flows       []FlowRecord `json:"-"`               // by start, where the plan asks for them
+	Links       []Link       `json:"links,omitempty"` // if the plan asks for them
+	Flows       []FlowRecord `json:"-"`               // in order of start, if the plan asks for them
 
-	work    sim.Work // how it was done
-	packets int      // for how many there was memory
+	work    sim.Work // how the run was shared between processors
+	packets int      // peak number of packets in the fabric
 }
 
 // value returns a measure's value, NaN for a measure that the run does not have.
@@ -45,19 +45,19 @@ func (o *Outcome) value(measure string) float64 {
 	return math.NaN()
 }
 
-// Group sums up a group's flows. Times are of flows that have ended.
+// Group summarises a group's flows. Times are those of flows that have ended.
 type Group struct {
 	Name      string    `json:"name"`
 	Flows     int       `json:"flows"`
 	Done      int       `json:"done"`
 	Bytes     int64     `json:"bytes"`             // payload delivered
-	Victims   int       `json:"victims,omitempty"` // where the plan asks for links
+	Victims   int       `json:"victims,omitempty"` // if the plan asks for links
 	FCT       Spread    `json:"fct_us"`
 	Slowdown  Spread    `json:"slowdown"`
 	Quantiles []float64 `json:"fct_quantiles_us,omitempty"` // at 0, 1, … 100 %
 }
 
-// Spread sums up a set of numbers; all are 0 when it is empty.
+// Spread summarises a set of numbers; all fields are 0 if it is empty.
 type Spread struct {
 	Mean float64 `json:"mean"`
 	Min  float64 `json:"min"`
@@ -80,9 +80,9 @@ type Series struct {
 	Groups  []string    `json:"groups"`
 	Goodput [][]float64 `json:"goodput_gbps"` // per group, over the interval
 	Queues  []string    `json:"queues,omitempty"`
-	Queue   [][]float64 `json:"queue_kb,omitempty"` // per queue, at the time
+	Queue   [][]float64 `json:"queue_kb,omitempty"` // per queue, at the end of the interval
 	Gauges  []string    `json:"gauges,omitempty"`   // with their units
-	Gauge   [][]float64 `json:"gauge,omitempty"`    // per gauge, at the time or over the interval
+	Gauge   [][]float64 `json:"gauge,omitempty"`    // per gauge, at the end of the interval or over it
 }
 
 // Text prints the value: "–" for none, and "never" for an infinite time.
@@ -96,7 +96,7 @@ func (v Value) Text() string {
 	return number(v.Value)
 }
 
-// MarshalJSON writes a value that is no finite number as null, which JSON has no number for.
+// MarshalJSON writes null for a value that is not finite, because JSON has no such numbers.
 func (v Value) MarshalJSON() ([]byte, error) {
 	type plain Value
 	if !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
@@ -125,9 +125,9 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Sample is a number in the runs of a variant, which differ by their seeds.
+// Sample holds one number of each run of a variant. The runs differ by their seeds.
 type Sample struct {
-	Runs   int       // len(Values) of them have a value: without a deadlock there is no onset
+	Runs   int       // number of runs; len(Values) of them have a value: without a deadlock there is no onset
 	Values []float64 // sorted
 }
 
@@ -137,7 +137,7 @@ func (r *Report) SampleOf(variant string, number func(*Outcome) float64) Sample 
 	return sample(of[variant], number)
 }
 
-// sample reads a number of each of some runs. NaN and infinities are no values.
+// sample reads a number of each of some runs. NaN and infinities do not count as values.
 func sample(runs []*Outcome, number func(*Outcome) float64) Sample {
 	s := Sample{Runs: len(runs)}
 	for _, o := range runs {
@@ -171,8 +171,8 @@ func (s Sample) Quantile(q float64) float64 {
 	return quantile(s.Values, q)
 }
 
-// String prints the mean with its confidence interval and the lowest and highest value, and in how
-// many runs there was one where that is not all: a deadlock "in 3 of 8".
+// String prints the mean with its confidence interval and the lowest and highest value. If not all runs have a
+// value it adds the number that do, for example "in 3 of 8".
 func (s Sample) String() string {
 	text := spreadText(s.Mean(), s.Half(), s.Quantile(0), s.Quantile(1))
 	if len(s.Values) < s.Runs && s.Runs > 1 {
@@ -181,8 +181,8 @@ func (s Sample) String() string {
 	return text
 }
 
-// spreadText prints a mean, half the width of its confidence interval (NaN or 0 for none) and the range
-// that the mean is of.
+// spreadText prints a mean, half the width of its confidence interval (NaN or 0 for none) and the range of the
+// values.
 func spreadText(mean, half, low, high float64) string {
 	switch {
 	case math.IsNaN(mean):
@@ -201,7 +201,7 @@ type Summary struct {
 	Sample
 }
 
-// Summaries sums up each measure of each variant over the seeds, in their order.
+// Summaries summarises each measure of each variant over the seeds, in their order.
 func (r *Report) Summaries() (out []Summary) {
 	names, of := r.byVariant()
 	for _, n := range names {
@@ -225,8 +225,7 @@ func (r *Report) summaryRows() [][]string {
 	return rows
 }
 
-// FlowRecord is one flow of a run, as flows-RUN.csv has it. FCT is 0 for one that has not
-// ended.
+// FlowRecord is one flow of a run, a line of flows-RUN.csv. FCT is 0 for a flow that has not ended.
 type FlowRecord struct {
 	Group, Src, Dst   string
 	Class             uint8
@@ -234,7 +233,7 @@ type FlowRecord struct {
 	Size              int64   // B
 	Weight            float64 // at its start
 	Start, FCT, Ideal time
-	Retransmits       uint64 // of a flow that has ended
+	Retransmits       uint64 // of flows that have ended
 	CNPs              uint32
 }
 
@@ -264,9 +263,9 @@ func flowRows(flows []FlowRecord) [][]string {
 	return rows
 }
 
-// OfFlows returns a statistic (mean, p99 and so on) of the flows of a list that have ended: of their FCT, in µs, or
-// of their slowdown, where what says so. sizes is a range such as 10KB-100KB, "" for all. It is the number that
-// a measure with these keys has, NaN without such a flow.
+// OfFlows returns a statistic (mean, p99 and so on) over the flows of a list that have ended. It is over their
+// slowdown if what is "slowdown", else over their FCT in µs. sizes is a range such as 10KB-100KB, "" for all. The
+// result equals a measure with these keys. It is NaN if no flow counts.
 func OfFlows(flows []FlowRecord, what, sizes, stat string) (float64, error) {
 	within, of := everySize, fctOf
 	if sizes != "" {
@@ -288,7 +287,7 @@ func OfFlows(flows []FlowRecord, what, sizes, stat string) (float64, error) {
 	return statistic(all, stat), nil
 }
 
-// checkGaps makes sure that there are the variants that gaps are to.
+// checkGaps reports a fault if the variant that a gap compares with is missing.
 func (f *File) checkGaps(root *yamlnode.Map) {
 	for _, p := range f.Plans {
 		for _, me := range p.Measures {
@@ -299,15 +298,15 @@ func (f *File) checkGaps(root *yamlnode.Map) {
 	}
 }
 
-// timesOf returns the FCT of each flow that a measure is about, in µs in the order in which they were
-// made, 0 of one that has not ended.
+// timesOf returns the FCT in µs of each flow that a measure is about, in the order of the flows' numbers. It is 0
+// for a flow that has not ended.
 func (r *run) timesOf(me *Measure) (times []float64) {
 	r.flows(me, func(f *sim.Result, _ int) { times = append(times, f.FCT.Micros()) })
 	return times
 }
 
-// fillGaps gives measures of a gap their values, once the runs that they are over are there, too: the sum
-// of each flow's |FCT ÷ its FCT there − 1| (PrioPlus, §6.3). There is none where a flow has not ended.
+// fillGaps computes the measures that are gaps, once the runs to compare with have ended too. A gap is the sum of
+// |FCT ÷ FCT in the other run − 1| over all flows (PrioPlus, §6.3). There is no value if a flow has not ended.
 func (r *Report) fillGaps() {
 	_, of := r.byVariant()
 	for _, o := range r.Outcomes {
@@ -322,7 +321,7 @@ func (r *Report) fillGaps() {
 	}
 }
 
-// times returns what a measure of a gap has of each flow.
+// times returns the completion times that a gap's measure has recorded.
 func (o *Outcome) times(measure string) []float64 {
 	if i := slices.IndexFunc(o.Measures, func(v Value) bool { return v.Name == measure }); i >= 0 {
 		return o.Measures[i].Times

@@ -15,10 +15,10 @@ import (
 	"text/tabwriter"
 )
 
-// WriteDir writes a report below dir/<experiment>: report.json (from which Merge can build
-// all else), table.txt, measures.csv, summary.csv (measures over seeds), groups.csv, a series
-// per run and plots as PNG and SVG. A shard of several writes its report only. Flows, where
-// runs have kept them, are written by either. It returns the files written.
+// WriteDir writes a report below dir/<experiment>: report.json (from which Merge can build everything else),
+// table.txt, measures.csv, summary.csv (measures over seeds), groups.csv, a series per run, and plots as PNG and
+// SVG. One shard of several writes only its report. If runs have kept flows, both also write these. WriteDir
+// returns the files written.
 func (r *Report) WriteDir(dir string) ([]string, error) {
 	dir = filepath.Join(dir, r.Experiment)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -48,7 +48,7 @@ func (r *Report) WriteDir(dir string) ([]string, error) {
 	return w.files, w.err
 }
 
-// runName names a run's files.
+// runName returns the name of a run for its files.
 func runName(o *Outcome) string {
 	name := "seed" + strconv.FormatUint(o.Seed, 10)
 	if o.Variant != "" {
@@ -177,8 +177,8 @@ func (o *Outcome) seriesRows() [][]string {
 	return rows
 }
 
-// Merge reads the shard reports of one experiment from a directory and joins them. Shards
-// that do not belong together are an error; missing runs mark the report as interrupted.
+// Merge reads the shard reports of one experiment from a directory and joins them. Shards of different experiments
+// are an error. If runs are missing, the report is marked as interrupted.
 func Merge(dir string) (*Report, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "shard-*-of-*.json"))
 	if err != nil {
@@ -214,13 +214,13 @@ func Merge(dir string) (*Report, error) {
 	}
 	whole.join(shards)
 	whole.fillGaps()
-	if f, err := Open(whole.Experiment); err == nil { // one of our own; another file may be gone
+	if f, err := Open(whole.Experiment); err == nil { // only for our own experiments, because another file may be gone
 		whole.Judgements = f.Judge(whole)
 	}
 	return whole, nil
 }
 
-// join takes the shards' outcomes in the order that one process would have had.
+// join adds the shards' outcomes in the order in which one process would have had them.
 func (r *Report) join(shards map[int]*Report) {
 	next := make([]int, r.Shards)
 	for i := range r.Expected {
@@ -261,9 +261,8 @@ func (r *Report) byVariant() (names []string, of map[string][]*Outcome) {
 	return names, of
 }
 
-// WriteTable prints what a person wants to know of a report: the measures of each variant
-// beside the paper's numbers, then the flows of each group. Numbers are over the seeds, as
-// Sample.String prints them.
+// WriteTable prints a report for people: the measures of each variant with the paper's numbers, then the flows of
+// each group. Numbers are over the seeds, as Sample.String prints them.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.Experiment, r.Title)

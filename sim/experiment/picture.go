@@ -16,19 +16,19 @@ import (
 	"github.com/headgate/headgate/plotting"
 )
 
-// picture is a plot that a file asks for, beside those that every report has.
+// picture is a plot that a file asks for, in addition to the plots of every report.
 type picture struct {
 	name, title string
 	kind        string   // time | cdf | sweep | bars
-	what        string   // goodput or queue; of time
-	of          []string // groups or queues; of time and cdf
-	measures    []string // of sweep, one, and bars
+	what        string   // goodput or queue; for time
+	of          []string // groups or queues; for time and cdf
+	measures    []string // for bars, and one for sweep
 	variants    []string // in their order; all when the file names none
-	x, y        string   // titles of the axes; "" for those of the kind
+	x, y        string   // titles of the axes; "" for the kind's own
 	logX        bool
 }
 
-// place is where a sweep has a variant's point.
+// place is the line and the x of a variant's point in a sweep.
 type place struct {
 	line string
 	x    float64
@@ -74,8 +74,8 @@ func (f *File) decodePicture(m *yamlnode.Map) picture {
 	return p
 }
 
-// names reads a list of names, each one of those allowed; def is what a missing key says, nil
-// when it must not be missing.
+// names reads a list of names, each one of allowed. def replaces a missing key; if def is nil the key must be
+// there.
 func names(m *yamlnode.Map, key string, allowed, def []string) (out []string) {
 	if !m.Has(key) {
 		if def == nil {
@@ -107,7 +107,7 @@ func (r *Report) lookup() lookup {
 	}
 }
 
-// printed are the numbers of a Row's value, as spreadText has them.
+// printed matches a Row's value as spreadText prints it.
 var printed = regexp.MustCompile(`^([-+.e\d]+)(?: ± [-+.e\d]+)?(?: \(([-+.e\d]+)…([-+.e\d]+)\))?`)
 
 func (r *Record) lookup() lookup {
@@ -128,8 +128,8 @@ func (r *Record) lookup() lookup {
 	}
 }
 
-// ofPaper returns the paper's value of a measure, NaN where no claim has one. ratio says that the paper gives it over
-// another value, and that ours stands for that.
+// ofPaper returns the paper's value of a measure, or NaN if no claim has one. ratio says that the paper gives only
+// a ratio to another value; value is then the ratio times our measurement of that other value.
 func (f *File) ofPaper(variant, measure string, ours lookup) (value float64, ratio bool) {
 	for _, c := range f.Claims {
 		switch {
@@ -147,7 +147,7 @@ func (f *File) ofPaper(variant, measure string, ours lookup) (value float64, rat
 	return value, ratio
 }
 
-// panels draws a picture from measures, and from series of the first seed.
+// panels makes the panels of a picture from measures, or from series of the first seed.
 func (f *File) panels(p picture, of map[string][]*Outcome, ours lookup) (out []plotting.Panel) {
 	switch p.kind {
 	case "time":
@@ -165,7 +165,7 @@ func (f *File) panels(p picture, of map[string][]*Outcome, ours lookup) (out []p
 	}
 	var units []string // of out
 	ratios := false
-	// add adds a variant's measure to a line, whose place is at x.
+	// add adds a variant's measure to a line at x.
 	add := func(l *plotting.Line, x float64, variant, measure string) (unit string) {
 		mean, low, high, unit := ours(variant, measure)
 		paper, ratio := f.ofPaper(variant, measure, ours)
@@ -218,16 +218,16 @@ func (f *File) panels(p picture, of map[string][]*Outcome, ours lookup) (out []p
 	return out
 }
 
-// quantities are what units are of, for axes of several measures.
+// quantities has the quantity of each unit, for axes with several measures.
 var quantities = map[string]string{"µs": "time", "KB": "memory", "Gb/s": "rate", "%": "part"}
 
-// proper are the names of systems and laws as people write them.
+// proper has the names of systems and laws as people write them.
 var proper = map[string]string{
 	"dsh": "DSH", "sih": "SIH", "spfc": "SPFC", "st": "ST", "dt": "DT", "pacc": "PACC", "dcqcn": "DCQCN", "hpcc": "HPCC", "timely": "TIMELY",
 	"powertcp": "PowerTCP", "soze": "Söze", "prioplus": "PrioPlus", "swift": "Swift", "ledbat": "LEDBAT", "none": "no law",
 }
 
-// people writes a name of a file for people.
+// people returns a name of a file in the form that people write.
 func people(name string) string {
 	words := strings.Split(name, " ")
 	for i, w := range words {
@@ -239,7 +239,7 @@ func people(name string) string {
 	return strings.Join(words, " ")
 }
 
-// time draws one line per variant when it is of one thing, else a panel per variant.
+// time draws one line per variant if the picture has one name, else a panel per variant.
 func (p picture) time(of map[string][]*Outcome) (out []plotting.Panel) {
 	y := map[string]string{"goodput": "goodput (Gb/s)", "queue": "queue (KB)"}[p.what]
 	panels := map[string]*plotting.Panel{}
@@ -299,8 +299,8 @@ func (p picture) axes(panel plotting.Panel) plotting.Panel {
 	return panel
 }
 
-// WritePictures draws what the file asks for into a directory, each as
-// <experiment>-<plot>.<format>, in every one of some formats of package plotting.
+// WritePictures draws a file's pictures into a directory, each as <experiment>-<plot>.<format>, in each of the
+// given formats of package plotting.
 func (f *File) WritePictures(dir string, r *Report, formats ...string) error {
 	_, of := r.byVariant()
 	return f.writePictures(dir, of, r.lookup(), formats...)
@@ -316,8 +316,8 @@ func (f *File) writePictures(dir string, of map[string][]*Outcome, ours lookup, 
 	return w.err
 }
 
-// Redraw draws what the file asks for into a directory from a record, as SVG. Series over time and distributions are not
-// in a record: for them it runs the first seed of the variants that they show.
+// Redraw draws a file's pictures from a record into a directory, as SVG. A record has no series over time and no
+// distributions. For these Redraw runs the first seed of the variants that they show.
 func (f *File) Redraw(ctx context.Context, dir string, r *Record) error {
 	shown := map[string]bool{}
 	for _, p := range f.pictures {

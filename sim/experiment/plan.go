@@ -12,8 +12,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Plan is one variant of an experiment, ready to run with any seed. It is not changed by
-// runs, which may be parallel.
+// Plan is one variant of an experiment, ready to run with any seed. Runs do not change it and may be parallel.
 type Plan struct {
 	Variant  string
 	Config   sim.Config // without seed, groups and driver
@@ -30,7 +29,7 @@ type Plan struct {
 	ports    []portRef  // that gauges and measures name
 	perFlow  bool       // keep each flow
 	perLink  bool       // keep each link
-	deadlock units.Time // how long a cycle must hold; 0 does not look
+	deadlock units.Time // how long a cycle must hold; 0 means that deadlocks are not looked for
 }
 
 // source makes flows. chain is the run's driver of flows that depend on others.
@@ -40,7 +39,7 @@ type source struct {
 	persistent bool  // flows between the same hosts share a connection
 	awaited    bool  // a later source waits for this one
 	after      []int // groups of earlier sources that this one waits for
-	pause      time  // and then
+	pause      time  // pause after these groups
 }
 
 // queueRef is an egress queue to record.
@@ -67,7 +66,7 @@ func decodePlan(d *yamlnode.Doc) *Plan {
 
 func (p *Plan) decode(root *yamlnode.Map) {
 	for _, key := range []string{"name", "title", "paper", "variants", "axes", "figure", "seeds", "claims", "headlines", "causes", "plots", "notes", "full"} {
-		root.Node(key) // the file's, not the plan's
+		root.Node(key) // a key of the file, not of the plan
 	}
 	root.Need("topology", "flows", "run")
 	root.Sub("topology", func(m *yamlnode.Map) { p.Graph = decodeTopology(m) })
@@ -102,7 +101,7 @@ func (p *Plan) decodeHosts(root *yamlnode.Map) {
 	root.Sub("noise", func(m *yamlnode.Map) { decodeNoise(m, &p.Config) })
 }
 
-// decodeFlows reads laws, flows and events; own are laws of the fabric.
+// decodeFlows reads laws, flows and events. own has the fabric's laws.
 func (p *Plan) decodeFlows(root *yamlnode.Map, own map[string]lawOf) {
 	laws := decodeLaws(root, own)
 	if p.Graph != nil {
@@ -158,8 +157,8 @@ func (p *Plan) linkEnds(m *yamlnode.Map) portRef {
 	return ref
 }
 
-// portOf reads "port: {from: s0, to: h1}", with "class: 0" beside it, and returns the port's
-// place in p.ports; −1 stands for all ports, and for all classes.
+// portOf reads "port: {from: s0, to: h1}", with "class: 0" beside it, and returns the port's place in p.ports. −1
+// means all ports, and all classes.
 func (p *Plan) portOf(m *yamlnode.Map, need bool) (port, class int) {
 	if need {
 		m.Need("port")
@@ -209,7 +208,7 @@ func decodeClasses(m *yamlnode.Map, c *sim.Config) {
 
 func decodePFC(m *yamlnode.Map, c *sim.Config) {
 	c.PFC.Processing = m.Bytes("processing", 3840, 0, units.MB)
-	// All that the standard lets a port take at its rate, or what DSH's Eq. 1 has.
+	// The longest response that the standard allows at a port's rate, or the one of DSH's Eq. 1.
 	if m.OneOf("response", string(headroom.ByEq1), string(headroom.Standard), string(headroom.ByEq1)) == string(headroom.Standard) {
 		c.PFC.Response = headroom.Response
 		if m.Has("processing") {
@@ -254,8 +253,8 @@ func decodeNoise(m *yamlnode.Map, c *sim.Config) {
 	}
 }
 
-// tryBuffers builds every switch's buffer once, to say now what is wrong with it; with alike,
-// one of those that have the same links.
+// tryBuffers builds every switch's buffer once, so that faults are reported now. If alike is set it builds only
+// one buffer for switches with equal links.
 func (p *Plan) tryBuffers(alike bool) error {
 	if p.Graph == nil || p.Config.NewBuffer == nil {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Record is what a run of a figure came to: what `sim list` shows and the pages of docs/results
-// are made of.
+// Record is the result of the runs of a figure. `sim list` shows it, and the pages of docs/results are made from
+// it.
 type Record struct {
 	Experiment string      `json:"experiment"`
 	Hash       string      `json:"hash"` // File.Hash of the file that ran
@@ -44,8 +44,8 @@ type Row struct {
 //go:embed results
 var results embed.FS
 
-// hash identifies what a file says but for its claims, notes, headlines and causes, which no run depends
-// on: the SHA-256 of its YAML, the first 16 hexadecimal digits.
+// hash identifies the content of a file that runs depend on, that is without claims, notes, headlines and causes.
+// It is the first 16 hexadecimal digits of the SHA-256 of that YAML.
 func hash(text []byte) (string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -65,7 +65,7 @@ func hash(text []byte) (string, error) {
 	return hex.EncodeToString(sum[:8]), err
 }
 
-// Judgement returns the record's judgement of a claim, nil when it has none.
+// Judgement returns the record's judgement of a claim, or nil if there is none.
 func (r *Record) Judgement(c *Claim) *Judgement {
 	for i := range r.Judgements {
 		if r.Judgements[i].Key == c.key() {
@@ -75,13 +75,13 @@ func (r *Record) Judgement(c *Claim) *Judgement {
 	return nil
 }
 
-// Current reports whether a record is of the file as it is, with all of its claims.
+// Current reports whether a record is of the present file and has all of its claims.
 func (f *File) Current(r *Record) bool {
 	return r.Hash == f.Hash && !slices.ContainsFunc(f.Claims, func(c Claim) bool { return r.Judgement(&c) == nil })
 }
 
-// Recorded returns the record that came with Headgate, nil when there is none, and whether it
-// is of another text of the file, or lacks one of its claims.
+// Recorded returns the record that comes with Headgate, or nil if there is none. stale says that the record is of
+// another text of the file or lacks one of its claims.
 func (f *File) Recorded() (r *Record, stale bool, err error) {
 	dir, err := fs.Sub(results, "results")
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *File) Recorded() (r *Record, stale bool, err error) {
 	return r, r != nil && !f.Current(r), err
 }
 
-// ReadRecord reads the record of an experiment from a directory, nil when there is none.
+// ReadRecord reads the record of an experiment from a directory. It returns nil if there is none.
 func ReadRecord(dir fs.FS, name string) (*Record, error) {
 	text, err := fs.ReadFile(dir, name+".json")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ func ReadRecord(dir fs.FS, name string) (*Record, error) {
 	return r, nil
 }
 
-// Record makes the record of a whole report of the file.
+// Record makes the record of a complete report of the file.
 func (f *File) Record(rep *Report) (*Record, error) {
 	if rep.Interrupted {
 		return nil, fmt.Errorf("%s: the report is partial; a record is of all runs", f.Name)
@@ -122,7 +122,7 @@ func (f *File) Record(rep *Report) (*Record, error) {
 	return rec, nil
 }
 
-// Write writes a record into a directory, as the name that Recorded looks for.
+// Write writes a record into a directory, under the name that Recorded expects.
 func (r *Record) Write(dir string) error {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -148,14 +148,17 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"anchor": anchor, "count": func(n int, what string) string { return units.Count(n, what) }, "number": func(v *float64) string { return number(*v) }, "sum": Sum,
 }).Parse(pageText))
 
-// paperPage is what stands on the page of a paper, and of it in the table of all.
+// paperPage is the content of a paper's page, and of the paper's row in the table of all.
 type paperPage struct {
 	Paper, Title                             string
 	Figures                                  []*figurePage
-	Claims, Directed, Right, Headlines, Near int // claims, those with a direction and headlines, and how many of either agree
+	// Directed counts the claims with a direction, Right those of them that agree. Near counts the Headlines that
+	// agree. Claims is Directed plus Headlines.
+	Claims, Directed, Right, Headlines, Near int
 }
 
-// figurePage is a figure's section: its pictures, its headlines and the claims that do not agree, and the causes of these.
+// figurePage is a figure's section: its pictures, its headlines, the claims that do not agree, and the causes of
+// the disagreements.
 type figurePage struct {
 	File     *File
 	Record   *Record
@@ -170,7 +173,7 @@ type judgedClaim struct {
 	Judged *Judgement
 }
 
-// add takes the judgements of a figure, but for claims that are newer than its record.
+// add adds the judgements of a figure, except claims that are newer than its record.
 func (p *paperPage) add(f *figurePage) {
 	p.Figures = append(p.Figures, f)
 	for i := range f.File.Claims {
@@ -203,9 +206,9 @@ func (p *paperPage) add(f *figurePage) {
 	}
 }
 
-// WritePages writes README.md, a table of all figures, and a page per paper into a directory,
-// from the records in another one. Pictures are those that WritePictures left there. A figure
-// without a record stands in the table as not run.
+// WritePages writes README.md, a table of all figures, and a page per paper into a directory. It reads the records
+// in another directory, and uses the pictures that WritePictures has drawn. A figure without a record appears in
+// the table as not run.
 func WritePages(dir, records string, files []*File) error {
 	var all []*paperPage
 	for _, paper := range Papers {
@@ -239,7 +242,7 @@ func WritePages(dir, records string, files []*File) error {
 	return w.err
 }
 
-// anchor is the fragment by which GitHub finds a heading.
+// anchor returns the fragment of a heading's address on GitHub.
 func anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// run is one run under way.
+// run is the state of one run in progress.
 type run struct {
 	plan  *Plan
 	sim   *sim.Sim
@@ -19,18 +19,19 @@ type run struct {
 	last  []units.Bytes // per group, at the last sample
 	ports []int         // of the recorded queues
 
-	portAt   []int            // of Plan.ports
+	portAt   []int            // the ports of Plan.ports
 	samplers []func() float64 // of the gauges
 	readings []reading        // of the measures
-	links    *links           // nil when nobody asks for them
+	links    *links           // nil if the plan does not ask for links
 }
 
-// slices is in how many parts a run is done, so that it can be stopped and watched.
+// slicesPerRun is the number of parts in which a run is done. Between two parts it can be stopped and reports its
+// progress.
 const slicesPerRun = 400
 
-// Run runs the plan with a seed. progress is called with the part done, 0 to 1; it may be
-// nil. When ctx ends the run stops early and the outcome says so. An error is one of the
-// plan, or of a simulator that lost count of its packets.
+// Run runs the plan with a seed. It calls progress, which may be nil, with the part done, 0 to 1. When ctx ends
+// the run stops early, and the outcome is marked. An error is a fault of the plan, or of a simulator whose
+// accounts are wrong.
 func (p *Plan) Run(ctx context.Context, name string, seed uint64, progress func(float64)) (*Outcome, error) {
 	r := &run{plan: p, chain: workload.NewChain(), out: &Outcome{Experiment: name, Variant: p.Variant, Seed: seed}}
 	if err := r.prepare(seed); err != nil {
@@ -142,7 +143,7 @@ func (r *run) addFlows(seed uint64) error {
 	return nil
 }
 
-// connection is the shared state of the flows of one connection.
+// connection identifies the connection that several flows share.
 type connection struct {
 	source, src, dst, group int
 	class                   uint8
@@ -188,7 +189,7 @@ func (r *run) preparePorts() error {
 	return nil
 }
 
-// sample records an interval and asks for the next.
+// sample records an interval and schedules the next sample.
 func (r *run) sample(s *sim.Sim) error {
 	se := &r.out.Series
 	se.Time = append(se.Time, s.Now().Micros())

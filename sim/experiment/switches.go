@@ -13,16 +13,16 @@ import (
 
 type newBuffer = func(sim.SwitchInfo) (sim.Buffer, error)
 
-// maxChipPorts is more ports than a switching chip has.
+// maxChipPorts exceeds the number of ports of any switching chip.
 const maxChipPorts = 1024
 
 // unlimited is the policy of a buffer that takes everything and never pauses.
 const unlimited = "unlimited"
 
-// decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config.
-// The ports are the switch's own. Some switches may have other values, and some ports headroom
-// of their own, or the state that SPFC would find. With chip_ports a switch with fewer links reserves what is
-// reserved for each port for so many all the same, as its chip does. "mmu: hpcc" is the public HPCC simulator's SwitchMmu.
+// decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config. The ports are the
+// switch's own. Some switches may have other values. Some ports may have headroom of their own, or be set as the
+// victims that SPFC would find. With chip_ports a switch reserves memory for that number of ports even if it has
+// fewer links, as its chip does. "mmu: hpcc" is the public HPCC simulator's SwitchMmu.
 func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	m.Need("policy")
 	payload := p.Config.Payload
@@ -41,7 +41,7 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 		MTU: m.Bytes("mtu", max(1500, payload+100), 64, 65535), Private: m.Bytes("private", 0, 0, maxBytes),
 		LossyPrivate: m.Bytes("lossy_private", 0, 0, maxBytes), ResumeGap: m.Bytes("resume_gap", 0, 0, maxBytes),
 		PortResumeGap: m.Bytes("port_resume_gap", 0, 0, maxBytes), PortQueues: m.Int("port_queues", 0, 0, headroom.Classes),
-		// The papers' figures have Eq. 1.
+		// The papers' figures use Eq. 1.
 		Method: headroom.Method(m.OneOf("headroom_method", string(headroom.ByEq1), string(headroom.Standard), string(headroom.ByEq1))),
 		Share:  m.Int("share", 0, 0, 1000), LocalResume: m.Bool("local_resume", false), AllowLoss: m.Bool("allow_loss", false),
 	}
@@ -100,9 +100,9 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	}
 }
 
-// likeHPCC gives a buffer the values of the public HPCC simulator's SwitchMmu where the file has none: reserve and resume_offset of
-// switch-mmu.cc, and α of 1/8, a shift of 3, and headroom of 3·C·d of scratch/third.cc. There α doubles with each doubling of a port's rate
-// over that of hosts; here all ports of a switch have the same.
+// likeHPCC sets the values of the public HPCC simulator's SwitchMmu that the file does not give: reserve and
+// resume_offset of switch-mmu.cc, and of scratch/third.cc α = 1/8 (a shift of 3) and a headroom of 3·C·d. There α
+// doubles with each doubling of a port's rate over the hosts' rate; here all ports of a switch have the same α.
 func likeHPCC(m *yamlnode.Map, c *headroom.Config) {
 	c.AllowLoss, c.SPFC.Whole, c.LossyPrivate = true, c.Policy == headroom.SPFC, 0
 	for key, v := range map[string]struct {
@@ -118,7 +118,7 @@ func likeHPCC(m *yamlnode.Map, c *headroom.Config) {
 	}
 }
 
-// ofSwitch reads the keys that may differ between switches; keys that are not given keep their values.
+// ofSwitch reads the keys that may differ between switches. Keys that are not given keep their values.
 func ofSwitch(m *yamlnode.Map, c *headroom.Config, alpha string) {
 	c.Buffer = m.Bytes("size", max(c.Buffer, 1), 1, headroom.MaxBuffer)
 	c.Headroom = m.Bytes("headroom", c.Headroom, 0, maxBytes)
@@ -133,9 +133,9 @@ func ofSwitch(m *yamlnode.Map, c *headroom.Config, alpha string) {
 	c.Alpha = a
 }
 
-// decodePACC reads "pacc: {class: 0, …}": switches that send CNPs. Keys left out follow from
-// each port's rate by the paper's rules, the weights scaled with it. Weights that the
-// analyses find unstable are taken: finding out is what a simulator is for.
+// decodePACC reads "pacc: {class: 0, …}", by which switches send CNPs. Missing keys follow from each port's rate
+// by the paper's rules, with scaled weights. Weights that the analyses find unstable are allowed, because a
+// simulator is for finding that out.
 func decodePACC(m *yamlnode.Map, c *sim.Config) {
 	m.Computed("beta1", "beta2", "threshold", "burst", "filter_weight", "cnp_gap", "max_flows")
 	class := uint8(m.Int("class", 0, 0, sim.NumClasses-1))
@@ -146,7 +146,7 @@ func decodePACC(m *yamlnode.Map, c *sim.Config) {
 		FilterWeight: m.Float("filter_weight", 0, 0, 1), CNPGap: m.Time("cnp_gap", 0, 0, units.Second),
 		MaxFlows: m.Int("max_flows", 0, 0, 1<<22), Carry: m.Bool("carry", false),
 	}
-	var sets []func(*cnpgen.Params) // of the keys that are there
+	var sets []func(*cnpgen.Params) // one for each key that is given
 	for key, set := range map[string]func(*cnpgen.Params){
 		"beta1": func(p *cnpgen.Params) { p.Beta1 = v.Beta1 }, "beta2": func(p *cnpgen.Params) { p.Beta2 = v.Beta2 },
 		"threshold": func(p *cnpgen.Params) { p.Threshold = v.Threshold }, "burst": func(p *cnpgen.Params) { p.Burst = v.Burst },
@@ -180,8 +180,8 @@ func decodePACC(m *yamlnode.Map, c *sim.Config) {
 	c.PACC = &sim.PACC{Class: class, Params: params}
 }
 
-// phaseMargin is that of PACC at a port by the paper's analysis, with NICs' DCQCN at the hosts; NaN
-// where switches send no CNPs.
+// phaseMargin returns the phase margin of PACC at a port by the paper's analysis, with NICs' DCQCN at the hosts.
+// It returns NaN if switches send no CNPs.
 func phaseMargin(r *run, me *Measure) float64 {
 	pacc, ref := r.plan.Config.PACC, r.plan.ports[me.port]
 	link, ok := r.plan.Graph.LinkBetween(ref.from, ref.to)

@@ -82,7 +82,7 @@ func decodeTopology(m *yamlnode.Map) (g *topo.Graph) {
 	return g
 }
 
-// line reads {rate: 100Gbps, delay: 1us, jitter: 0us, spread: 0us}; def holds when the key is missing.
+// line reads {rate: 100Gbps, delay: 1us, jitter: 0us, spread: 0us}. If the key is missing it returns def.
 func line(m *yamlnode.Map, key string, def *topo.Line) topo.Line {
 	l := topo.Line{Rate: units.Gbps}
 	if def != nil {
@@ -103,7 +103,8 @@ func line(m *yamlnode.Map, key string, def *topo.Line) topo.Line {
 	return l
 }
 
-// fail reads "failed: [{a: leaf0, b: spine1}]". Without a fabric, which is wrong, it only makes the keys known.
+// fail reads "failed: [{a: leaf0, b: spine1}]". If the fabric is wrong (g is nil) it only reads the keys, so that
+// they do not count as unknown.
 func fail(m *yamlnode.Map, g *topo.Graph) {
 	m.Each("failed", func(f *yamlnode.Map) {
 		f.Need("a", "b")

@@ -19,11 +19,11 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// trace reads "kind: trace, file: flows.csv", a file beside the experiment with a line per flow: in the form of the
-// public HPCC simulator, which begins with a line that has their number alone, or a CSV.
-// Its first line names the columns: start, src, dst and size, and if wanted class, weight, group
-// and job. Times and sizes have units; hosts are names or numbers; flows of one job have the
-// same word there. The entry has the values of missing columns.
+// trace reads "kind: trace, file: flows.csv", a file beside the experiment with a line per flow. A file of the
+// public HPCC simulator begins with a line that has only the number of flows. Other files are CSV. The first line
+// of a CSV names the columns: start, src, dst and size, and optionally class, weight, group and job. Times and
+// sizes have units; hosts are names or numbers; flows of one job have the same word in that column. The entry has
+// the values of missing columns.
 func (d *flowDecoder) trace(m *yamlnode.Map, pat workload.Pattern, start time) {
 	m.Need("file")
 	name := m.Text("file", "")
@@ -44,7 +44,7 @@ func (d *flowDecoder) trace(m *yamlnode.Map, pat workload.Pattern, start time) {
 	defer f.Close()
 	t := traceReader{d: d, pat: pat, start: start, jobs: map[string]int{}}
 	text := bufio.NewReader(f)
-	head, _ := text.Peek(64) //nolint:errcheck // read tells it again
+	head, _ := text.Peek(64) //nolint:errcheck // read reports the error again
 	read := t.read
 	if hpcc.IsFlows(head) {
 		read = func(r io.Reader) error { return t.readHPCC(r, m.Has("class") || len(pat.Ranks) > 0) }
@@ -108,7 +108,7 @@ func (t *traceReader) read(r io.Reader) error {
 	}
 }
 
-// readHPCC reads flows of the public HPCC simulator. The first starts when the entry does; the class is the
+// readHPCC reads flows of the public HPCC simulator. The first flow starts at the entry's start. The class is the
 // priority group, unless the entry has one.
 func (t *traceReader) readHPCC(r io.Reader, class bool) error {
 	list, err := hpcc.Flows(r)
@@ -116,7 +116,7 @@ func (t *traceReader) readHPCC(r io.Reader, class bool) error {
 		return err
 	}
 	g := t.d.plan.Graph
-	hosts := make(map[int]int, g.Nodes()) // by id, which a node of a fabric in this form has as its name
+	hosts := make(map[int]int, g.Nodes()) // by id, which is the node's name in such a fabric
 	for n := range g.Nodes() {
 		if id, err := strconv.Atoi(g.Names[n]); err == nil {
 			hosts[id] = n
@@ -147,7 +147,7 @@ func (t *traceReader) readHPCC(r io.Reader, class bool) error {
 	return nil
 }
 
-// flow reads a line. The size comes first, for the rest may follow from it.
+// flow reads a line. It reads the size first, because other fields may depend on it.
 func (t *traceReader) flow(head, line []string) error {
 	size, err := units.ParseBytes(line[slices.Index(head, "size")])
 	if err != nil {

@@ -41,8 +41,8 @@ type Out interface {
 	// Digest receives one learning message. The bytes are valid until it returns.
 	// Fields are in declaration order, each padded to whole bytes, in big-endian order.
 	Digest(name string, fields [][]byte)
-	// Dropped learns that a packet ended. port is the one that the packet arrived on, or in Egress
-	// the one that it was about to leave by.
+	// Dropped reports that a packet ended in the engine. port is the port that the packet arrived on, or in Egress
+	// the port that it was about to leave by.
 	Dropped(port uint32, why Drop)
 }
 
@@ -69,8 +69,8 @@ type ActionCall struct {
 	Args [][]byte
 }
 
-// Target is what an entry or a default entry does. In a table with an action profile exactly one
-// of the three is set, in all others Call is.
+// Target is the effect of an entry or a default entry. In a table with an action profile exactly one of the three
+// fields is set. In all other tables Call is set.
 type Target struct {
 	Call   *ActionCall
 	Member *MemberID
@@ -91,7 +91,7 @@ type Handle uint64
 // meter.
 const DefaultEntry = ^Handle(0)
 
-// Slot returns a small number that no other entry of the table has while this one exists.
+// Slot returns a small number that is unique among the table's entries while this entry exists.
 func (h Handle) Slot() int { return int(uint32(h)) }
 
 // Counter is a packet and byte count.
@@ -160,7 +160,7 @@ type ParamInfo = bmv2json.Param
 type Options struct {
 	// DropPort is the port that means drop in v1model, 511 when zero.
 	DropPort uint32
-	// CPUPort is the port of packet I/O, which PSA's programs know as PSA_PORT_CPU; 0 for none.
+	// CPUPort is the port of packet I/O, PSA_PORT_CPU in PSA's programs; 0 means none.
 	CPUPort uint32
 	// Queues is the number of priority queues of a port; 1 when zero. Packets for a queue beyond
 	// it are dropped, as in BMv2.

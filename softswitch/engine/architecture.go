@@ -22,15 +22,14 @@ type Architecture struct {
 	// New makes the model of a program. It runs when the program's headers, state and lists are
 	// compiled, and fails the compilation with c.Fail.
 	New func(c *Compiler) Model
-	// RecirculatePort is the egress port of packets that go back to ingress, which they do without a
-	// queue: Ingress gets them with this EgressPort. CPUPort is the program's number of the CPU port.
-	// 0 stands for none.
+	// RecirculatePort is the egress port of packets that go back to ingress. They do not wait in a queue: Ingress
+	// gets them with this EgressPort. CPUPort is the CPU port's number in the program. 0 means that there is none.
 	RecirculatePort, CPUPort uint32
 	// Colors are the values of green, yellow and red in the program.
 	Colors [3]uint64
 }
 
-// Blocks names a parser, a pipeline and a deparser as the program's JSON does; "" stands for none.
+// Blocks names a parser, a pipeline and a deparser as the program's JSON does; "" means none.
 type Blocks struct{ Parser, Pipeline, Deparser string }
 
 // Pass is one of the two passes of a packet through the program.
@@ -45,8 +44,8 @@ const (
 // Model is an architecture with the metadata and externs of one program. Its methods may run on
 // several goroutines at a time, each with a worker of its own.
 type Model interface {
-	// Primitive compiles a primitive, or a method of an extern, that only the architecture has. It
-	// returns nil for one that it does not know.
+	// Primitive compiles a primitive, or a method of an extern, that only the architecture has. It returns nil for
+	// unknown ones.
 	Primitive(c *Compiler, j *bmv2json.Primitive) Emit
 	// Receive writes the metadata of a packet that arrived.
 	Receive(p *Packet)
@@ -108,11 +107,11 @@ func (f Field) Get(p *Packet) uint64 {
 	return p.W[f.word-1]
 }
 
-// Exists reports whether the field is one.
+// Exists reports whether f is a field and not the zero value.
 func (f Field) Exists() bool { return f.word > 0 }
 
-// Input finds a field that the architecture only writes. If the program never reads it, it is no
-// field when the program is compiled.
+// Input finds a field that the architecture writes and never reads. If the program never reads the field, f
+// becomes the zero value at the end of the compilation.
 func (c *compiler) Input(f *Field, header, name string) {
 	c.Output(f, header, name)
 	c.inputs = append(c.inputs, f)
@@ -162,7 +161,7 @@ func Both(x, y Emit) Emit {
 	return func(a *assembler) { a.statements([]Emit{x, y}) }
 }
 
-// Like compiles a call as that of another primitive, whose first parameter is of another type.
+// Like compiles a call as a call of primitive op. The first parameter gets type typ.
 func (c *compiler) Like(j *bmv2json.Primitive, op, typ string) Emit {
 	k := bmv2json.Primitive{Op: op, Parameters: slices.Clone(j.Parameters)}
 	if len(k.Parameters) > 0 {
@@ -171,7 +170,7 @@ func (c *compiler) Like(j *bmv2json.Primitive, op, typ string) Emit {
 	return c.primitive(&k)
 }
 
-// Compute assigns to argument i a number that f computes of two numbers.
+// Compute assigns f(x, y) to argument i.
 func (c *compiler) Compute(j *bmv2json.Primitive, i int, x, y *expr.Node, f func(p *Packet, x, y uint64) uint64) Emit {
 	return c.computed(c.target(j, i, expr.Data), func(a *assembler, t int, _ *label) {
 		x, y := a.operand(x, allBits), a.operand(y, allBits)
@@ -179,8 +178,8 @@ func (c *compiler) Compute(j *bmv2json.Primitive, i int, x, y *expr.Node, f func
 	})
 }
 
-// Bytes compiles argument i, a list of fields, headers and constants. The function that it returns
-// gives them without gaps, behind zeros that fill whole units of so many bits.
+// Bytes compiles argument i, a list of fields, headers and constants. The returned function concatenates them
+// without gaps. It puts zeros in front, so that the length is a multiple of unit bits.
 func (c *compiler) Bytes(j *bmv2json.Primitive, i, unit int) func(p *Packet) []byte {
 	k := &calculation{robin: -1}
 	c.In("parameters", i, func() {
@@ -208,8 +207,8 @@ func (c *compiler) Bytes(j *bmv2json.Primitive, i, unit int) func(p *Packet) []b
 	return k.gather
 }
 
-// LearnList compiles argument i, the number of a learn list. A constant must be 0 or that of a
-// list that is declared.
+// LearnList compiles argument i, the number of a learn list. A constant must be 0 or the number of a declared
+// list.
 func (c *compiler) LearnList(j *bmv2json.Primitive, i int) *expr.Node {
 	id := c.Data(j, i)
 	if id.Kind == expr.Const && id.K.Sign() != 0 && c.learns[int(id.K.Int64())] == nil {

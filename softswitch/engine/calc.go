@@ -19,7 +19,7 @@ type calculation struct {
 	robin      int // index of its round-robin state in the instance, −1 for none
 	consistent bool
 	csum       bool // the algorithm is the Internet checksum
-	ipv4       bool // of the old checksum type ipv4
+	ipv4       bool // the old checksum type ipv4
 	bytes      int  // largest length in bytes if all inputs are fields of one to eight bytes; else 0
 }
 

@@ -13,7 +13,7 @@ import (
 type parser struct {
 	name   string
 	start  *parseState
-	native func(p *Packet) // runs it, nil if it is interpreted
+	native func(p *Packet) // runs the parser; nil if it is interpreted
 }
 
 // parserCodes holds the values that the program gives to the core library's errors.

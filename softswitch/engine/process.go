@@ -58,8 +58,8 @@ func (p *Packet) Run(pass Pass) {
 	}
 }
 
-// NewFrame makes the packet as the deparser wrote it the frame that the next parser sees. It
-// truncates the frame if the packet is to be truncated.
+// NewFrame makes the deparser's output the frame of the next parser. It truncates the frame if an action asked for
+// that.
 func (p *Packet) NewFrame() {
 	l := p.in.prog.layout
 	clear(p.W[l.Meta:l.Words])
@@ -83,13 +83,13 @@ func (t *Worker) Session(id uint64) *CloneSession {
 	return t.in.sessions[uint16(id)]
 }
 
-// Recirculate ends a packet and passes a copy, which goes back to ingress, to out.
+// Recirculate ends packet p and passes copy to out, which sends it back to ingress.
 func (t *Worker) Recirculate(p, copy *Packet, out Out) {
 	t.put(p)
 	out.Recirculate(copy)
 }
 
-// Transmit passes the packet as the deparser wrote it to out, and ends the packet.
+// Transmit passes the deparser's output to out as a frame, and ends the packet.
 func (t *Worker) Transmit(p *Packet, out Out) {
 	frame := p.payload()
 	if p.watch == nil {
@@ -190,8 +190,7 @@ func (p *Packet) Replicate(rs []Replica, instance Field, queue uint64, out Out) 
 // Drop is the reason for which a packet ended in the engine.
 type Drop uint8
 
-// The reasons. A packet of which only clones, resubmitted or recirculated copies go on is not a
-// drop.
+// The reasons. A packet whose clones, resubmitted or recirculated copies go on is not a drop.
 const (
 	DropIngress   Drop = iota // the program dropped it at the end of ingress
 	DropEgress                // the program dropped it at the end of egress
@@ -205,8 +204,8 @@ func (d Drop) String() string {
 	return [...]string{"ingress", "egress", "assertion", "no-queue", "no-replica"}[d]
 }
 
-// Drop reports to out that a packet ended, and ends it. port is the one that the packet arrived
-// on, or in egress the one that it was about to leave by.
+// Drop reports to out that a packet ended, and ends it. port is the port that the packet arrived on, or in egress
+// the port that it was about to leave by.
 func (t *Worker) Drop(p *Packet, port uint32, why Drop, out Out) {
 	out.Dropped(port, why)
 	t.put(p)

@@ -45,8 +45,8 @@ func Named(name string) Func {
 	return customCRC(name)
 }
 
-// crcCatalogue lists the CRCs that P4-14 programs name, with their parameters (Ross
-// Williams' model), with the values BMv2 gives them even where catalogues differ.
+// crcCatalogue lists the CRCs that P4-14 programs name, with their parameters (Ross Williams' model). The values
+// are BMv2's, even where catalogues differ.
 var crcCatalogue = [...]struct {
 	name               string
 	width              int

@@ -49,7 +49,7 @@ func (f Field) Words(m *Value) (value, mask []uint64, err error) {
 	return f.words(m, make([]uint64, 2*phv.Words(f.Bits)))
 }
 
-// words is Words with its result in both, which must be zero.
+// words does what Words does and stores the result in both, which must be zero.
 func (f Field) words(m *Value, both []uint64) (value, mask []uint64, err error) {
 	n := len(both) / 2
 	value, mask = both[:n:n], both[n:]
