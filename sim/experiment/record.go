@@ -150,8 +150,8 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 
 // paperPage is the content of a paper's page, and of the paper's row in the table of all.
 type paperPage struct {
-	Paper, Title                             string
-	Figures                                  []*figurePage
+	Paper, Title string
+	Figures      []*figurePage
 	// Directed counts the claims with a direction, Right those of them that agree. Near counts the Headlines that
 	// agree. Claims is Directed plus Headlines.
 	Claims, Directed, Right, Headlines, Near int
