@@ -1,6 +1,6 @@
-// Package p4src carries the compiled P4 program: what a switch runs and what a controller
-// pushes. The P4 sources beside it are compiled with `make p4`; tests in internal/gen fail
-// when sources and artefacts do not belong together.
+// Package p4src embeds the compiled P4 program, which a switch runs and a controller pushes. The P4 sources
+// beside it are compiled with `make p4`; tests in internal/gen fail when sources and artefacts do not belong
+// together.
 package p4src
 
 import (
@@ -47,9 +47,9 @@ var P4Info []byte
 // configuration.
 func Chips() []string { return []string{"tofino1", "tofino2"} }
 
-// Program is the pipeline as p4c's Tofino backend compiled it for one chip: what a
-// controller needs to drive a switch that runs it. The device's binary is not here: it
-// belongs to the switch, `make p4-tofino` leaves it in bin/tofino1 and bin/tofino2.
+// Program is the pipeline that p4c's Tofino backend compiled for one chip, as far as a controller needs it to
+// drive a switch. The device's binary is not part of it, because only the switch needs that; `make p4-tofino`
+// leaves it in bin/tofino1 and bin/tofino2.
 type Program struct {
 	Chip   string // of Chips
 	P4Info []byte // text protobuf, p4.config.v1.P4Info; must not be changed

@@ -69,7 +69,7 @@ func (n *Notification) Decode(b []byte) error {
 	return nil
 }
 
-// CheckCNP says what keeps a decoded frame from being a CNP.
+// CheckCNP returns an error if a decoded frame is not a CNP as the annex prescribes.
 func (f *Frame) CheckCNP() error {
 	switch {
 	case f.BTH.Opcode != CNP || f.DstPort != RoCEv2Port:

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// kinds are units of one kind each, from small to large, with their size in the first one.
+// kinds lists the units of each kind, from small to large, with their size in the kind's first unit.
 var kinds = [][]struct {
 	name string
 	size float64
@@ -18,7 +18,7 @@ var kinds = [][]struct {
 	{{"b/s", 1}, {"kb/s", 1e3}, {"Mb/s", 1e6}, {"Gb/s", 1e9}, {"Tb/s", 1e12}},
 }
 
-// axis is how values are shown.
+// axis is the unit and the scale in which values are shown.
 type axis struct {
 	title string  // without the unit where its kind is known
 	log   bool    // labels have a unit each

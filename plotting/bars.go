@@ -22,7 +22,7 @@ type bars struct {
 	style draw.TextStyle
 }
 
-// bar is one of them; the numbers are on the axis, NaN for none.
+// bar is one bar. Its numbers are in the unit of the axis, NaN for none.
 type bar struct {
 	at                      float64 // place from the top, below 0
 	value, low, high, paper float64

@@ -22,7 +22,7 @@ func (c Classes) String() string {
 	return strings.Join(list, ",")
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler for what String writes.
+// UnmarshalText implements encoding.TextUnmarshaler for the texts that String returns.
 func (c *Classes) UnmarshalText(text []byte) error {
 	var set Classes
 	if string(text) != Classes(0).String() {

@@ -14,7 +14,7 @@ type scale struct {
 	factor int64
 }
 
-// Longest suffixes first within those that share an ending, so "us" is not read as "s".
+// Of the suffixes with one ending the longest comes first, so "us" is not read as "s".
 var (
 	timeScales = []scale{
 		{"ps", int64(Picosecond)}, {"ns", int64(Nanosecond)}, {"us", int64(Microsecond)},

@@ -120,8 +120,8 @@ func RateOf(n Bytes, t Time) Rate {
 	return Rate(math.Round(float64(n) * 8 / t.Seconds()))
 }
 
-// FieldError says which field of a configuration is wrong, what it is, what is allowed
-// and, where it takes arithmetic to see that, the arithmetic.
+// FieldError says which field of a configuration is wrong, what it is, what is allowed and, if needed, the
+// arithmetic that shows it.
 type FieldError struct {
 	Field   string // as in JSON: policy, ports[3].rate, dsh.window, …
 	Value   string // with its unit

@@ -1,4 +1,4 @@
-// Package command holds what the commands of an operator, a node and the lab share: the flags that
+// Package command holds the common parts of the commands of an operator, a node and the lab: the flags that
 // name a controller, the reading of files, the line that shows progress.
 package command
 
@@ -44,7 +44,7 @@ func OneOf(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// Matching returns the words that begin as what is typed, each once, in their order.
+// Matching returns the words that begin with typed, each once, in their order.
 func Matching(words []string, typed string) (list []string) {
 	for _, w := range words {
 		if strings.HasPrefix(w, typed) && !slices.Contains(list, w) {

@@ -47,7 +47,7 @@ func names[T preambled](list []T) []string {
 	return out
 }
 
-// pick returns the completions of words that begin as what is typed.
+// pick returns the completions among words: those that begin with typed.
 func pick(words []string, typed string) ([]string, cobra.ShellCompDirective) {
 	words = command.Matching(words, typed)
 	directive := cobra.ShellCompDirectiveNoFileComp

@@ -1,5 +1,5 @@
-// Command man writes the manual pages of headgate and its subcommands, section 1, into a directory. It
-// is a program of its own so that headgate does not link what formats them.
+// Command man writes the manual pages of headgate and its subcommands, section 1, into a directory. It is a
+// program of its own so that headgate does not link the formatter.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package law defines what a congestion law is: a small state machine without a clock,
-// fed with acknowledgements and events, read for the rate and window of one flow. The host
-// agent drives laws with real packets, the fabric simulator with virtual ones.
+// Package law defines congestion laws. A law is a small state machine without a clock: it is fed with
+// acknowledgements and events, and it returns the rate and window of one flow. The host agent drives laws with
+// real packets, the fabric simulator with virtual ones.
 package law
 
 import (
@@ -16,7 +16,7 @@ type Law interface {
 	OnAck(a *Ack)
 	// OnEvent takes anything else that happens to the flow.
 	OnEvent(e Event, now units.Time)
-	// Timer returns when the law next wants a Tick event, units.MaxTime for never.
+	// Timer returns when the law next needs a Tick event, units.MaxTime for never.
 	Timer() units.Time
 	// Allowance returns the limits of the flow now.
 	Allowance() Allowance
@@ -74,7 +74,7 @@ const (
 // Unbounded is a window that bounds nothing.
 const Unbounded units.Bytes = 1 << 62
 
-// Allowance holds the limits of a flow. A flow obeys all of them at once.
+// Allowance holds the limits of a flow. A flow obeys all of them.
 type Allowance struct {
 	Rate   units.Rate  // pacing rate of payload; 0 = no data at all
 	Window units.Bytes // limit of payload in flight; 0 = none

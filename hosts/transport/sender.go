@@ -57,8 +57,8 @@ type Segment struct {
 	Len        units.Bytes
 	Last       bool // ends the flow
 	Retransmit bool
-	// Probe marks a packet without payload that the receiver answers at once and that
-	// counts for nothing else; Index is then the probe's number, for PSN and the answer.
+	// Probe marks a packet without payload, which the receiver answers immediately. It counts for nothing else.
+	// Index is then the probe's number, for PSN and the answer.
 	Probe bool
 }
 

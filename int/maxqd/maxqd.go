@@ -26,7 +26,7 @@ const Version = 1
 // Len is the length of a shim in bytes.
 const Len = 4
 
-// NextHeader says what follows a shim.
+// NextHeader is the kind of header that follows a shim.
 type NextHeader uint8
 
 // The next headers.
@@ -83,16 +83,16 @@ func (s Shim) Append(b []byte) []byte {
 	return append(b, first, byte(s.Next), byte(s.MaxQD>>8), byte(s.MaxQD))
 }
 
-// Stamp does what a hop's egress does: maxQD becomes own when own is larger. Echoes are
-// not touched.
+// Stamp does the operation of a hop's egress: it raises maxQD to own if own is larger. It does not touch
+// echoes.
 func (s *Shim) Stamp(own uint16) {
 	if !s.Echo && own > s.MaxQD {
 		s.MaxQD = own
 	}
 }
 
-// Unit is the time that one step of a maxQD field stands for. Every switch and host of a
-// fabric has the same. The zero value is not a unit.
+// Unit is the time of one step of a maxQD field. All switches and hosts of a fabric have the same. The zero
+// value is not a unit.
 type Unit struct{ t units.Time }
 
 // NewUnit returns the unit of a fabric; t is positive.

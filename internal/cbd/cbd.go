@@ -1,9 +1,9 @@
-// Package cbd finds cyclic buffer dependencies: rings of links in which each, once PFC has stopped
-// it, waits for the next one to move, so that none ever does. A channel is one direction of a
-// link. It depends on another when packets come in by the one and leave by the other: as long as
-// the second is stopped they fill the buffer that keeps the first stopped. Without a cycle of such
-// dependencies there is no deadlock (Dally and Seitz, IEEE Trans. Computers C-36(5), 1987; for PFC
-// Hu et al., "Deadlocks in Datacenter Networks", HotNets 2016); with one there may be.
+// Package cbd finds cyclic buffer dependencies: rings of links that PFC can stop for good, because each stopped
+// link waits for the next one to move. A channel is one direction of a link. It depends on another channel if
+// packets arrive by the first and leave by the second: while the second is stopped, they fill the buffer that
+// keeps the first stopped. Without a cycle of dependencies there is no deadlock (Dally and Seitz, IEEE Trans.
+// Computers C-36(5), 1987; for PFC Hu et al., "Deadlocks in Datacenter Networks", HotNets 2016); with one there
+// may be.
 package cbd
 
 import "slices"

@@ -293,8 +293,8 @@ func (f *follower) round(now time.Time, gone, silent bool) error {
 	return nil
 }
 
-// notify sends what a subscription has to send of a state, in messages of at most maxUpdates. The next one is made
-// when the one before was sent.
+// notify sends the due updates of a subscription, in messages of at most maxUpdates. It makes each message
+// after it has sent the one before.
 func (f *follower) notify(s *subscription, state *snapshot, now time.Time, gone bool) error {
 	every := s.sample && !s.suppress
 	if s.heartbeat > 0 && !now.Before(s.beat) {

@@ -15,7 +15,7 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// Screen is what is drawn and where. It is a bubbletea model that only draws.
+// Screen is a picture and the terminal that it is drawn on. It is a bubbletea model that only draws.
 type Screen struct {
 	In    io.Reader
 	Out   io.Writer

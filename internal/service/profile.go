@@ -71,8 +71,9 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 	}()
 }
 
-// Metrics serves what a collector has at /metrics, as OpenMetrics to those who ask for it and else as
-// Prometheus' text, until ctx ends. It returns the address that it serves; an empty address is none.
+// Metrics serves a collector's metrics at /metrics until ctx ends: as OpenMetrics if the client asks for it,
+// otherwise as Prometheus' text. It returns the address that it serves. With an empty address it serves
+// nothing.
 func Metrics(ctx context.Context, address string, c prometheus.Collector, log *slog.Logger) (net.Addr, error) {
 	if address == "" {
 		return nil, nil

@@ -96,9 +96,8 @@ func (f *Format) String() string { return string(cmp.Or(*f, "text")) }
 // Type is pflag's name of the value in the usage.
 func (*Format) Type() string { return "format" }
 
-// ListenUnix listens on a Unix socket. It takes the place of a socket that a process left behind when it
-// was killed. It fails when another process listens there, and when the path is anything but a socket,
-// which stays as it is.
+// ListenUnix listens on a Unix socket. It replaces a socket that a killed process left behind. It fails if
+// another process listens there, or if the path is not a socket; the file then stays as it is.
 func ListenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		_ = conn.Close()

@@ -57,8 +57,8 @@ func Add(t testing.TB, sw, host string) Pair {
 	return Pair{sw, host}
 }
 
-// awaitCarrier waits until the kernel has given the interfaces a queue: some time after both ends of
-// the cable are up, in a work item. What is sent before is lost.
+// awaitCarrier waits until the kernel has given the interfaces a queue. A work item does so some time after
+// both ends of the cable are up. Frames that are sent before are lost.
 func awaitCarrier(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {

@@ -12,8 +12,7 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// Size is the length of a report with its account of the buffer, in bytes; what follows it
-// is the poll's own payload.
+// Size is the length of a report with its account of the buffer, in bytes. The poll's own payload follows.
 const Size = portSize + bufferSize
 
 // portSize is the length of the header poll_report_t.

@@ -54,9 +54,9 @@ type Entry struct {
 	Action
 }
 
-// Entries are the tables of a policy. To change the policy while packets pass, insert or modify Tables
-// first, then make Policy the default action of table ids.TableBufferPolicyName, and last delete what
-// Tables no longer contains.
+// Entries are the tables of a policy. To change the policy while packets pass, insert or modify Tables first,
+// then make Policy the default action of table ids.TableBufferPolicyName, and last delete the entries that are
+// no longer in Tables.
 type Entries struct {
 	Tables []Entry
 	Policy Action

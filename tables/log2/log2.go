@@ -138,8 +138,8 @@ func (p Precision) QuotientError() float64 {
 	return math.Exp2(2*p.logError())*(1+p.expError()) - 1
 }
 
-// Entry is one longest-prefix-match entry: keys whose first PrefixLen bits (of Width) are
-// those of Key have Result. The entries of a table never overlap.
+// Entry is one longest-prefix-match entry: a key has Result if its first PrefixLen bits (of Width) equal those
+// of Key. The entries of a table never overlap.
 type Entry struct {
 	Key       uint64
 	PrefixLen uint

@@ -10,13 +10,13 @@ import (
 // Many is the size of the full table.
 const Many = 1 << 16
 
-// ratio bounds the cost of the full table over that of the small one. Memory that is not in the processor's cache costs
-// about 5 times as much as that which is; a scan of the table costs thousands of times as much.
+// ratio bounds the cost of the full table over that of the small one. Memory outside the processor's cache
+// costs about 5 times as much as memory in it; a scan of the table costs thousands of times as much.
 const ratio = 40
 
-// Flat calls what prepare returns, for a table of 1 entry and for one of Many, and fails when a call costs much more
-// in the second. A call must not change the size of the table. It compares the fastest of several rounds, so that
-// other work on the machine does not count.
+// Flat calls the function that prepare returns, for a table of 1 entry and for one of Many, and fails when a
+// call costs much more in the second. A call must not change the size of the table. Flat compares the fastest
+// of several rounds, so that other work on the machine does not count.
 func Flat(t *testing.T, prepare func(size int) func()) {
 	t.Helper()
 	small, large := best(prepare(1)), best(prepare(Many))

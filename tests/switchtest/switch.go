@@ -32,10 +32,9 @@ import (
 // Switch is a switch. All its state is under mu; the server may be stopped and started
 // again, which keeps or loses the switch's state as asked.
 type Switch struct {
-	// BMv2 makes it deviate as simple_switch_grpc does: when the primary leaves, the next
-	// best controller is primary without a bid of its own, a switch without a pipeline
-	// answers with an empty one, a push of a program that cannot run is OK, and registers
-	// cannot be read.
+	// BMv2 makes the switch deviate as simple_switch_grpc does. When the primary leaves, the next best
+	// controller becomes primary without a bid of its own. A switch without a pipeline answers with an empty
+	// one. A push of a program that cannot run is OK. Registers cannot be read.
 	BMv2 bool
 	// NoCPU leaves it without a CPU port from the next Lose on.
 	NoCPU bool

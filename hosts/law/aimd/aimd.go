@@ -20,7 +20,7 @@ type Law struct {
 
 var _ law.Law = (*Law)(nil)
 
-// New returns the law of a flow, or says which parameter is wrong and what is allowed.
+// New returns the law of a flow. An error names the parameter that is wrong and what is allowed.
 func New(p Params) (*Law, error) {
 	if err := param.Check(p.Visit); err != nil {
 		return nil, err

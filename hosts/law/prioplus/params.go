@@ -133,8 +133,8 @@ type DelayLaw interface {
 	Steered
 }
 
-// Steered is what PrioPlus sets in the law underneath. Windows and steps are bytes of
-// payload, in floating point so that steps of less than a byte add up.
+// Steered are the methods by which PrioPlus drives the law underneath. Windows and steps are bytes of payload,
+// in floating point so that steps of less than a byte add up.
 type Steered interface {
 	// OnDelay is the law's step (the paper's OriginalCC) for an acknowledgement with a delay. The Ack is
 	// valid until OnDelay returns.

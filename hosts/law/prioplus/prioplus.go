@@ -36,8 +36,8 @@ type Law struct {
 
 var _ law.Law = (*Law)(nil)
 
-// New returns the law of a flow over a delay law of its own, or says which parameter is
-// wrong and what is allowed.
+// New returns the law of a flow over a delay law of its own. An error names the parameter that is wrong and
+// what is allowed.
 func New(under DelayLaw, p Params) (*Law, error) {
 	if under == nil {
 		return nil, fmt.Errorf("law underneath: want one")
@@ -215,7 +215,7 @@ func (l *Law) Allowance() law.Allowance {
 	return l.under.Allowance()
 }
 
-// SetChannel moves the flow to another channel at once; see Params.Target and Limit.
+// SetChannel moves the flow to another channel immediately; see Params.Target and Limit.
 func (l *Law) SetChannel(target, limit units.Time) error {
 	if err := l.par.checkChannel(target, limit); err != nil {
 		return err

@@ -53,8 +53,7 @@ type Law struct {
 
 var _ law.Weighted = (*Law)(nil)
 
-// New returns the law of a flow with a weight, or says which parameter is wrong and what
-// is allowed.
+// New returns the law of a flow with a weight. An error names the parameter that is wrong and what is allowed.
 func New(p Params, weight float64) (*Law, error) {
 	if err := param.Check(p.Visit); err != nil {
 		return nil, err
@@ -138,8 +137,7 @@ func (l *Law) Crowded() bool { return l.slower < 1 }
 // Allowance implements law.Law.
 func (l *Law) Allowance() law.Allowance { return l.allow }
 
-// SetWeight implements law.Weighted. The rate per weight stays, so the rate changes in
-// proportion at once.
+// SetWeight implements law.Weighted. The rate per weight stays, so the rate immediately changes in proportion.
 func (l *Law) SetWeight(w float64) error {
 	if err := CheckWeight(w); err != nil {
 		return err

@@ -26,7 +26,7 @@ type Law struct {
 
 var _ law.Law = (*Law)(nil)
 
-// New returns the law of a flow, or says which parameter is wrong and what is allowed.
+// New returns the law of a flow. An error names the parameter that is wrong and what is allowed.
 func New(p Params) (*Law, error) {
 	if err := param.Check(p.Visit); err != nil {
 		return nil, err
@@ -91,8 +91,8 @@ func (l *Law) Allowance() law.Allowance {
 	return law.Allowance{Rate: max(units.Rate(l.rate), 1), Window: law.Unbounded}
 }
 
-// Params are the parameters of the law, the paper's (§6) with increases scaled from its 10 Gb/s
-// to LineRate; Visit says what each is.
+// Params are the parameters of the law; Visit says what each is. Defaults are the paper's (§6); increases are
+// scaled from its 10 Gb/s to LineRate.
 type Params struct {
 	LineRate           units.Rate
 	MinRTT             units.Time

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Read digests what compiler and assembler left about one chip: pipe/logs/resources.json and
-// phv.json, pipe/context.json, and the assembly.
+// Read digests the output of compiler and assembler for one chip: pipe/logs/resources.json and phv.json,
+// pipe/context.json, and the assembly.
 func Read(chip, pipe, assembly string) (*Report, error) {
 	var c compilerReport
 	if err := readJSON(filepath.Join(pipe, "logs", "resources.json"), &c); err != nil {

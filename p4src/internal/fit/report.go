@@ -90,7 +90,7 @@ type Containers struct {
 	Egress  int    `json:"egress"`
 }
 
-// JSON writes the report as it is committed.
+// JSON returns the report in the form that is committed.
 func (r *Report) JSON() ([]byte, error) {
 	data, err := json.MarshalIndent(r, "", " ")
 	return append(data, '\n'), err

@@ -53,11 +53,10 @@ func idFixer(dir string) (func([]byte) ([]byte, error), error) {
 	return func(p4info []byte) ([]byte, error) { return withFixedIDs(p4info, v1model, ids) }, nil
 }
 
-// withFixedIDs gives the externs of a P4Info for Tofino the ids of shared/ids.p4. The
-// backend ignores @id on externs and derives an id from the name; P4Runtime servers for the
-// chip find externs in the BF Runtime schema by name, where they have yet another id. An
-// object that v1model has too gets the id that it has there, any other one the id whose
-// name is made of its kind and its own: ID_REGISTER_DEPTH_0.
+// withFixedIDs gives the externs of a P4Info for Tofino the ids of shared/ids.p4. The backend ignores @id on
+// externs and derives an id from the name. P4Runtime servers for the chip find externs by name in the BF
+// Runtime schema, where they have yet another id. An object that v1model has too gets its id there. Any other
+// object gets the id whose name consists of its kind and its own name: ID_REGISTER_DEPTH_0.
 func withFixedIDs(p4info []byte, v1model *p4configv1.P4Info, ids map[string]uint32) ([]byte, error) {
 	var info p4configv1.P4Info
 	if err := prototext.Unmarshal(p4info, &info); err != nil {

@@ -124,8 +124,8 @@ func Exec(dir string, command ...string) (*Process, error) {
 	return p, nil
 }
 
-// FreeAddress returns host:port on the loopback interface where nobody listens. The port is below
-// those that Linux gives to connections, one of which could take it before the switch does.
+// FreeAddress returns host:port on the loopback interface where nobody listens. The port is below the range
+// that Linux gives to connections, so that no connection takes it before the switch does.
 func FreeAddress() (string, error) {
 	const first, end = 10000, 32768
 	for tries := 0; ; tries++ {

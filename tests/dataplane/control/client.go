@@ -83,8 +83,8 @@ func (c *Client) receive() {
 	}
 }
 
-// Sync waits until the switch has handled what was sent before: it answers in order. Each time the client asks with a
-// higher election id, since PI's server does not answer one that it has.
+// Sync waits until the switch has handled what was sent before: it answers in order. Each time the client asks
+// with a higher election id, because PI's server does not answer a bid with an id that it already has.
 func (c *Client) Sync() error {
 	c.election = &p4v1.Uint128{Low: c.election.Low + 1}
 	return c.arbitrate()
