@@ -31,11 +31,11 @@ type Command struct {
 	Plain    bool          // lines instead of the live view
 	Check    bool          // a miss is an error
 	Burst    string        // size of each host's flow in the scenario's burst; empty for the scenario's own
-	Predict  bool          // by the simulator, too
+	Predict  bool          // also predict by the simulator
 	Log      string        // file for logs; "-" for standard error, empty for none
 }
 
-// DefaultFor is how long a scenario on the operator's fabric takes unless Command.For says.
+// DefaultFor is the length of a scenario on the operator's fabric unless Command.For is set.
 const DefaultFor = 40 * time.Second
 
 // ErrMissed is returned with Check if the report is not Within.
@@ -60,7 +60,7 @@ func (c Command) Run(ctx context.Context, out *os.File) error {
 	defer cancel()
 	text := io.Writer(out)
 	if c.JSON == "-" {
-		text = os.Stderr // standard output is for the JSON alone
+		text = os.Stderr // standard output is reserved for the JSON
 	}
 	view := interface {
 		Show(Event)
@@ -73,7 +73,7 @@ func (c Command) Run(ctx context.Context, out *os.File) error {
 	report, err := Play(ctx, o)
 	view.Close()
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // an error after the end of a run says nothing
+		return ctx.Err() // an error after the end of a run is of no interest
 	}
 	if err != nil {
 		return err

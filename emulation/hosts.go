@@ -19,11 +19,11 @@ import (
 // frameBytes is a full data packet of RoCEv2 on the wire.
 const frameBytes = packet.DataOverhead - maxqd.Len + int64(network.MSS)
 
-// patience is the least retransmission timeout, at line rate. A lossless fabric needs none;
-// what is lost all the same a NAK reports.
+// patience is the lowest retransmission timeout, at line rate. A lossless fabric needs none. If a packet is lost
+// all the same, a NAK reports it.
 const patience = 5 * units.Millisecond
 
-// host makes an agent one of the scenario's. Package network gives a host Söze.
+// host adapts an agent's configuration to the scenario. Package network sets Söze by default.
 func (s *Scenario) host(c *agent.Config, cfg *config.Config, v Variant, deliver func(agent.FlowKey, []byte)) {
 	c.Deliver = deliver
 	if s.Law == Soze {
@@ -50,7 +50,7 @@ func (s *Scenario) host(c *agent.Config, cfg *config.Config, v Variant, deliver 
 // application owns the weights of a scenario's flows.
 const application = "default"
 
-// host performs the hosts' part of an action; on the loop.
+// host performs the hosts' part of an action. It runs on the loop.
 func (r *Run) host(a Action) error {
 	switch {
 	case a.Start != nil:
@@ -75,7 +75,7 @@ func (r *Run) host(a Action) error {
 	return nil
 }
 
-// start starts a host's flow of a track; on the loop. Only Söze's packets carry the shim.
+// start starts a host's flow of a track. It runs on the loop. Only Söze's packets carry the shim.
 func (r *Run) start(t *track, from string) error {
 	h := r.fabric.Hosts[from]
 	spec := agent.FlowSpec{Dst: r.fabric.Hosts[t.To].Config().IP, SrcPort: t.SrcPort, Weight: t.Weight, Size: t.Size, App: application}

@@ -12,21 +12,22 @@ import (
 	"github.com/headgate/headgate/sim/experiment"
 )
 
-// Measure is a number of a play. What is one of meters; those that the simulator has too are the words of its experiments.
+// Measure is a number of a play. What is a key of meters. Measures that the simulator has too have the same words
+// in experiments.
 type Measure struct {
 	Name, What string
-	Group      string // the flow, "" for the victim; makespan is of the scenario's last flow
+	Group      string // the flow, "" for the victim; makespan always uses the scenario's last flow
 	Phase      int    // from 0 on
 }
 
-// meter reads a measure of a play, NaN for no value and infinity for a time that never came.
+// meter reads a measure of a play. It gives NaN for no value, and infinity for a time that was never reached.
 type meter struct {
 	unit      string
 	simulated bool // a preview measures the same
 	of        func(v *Result, m Measure) float64
 }
 
-// meters are the measures by What.
+// meters has the measures by What.
 var meters = map[string]meter{
 	"goodput": {"Gb/s", true, func(v *Result, m Measure) float64 { return v.flow(m, m.Phase).Measured / 1e9 }},
 	"lowest":  {"Gb/s", false, func(v *Result, m Measure) float64 { return v.flow(m, m.Phase).Lowest / 1e9 }},
@@ -49,7 +50,7 @@ var meters = map[string]meter{
 	"drops":          {"", false, func(v *Result, _ Measure) float64 { return float64(v.Losses.Dropped() + v.Losses.Faults()) }},
 }
 
-// orNever is a time, infinity for never.
+// orNever returns a time, or infinity for nil.
 func orNever(us *float64) float64 {
 	if us == nil {
 		return math.Inf(1)
@@ -65,7 +66,7 @@ func (v *Result) flow(m Measure, phase int) FlowPhase {
 	return v.Phases[phase].flow(m.Group)
 }
 
-// flow returns a flow in the phase, without rates where it did not run.
+// flow returns a flow in the phase. Its rates are NaN if the flow did not run.
 func (p PhaseResult) flow(name string) FlowPhase {
 	if i := slices.IndexFunc(p.Flows, func(f FlowPhase) bool { return f.Name == name }); i >= 0 {
 		return p.Flows[i]
@@ -78,7 +79,7 @@ func (v *Result) total(flow string) FlowTotal {
 	return v.Flows[slices.IndexFunc(v.Flows, func(f FlowTotal) bool { return f.Name == flow })]
 }
 
-// makespan is when the last of the flows was done, NaN where one was not.
+// makespan returns when the last of the flows was done, or NaN if one was not.
 func (f FlowTotal) makespan() float64 {
 	if f.Done < f.Flows {
 		return math.NaN()
@@ -86,7 +87,7 @@ func (f FlowTotal) makespan() float64 {
 	return f.LastUS
 }
 
-// peak returns the most that a switch's pool held, in KB.
+// peak returns the largest amount that a pool of any switch held, in KB.
 func (v *Result) peak(pool func(Pools) uint64) float64 {
 	most := uint64(0)
 	for _, sw := range v.Pools {
@@ -95,7 +96,8 @@ func (v *Result) peak(pool func(Pools) uint64) float64 {
 	return float64(most) / 1e3
 }
 
-// values are the scenario's measures of a play; with simulated only those that a preview has, too.
+// values returns the scenario's measures of a play. If simulated is set it returns only measures that a preview
+// has too.
 func (s *Scenario) values(v *Result, simulated bool) (list []experiment.Value) {
 	for _, m := range s.Measures {
 		if by := meters[m.What]; by.simulated || !simulated {
@@ -106,7 +108,7 @@ func (s *Scenario) values(v *Result, simulated bool) (list []experiment.Value) {
 	return list
 }
 
-// claims reads the scenario's claims, as experiments have them.
+// claims reads the scenario's claims, which have the form of an experiment's.
 func (s *Scenario) claims() (*experiment.File, error) {
 	text, err := yaml.Marshal(map[string]*yaml.Node{"claims": &s.Claims})
 	if err != nil {
@@ -119,7 +121,8 @@ func (s *Scenario) claims() (*experiment.File, error) {
 	return experiment.ReadClaims(s.Name, text, s.offers, names)
 }
 
-// judgePolicies wants no lossless packet dropped, but by oversubscribed headroom, and the claims of which all variants were played.
+// judgePolicies checks that no lossless packet was dropped, except with oversubscribed headroom. It also checks
+// the claims whose variants were all played.
 func judgePolicies(r *Report) {
 	if r.scenario.Lossless {
 		r.noLosslessDrop("oversubscribed")
@@ -140,7 +143,7 @@ func judgePolicies(r *Report) {
 	}
 }
 
-// measuresTable has a line for each play and a column for each measure.
+// measuresTable prints a line for each play and a column for each measure.
 func measuresTable(w io.Writer, r *Report) {
 	fmt.Fprint(w, "variant\t")
 	for _, m := range r.scenario.Measures {
@@ -155,7 +158,7 @@ func measuresTable(w io.Writer, r *Report) {
 	fmt.Fprintln(w)
 }
 
-// withUnit is a measure's name with its unit.
+// withUnit returns a measure's name with its unit.
 func withUnit(name, unit string) string {
 	if unit == "" {
 		return name

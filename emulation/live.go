@@ -17,20 +17,20 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Live shows a run on a terminal: rates as they move, queues, switches, and the results of the
-// variants before. Ctrl-C and q end the run through its cancel function. It is safe for concurrent use.
+// Live shows a run on a terminal: current rates, queues, switches, and the results of earlier variants. Ctrl-C and
+// q end the run through its cancel function. It is safe for concurrent use.
 type Live struct {
 	over, ended chan struct{}
 
 	mu      sync.Mutex
 	run     *Run // nil before the first variant
-	ready   bool // its switches hold their configuration and it is not over
+	ready   bool // the switches hold their configuration and the play is not over
 	phase   int
 	note    string
 	results []*Result
 }
 
-// NewLive returns a view on the terminal; cancel ends the run when the user asks to.
+// NewLive returns a view on the terminal. It calls cancel when the user asks to end the run.
 func NewLive(cancel context.CancelFunc) *Live {
 	l := &Live{over: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
@@ -50,7 +50,7 @@ func (l *Live) Close() {
 	<-l.ended
 }
 
-// Show is a Show.
+// Show implements the function type Show.
 func (l *Live) Show(e Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *Live) Show(e Event) {
 	}
 }
 
-// picture draws the run as it is. It does not hold up Show while it asks the controller.
+// picture draws the present state of the run. It does not block Show while it asks the controller.
 func (l *Live) picture(width int) string {
 	l.mu.Lock()
 	run, ready := l.run, l.ready
@@ -86,7 +86,7 @@ var (
 	alarm = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Color("9"))
 )
 
-// draw draws a moment of the run.
+// draw draws a snapshot of the run.
 func (l *Live) draw(now Snapshot, width int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +123,7 @@ func (l *Live) draw(now Snapshot, width int) string {
 	return b.String()
 }
 
-// pageOf is the address of the controller's page, which is beside the metrics.
+// pageOf returns the address of the controller's page, which the metrics' server also serves.
 func pageOf(c *config.Config) string {
 	if c.Controller.Metrics == "off" {
 		return "off"
@@ -131,7 +131,7 @@ func pageOf(c *config.Config) string {
 	return "http://" + c.Controller.Metrics + "/"
 }
 
-// bar shows how far a play has come in so many columns.
+// bar draws the progress of a play in width columns.
 func bar(s Snapshot, width int) string {
 	done := 0
 	if s.End > 0 {
@@ -140,7 +140,7 @@ func bar(s Snapshot, width int) string {
 	return strings.Repeat("█", done) + strings.Repeat("░", width-done)
 }
 
-// flowTable shows the rates before in so many columns.
+// flowTable draws the recent rates of the flows in width columns.
 func (s Snapshot) flowTable(width int) string {
 	peak := 1.0
 	for _, f := range s.Flows {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// settleOver is over how long a queue is averaged to judge whether it has settled: PACC's
-	// T. settleBand is how far from its level it may be and still count as there.
+	// settleOver is the length of the windows over which a queue is averaged to judge whether it has settled:
+	// PACC's T. settleBand is the distance from its level that still counts as settled, as a fraction.
 	settleOver = 80 * units.Microsecond
 	settleBand = 0.2
 )
 
-// Record is what was taken down of one play on a fabric, whatever the fabric is made of. All times
-// and rates but those of Wires are the scenario's own.
+// Record is the recorded data of one play on any kind of fabric. All times and rates but those of Wires are the
+// scenario's own.
 type Record struct {
 	Variant string
 	Config  *config.Config
@@ -30,16 +30,16 @@ type Record struct {
 	Flows   []FlowTotal // in the order in which the scenario names them
 	Wires   []network.Wire
 	Pauses  Meters         // of the wires
-	Paths   [][][]int      // by phase and flow: the wires that packets were seen on in the second half
-	Peak    units.Bytes    // the most that the recorded queue held
-	Losses  network.Losses // without retransmissions, which Flows have
+	Paths   [][][]int      // by phase and flow: the wires on which packets were seen in the second half
+	Peak    units.Bytes    // the largest length of the recorded queue
+	Losses  network.Losses // without retransmissions, which are in Flows
 	Pools   map[string]Pools
 	Faults  []string
-	Late    units.Time // the most that fabric or controller were late, by the wall clock
+	Late    units.Time // the largest lateness of fabric or controller, by the wall clock
 	Bad     []string   // other reasons why the play is invalid
 }
 
-// Assess measures a play and says whether it is valid.
+// Assess computes the result of a play and decides whether the play is valid.
 func (s *Scenario) Assess(rec *Record) (*Result, error) {
 	res := &Result{
 		Variant: rec.Variant, Losses: rec.Losses, Pools: rec.Pools, Faults: rec.Faults, Flows: rec.Flows,
@@ -101,8 +101,8 @@ func (rec *Record) phase(s *Scenario, i int) (PhaseResult, error) {
 	return out, rec.shares(s, &out, running, rec.Paths[i], rec.Series.between(steady))
 }
 
-// steady returns the longest part of a phase in which only the phase's actions change weights, and the
-// changes that are not among these, such as an operator's.
+// steady returns the longest part of a phase in which only the phase's actions change weights. It also returns all
+// other changes, such as an operator's.
 func (rec *Record) steady(phase Window, actions []Action) (longest Window, changes []string) {
 	from, last := phase.From, Point{}
 	end := func(to units.Time) {
@@ -133,7 +133,7 @@ func (rec *Record) steady(phase Window, actions []Action) (longest Window, chang
 	return longest, changes
 }
 
-// record returns the recorder's record; on the loop.
+// record returns the recorder's record. It runs on the loop.
 func (r *Run) record(lost network.Losses) *Record {
 	rec := r.recorder
 	out := &Record{
@@ -142,7 +142,7 @@ func (r *Run) record(lost network.Losses) *Record {
 	}
 	_, out.Peak = rec.queue()
 	for i := range rec.meters {
-		rec.meters[i].paused.Time = rec.meters[i].paused.By(r.fabric.Loop.Now()) // the rest of a pause does not count
+		rec.meters[i].paused.Time = rec.meters[i].paused.By(r.fabric.Loop.Now()) // time after the end does not count
 	}
 	for _, t := range rec.tracks {
 		out.Flows = append(out.Flows, total(t, rec))
@@ -171,7 +171,8 @@ func total(t *track, rec *recorder) FlowTotal {
 	return out
 }
 
-// victim sets a flow's rate in one phase beside that in another; nil when it had none to lose.
+// victim compares a flow's rates in two phases. It returns nil if the flow had no rate before, or did not run
+// during.
 func victim(name string, before, during PhaseResult) *Victim {
 	b, d := before.flow(name), during.flow(name)
 	if !(b.Measured > 0 && d.Measured >= 0) {
@@ -180,7 +181,7 @@ func victim(name string, before, during PhaseResult) *Victim {
 	return &Victim{Flow: name, Before: b.Measured, During: d.Measured, Lowest: d.Lowest, Lost: (1 - d.Measured/b.Measured) * 100}
 }
 
-// curves returns the samples as a report has them.
+// curves returns the samples in the form of a report.
 func (rec *Record) curves(s *Scenario) Curves {
 	c := Curves{Rates: map[string][]float64{}}
 	for _, p := range rec.Series {
@@ -231,7 +232,7 @@ type Series []Point
 // Window is a part of a play's time.
 type Window struct{ From, To units.Time }
 
-// between returns the samples in [w.From, w.To].
+// between returns the samples from w.From to w.To, both included.
 func (s Series) between(w Window) Series {
 	at := func(p Point, t units.Time) int { return cmp.Compare(p.At, t) }
 	lo, _ := slices.BinarySearchFunc(s, w.From, at)
@@ -266,7 +267,7 @@ func (s Series) rates(i int, over units.Time) []float64 {
 	return out
 }
 
-// lowest returns the lowest rate of flow i over any part of the given length.
+// lowest returns the lowest mean rate of flow i over any part of length over.
 func (s Series) lowest(i int, over units.Time) float64 {
 	low := math.Inf(1)
 	for a, b := 0, 0; b < len(s); b++ {
@@ -311,9 +312,9 @@ func (s Series) queueQuantile(q float64) float64 {
 	return v[int(math.Round(q*float64(len(v)-1)))]
 }
 
-// settle returns, in microseconds, how long after the first sample a value comes within band (a
-// fraction) of a level and stays there. The value is averaged over windows of the given length. It
-// returns nil if the value never settles, or settles less than one window before the end.
+// settle returns, in microseconds, how long after the first sample a value comes within band (a fraction) of a
+// level and stays there. The value is averaged over windows of the given length. It returns nil if the value never
+// settles, or only in the last window.
 func (s Series) settle(value func(Series) float64, level, band float64, window units.Time) (at *float64) {
 	if level <= 0 {
 		return nil

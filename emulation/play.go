@@ -23,14 +23,14 @@ import (
 // Options of Play.
 type Options struct {
 	Scenario Scenario
-	// Config and For are the fabric and the length of a scenario that plays on the operator's fabric; each
-	// phase gets at least a second.
+	// Config is the fabric, and For the length, of a scenario that plays on the operator's fabric. Each phase gets
+	// at least a second.
 	Config   *config.Config
 	For      time.Duration
 	Restarts []Restart
-	// Predict also plays a scenario with a fabric of its own in the simulator.
+	// Predict also plays scenarios that have a fabric of their own in the simulator.
 	Predict bool
-	Show    Show // takes progress; nothing is shown when nil
+	Show    Show // receives progress; nil shows nothing
 	Log     *slog.Logger
 }
 
@@ -45,7 +45,7 @@ func (r Restart) String() string {
 	return fmt.Sprintf("%s restarted empty at %v, away for %v", r.Switch, r.At, outage)
 }
 
-// outage is how long a switch stays away.
+// outage is the time for which a restarted switch is off.
 const outage = 2 * time.Second
 
 // Show receives the progress of a run. It is safe for concurrent use.
@@ -55,9 +55,9 @@ type Show func(Event)
 type Event struct {
 	Run    *Run
 	Kind   EventKind
-	Phase  int     // that begins
-	Fault  string  // that is injected
-	Result *Result // of a play that is over
+	Phase  int     // the phase that begins
+	Fault  string  // the fault that is injected
+	Result *Result // the result of a play that is over
 }
 
 // EventKind is the kind of an Event.
@@ -83,7 +83,7 @@ type Run struct {
 	recorder *recorder
 	control  *network.Control
 	fabric   *network.Fabric
-	failed   error // of an action; the loop's
+	failed   error // error of an action; the loop owns it
 }
 
 // Play plays every variant and reports the measurements.
@@ -132,7 +132,7 @@ func (o *Options) validate() ([]*config.Config, error) {
 		}
 	}
 	configs := make([]*config.Config, len(s.Variants))
-	for i, v := range s.Variants { // all of them before the first takes its time
+	for i, v := range s.Variants { // check all before the first one takes its time
 		configs[i] = o.Config
 		if s.Fabric != nil {
 			var err error
@@ -161,7 +161,7 @@ func (o *Options) validate() ([]*config.Config, error) {
 	return configs, nil
 }
 
-// scale returns the fabric's times over the scenario's.
+// scale returns the factor by which the fabric's times exceed the scenario's.
 func (s *Scenario) scale(c *config.Config) int64 {
 	if s.Fabric == nil {
 		return 1
@@ -223,7 +223,7 @@ func (r *Run) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	ready := time.Now()
-	// While switches come up one after the other, link probes reach switches without a program. Losses
+	// While switches come up one after another, link probes reach switches without a program and are lost. Losses
 	// count from here on.
 	before, err := r.fabric.Losses(ctx)
 	if err != nil {
@@ -292,7 +292,7 @@ func (r *Run) schedule(ctx context.Context) (<-chan int, error) {
 			loop.At(rec.at((r.times[i]+r.times[i+1])/2), rec.retrace)
 		}
 		loop.At(rec.at(rec.end), func() {
-			loop.Schedule(loop.Now(), func() { // after the sample of this moment
+			loop.Schedule(loop.Now(), func() { // after the sample at this time
 				rec.phase()
 				close(phases)
 			})
@@ -342,8 +342,8 @@ func (r *Run) inject(ctx context.Context) (wait func() error) {
 	return group.Wait
 }
 
-// watch wakes a goroutine every few milliseconds until ctx ends, as the controller does. The function
-// that it returns reports the largest lateness so far.
+// watch wakes a goroutine every few milliseconds until ctx ends, as the controller does. The returned function
+// reports the largest lateness so far.
 func watch(ctx context.Context) (worst func() units.Time) {
 	loop := clock.NewLoop()
 	var tick func()
@@ -361,8 +361,8 @@ func millis(t units.Time) float64 { return t.Micros() / 1e3 }
 // pollWithin bounds how late a poll of a switch may be.
 const pollWithin = 20 * time.Second
 
-// pools returns the controller's values of the switches' buffers, once each switch was polled after
-// the end of the measurement. It also returns the reasons against the play: a poll not answered within
+// pools waits until the controller has polled each switch after the end of the measurement, and returns the values
+// of the switches' buffers. It also returns reasons why the play is invalid: a poll not answered within
 // pollWithin, and switches that the controller lost after began.
 func (r *Run) pools(ctx context.Context, began time.Time) (pools map[string]Pools, bad []string, err error) {
 	ended := time.Now()
@@ -385,7 +385,7 @@ func (r *Run) pools(ctx context.Context, began time.Time) (pools map[string]Pool
 	return pools, bad, err
 }
 
-// unsteady names the switches that have not been ready all the time since a moment.
+// unsteady returns a sentence for each switch that has not been ready all the time since a moment.
 func unsteady(list []*pb.SwitchStatus, since time.Time) (bad []string) {
 	for _, sw := range list {
 		if sw.State != pb.SwitchStatus_STATE_READY || sw.Since.AsTime().After(since) {
@@ -400,7 +400,7 @@ func polled(sw *pb.SwitchStatus) *timestamppb.Timestamp {
 	return sw.GetFeatures().GetBuffer().GetSwitch().GetPolled()
 }
 
-// PoolsOf returns the most that each pool held, by switch, as the controller knows it.
+// PoolsOf returns the peak of each pool, by switch, as the controller knows it.
 func PoolsOf(switches []*pb.SwitchStatus) (all map[string]Pools) {
 	for _, sw := range switches {
 		if polled(sw) == nil {

@@ -38,7 +38,7 @@ type Predicted struct {
 // predict plays a variant in the simulator and compares the result with the measurement.
 func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *Result) error {
 	if r.Victim == nil || len(r.Invalid) > 0 {
-		return nil // nothing was measured of a play that is invalid
+		return nil // an invalid play has no measurements
 	}
 	text, more := s.traffic(c, v)
 	p, err := preview.Run(ctx, preview.Options{
@@ -69,8 +69,8 @@ func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *
 	return nil
 }
 
-// completions are the completed flows of the hosts' reports in the simulator's form, each with the
-// time that it would take alone. That time is the same for all flows of one size between two hosts.
+// completions returns the completed flows of the hosts' reports in the simulator's form. Each has the time that
+// the flow would take alone, which is the same for all flows of one size between two hosts.
 func completions(s *Scenario, simulated []experiment.FlowRecord, measured []FlowTotal) (out []experiment.FlowRecord) {
 	type kind struct {
 		from, to string
@@ -91,8 +91,8 @@ func completions(s *Scenario, simulated []experiment.FlowRecord, measured []Flow
 	return out
 }
 
-// traffic returns the scenario's traffic under a variant as an experiment's sections, with the
-// additional measures. Times are at line rate, as the scenario's own.
+// traffic returns the scenario's traffic under a variant as sections of an experiment, and the additional
+// measures. Times are at line rate, like the scenario's.
 func (s *Scenario) traffic(c *config.Config, v Variant) (text, more string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "packet: {payload: %dB, header: %dB, ack: %dB, rto: %v}\n", network.MSS, frameBytes-int64(network.MSS), max(packet.ACKLen-maxqd.Len, 64), patience)
@@ -151,7 +151,7 @@ func (s *Scenario) traffic(c *config.Config, v Variant) (text, more string) {
 	return b.String(), more
 }
 
-// lineRate is the line rate that a host's link represents.
+// lineRate returns the line rate that a host's link represents.
 func (s *Scenario) lineRate(c *config.Config, host string) units.Rate {
 	for _, l := range c.Links {
 		if l.A.Node == host || l.B.Node == host {
@@ -162,10 +162,10 @@ func (s *Scenario) lineRate(c *config.Config, host string) units.Rate {
 	return 0
 }
 
-// classOf is the class of the scenario's data.
+// classOf returns the class of the scenario's data.
 func classOf(c *config.Config) uint8 { return qos.Of(c).ClassOf(soze.Of(c).DSCP).Class }
 
-// predictedTable sets predictions beside measurements.
+// predictedTable prints predictions beside measurements.
 func predictedTable(w io.Writer, r *Report) {
 	fmt.Fprintf(w, "policy\t\tpredicted\tmeasured\terror\twithin the seeds\t\n")
 	for _, v := range r.Variants {

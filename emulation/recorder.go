@@ -20,8 +20,8 @@ type Point struct {
 	Pauses uint64      // PAUSE frames so far
 }
 
-// FlowPoint is one sample of a flow, or of all flows of a burst together. Delays are the last
-// that the sender of a single flow knew.
+// FlowPoint is one sample of a flow, or of all flows of a burst together. Delays are the latest that the sender of
+// a single flow measured.
 type FlowPoint struct {
 	Running    bool
 	Weight     float64     // in force, set by scenario or operator
@@ -32,14 +32,14 @@ type FlowPoint struct {
 // track is a flow of the scenario, or a burst. The loop's goroutine owns it.
 type track struct {
 	*Flow
-	sent      []sent // flows that were begun
+	sent      []sent // flows that hosts have started
 	begun     units.Time
 	running   bool
 	delivered units.Bytes
 	stopped   []agent.FlowReport // of flows that their hosts have forgotten
 }
 
-// sent is a flow that a host has begun.
+// sent is a flow that a host has started.
 type sent struct {
 	host *agent.Host
 	key  agent.FlowKey
@@ -63,24 +63,23 @@ func (t *track) reports() []agent.FlowReport {
 	return out
 }
 
-// recorder takes down what happens to the fabric of one play. The loop's goroutine owns all but
-// what is under mu.
+// recorder records one play on a fabric. The loop's goroutine owns all fields but those under mu.
 type recorder struct {
 	scenario *Scenario
 	fabric   *network.Fabric
-	scale    units.Time // of the fabric's times over the scenario's
+	scale    units.Time // factor by which the fabric's times exceed the scenario's
 	every    units.Time // between samples
 	end      units.Time
 
 	tracks []*track
 	flows  map[agent.FlowKey]*track
-	paths  [][][]int // by phase and track: the wires that packets were seen on in the second half
+	paths  [][][]int // by phase and track: the wires on which packets were seen in the second half
 	meters Meters
 	trace  tracer
 	pfc    packet.PFC // scratch
 
 	began units.Time // on the fabric's clock
-	lag   units.Time // the most that a sample was late
+	lag   units.Time // the largest lateness of a sample
 	timer *clock.Timer
 
 	mu     sync.Mutex
@@ -89,7 +88,7 @@ type recorder struct {
 
 func newRecorder(s *Scenario, scale int64, total units.Time) *recorder {
 	r := &recorder{scenario: s, scale: units.Time(scale), every: s.Sample, end: total, flows: map[agent.FlowKey]*track{}, trace: tracer{}}
-	if r.every == 0 { // fine enough to see a phase
+	if r.every == 0 { // short enough to resolve a phase
 		r.every = min(max(total/400, 10*units.Millisecond), 100*units.Millisecond)
 	}
 	for _, f := range s.Flows() {
@@ -101,7 +100,7 @@ func newRecorder(s *Scenario, scale int64, total units.Time) *recorder {
 // attach makes r the recorder of a fabric that was built with its tap.
 func (r *recorder) attach(f *network.Fabric) { r.fabric, r.meters = f, NewMeters(f.Wires) }
 
-// tap sees every frame at the end of every wire.
+// tap gets every frame that reaches the end of a wire.
 func (r *recorder) tap(wire int, frame []byte, now units.Time) {
 	if !packet.IsMACControl(frame) {
 		r.trace.saw(wire, frame)
@@ -117,7 +116,7 @@ func (r *recorder) deliver(from agent.FlowKey, payload []byte) {
 	}
 }
 
-// track returns the track of a name.
+// track returns the track with a name.
 func (r *recorder) track(name string) *track {
 	return r.tracks[slices.IndexFunc(r.tracks, func(t *track) bool { return t.Name == name })]
 }
@@ -131,7 +130,7 @@ func (r *recorder) follow(t *track, h *agent.Host, key agent.FlowKey) {
 	t.sent = append(t.sent, sent{h, key})
 }
 
-// at returns a time of the scenario on the fabric's clock, now the opposite.
+// at converts a time of the scenario to the fabric's clock. now converts the fabric's present time back.
 func (r *recorder) at(t units.Time) units.Time { return r.began + t*r.scale }
 func (r *recorder) now() units.Time            { return (r.fabric.Loop.Now() - r.began) / r.scale }
 
@@ -177,7 +176,7 @@ func (r *recorder) retrace() {
 	}
 }
 
-// phase takes down the paths as a phase ends.
+// phase records the paths at the end of a phase.
 func (r *recorder) phase() {
 	paths := make([][]int, len(r.tracks))
 	for i, t := range r.tracks {
@@ -203,22 +202,22 @@ func (r *recorder) queue() (now, peak units.Bytes) {
 	return 0, 0
 }
 
-// series returns a copy of the samples so far; from any goroutine.
+// series returns a copy of the samples so far. Any goroutine may call it.
 func (r *recorder) series() Series {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.points)
 }
 
-// PauseMeter counts the PFC frames that come to the end of one wire and for how long they
-// stop whoever sends there, by the frames alone. The loop's goroutine owns it.
+// PauseMeter counts the PFC frames that reach the end of one wire. From these frames alone it computes for how
+// long they stop the sender there. The loop's goroutine owns it.
 type PauseMeter struct {
-	rate units.Rate // of the port that is paused; its bit times are the quanta's
+	rate units.Rate // rate of the paused port; its bit times define the quanta
 
 	until  [packet.PFCClasses]units.Time // 0 or past: not paused
-	paused packet.Pauses                 // the times in which at least one class was
+	paused packet.Pauses                 // the times in which at least one class was paused
 
-	// A frame that pauses no class that was not paused already is a refresh.
+	// A PAUSE frame is a refresh if all classes that it pauses are paused already.
 	pauses, refreshes, resumes uint64
 }
 
@@ -251,7 +250,7 @@ func (m *PauseMeter) Saw(p *packet.PFC, now units.Time) {
 // Meters is one meter for each wire.
 type Meters []PauseMeter
 
-// NewMeters returns meters for wires; a PAUSE that comes by a wire stops its opposite.
+// NewMeters returns meters for wires. A PAUSE that arrives by a wire stops the wire in the opposite direction.
 func NewMeters(wires []network.Wire) Meters {
 	m := make(Meters, len(wires))
 	for i := range wires {
@@ -260,7 +259,7 @@ func NewMeters(wires []network.Wire) Meters {
 	return m
 }
 
-// frames returns the PAUSE frames of all wires so far, refreshes left out.
+// frames returns the PAUSE frames of all wires so far, without refreshes.
 func (m Meters) frames() (n uint64) {
 	for i := range m {
 		n += m[i].pauses
@@ -268,12 +267,11 @@ func (m Meters) frames() (n uint64) {
 	return n
 }
 
-// tracer records which wires each traced flow's packets come by, in order. It is how a run
-// knows a flow's path: from the packets, not from what the controller meant. The loop's
-// goroutine owns it.
+// tracer records the wires by which each traced flow's packets come, in order. So a run knows a flow's path from
+// its packets, not from the controller's intention. The loop's goroutine owns it.
 type tracer map[traceKey]*[]int
 
-// traceKey is the sending end of a flow.
+// traceKey identifies the sending end of a flow.
 type traceKey struct {
 	src  [4]byte
 	port uint16
@@ -290,10 +288,10 @@ const (
 
 func keyOf(k agent.FlowKey) traceKey { return traceKey{k.Src.As4(), k.SrcPort} }
 
-// start forgets what is known of a flow and traces it from now on.
+// start forgets the recorded path of a flow and traces the flow from now on.
 func (t tracer) start(k agent.FlowKey) { t[keyOf(k)] = new([]int) }
 
-// path returns the wires that the flow's packets were seen on since start.
+// path returns the wires on which the flow's packets were seen since start.
 func (t tracer) path(k agent.FlowKey) []int {
 	if p := t[keyOf(k)]; p != nil {
 		return *p

@@ -12,9 +12,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Report is what a run ends with, for people and, as JSON, for programs. Rates are of payload in
-// bits per second. Rates and times are the scenario's own: those of a scenario with a fabric of
-// its own were measured, and then multiplied and divided by Scale.
+// Report is the result of a run, for people and, as JSON, for programs. Rates are of payload in bits per second.
+// Rates and times are the scenario's own: for a scenario with a fabric of its own, measured rates are multiplied
+// by Scale and measured times divided by it.
 type Report struct {
 	Scenario string  `json:"scenario"`
 	Title    string  `json:"title"`
@@ -22,7 +22,7 @@ type Report struct {
 	Fabric   string  `json:"fabric"`
 	Scale    int64   `json:"scale"`
 	LengthUS float64 `json:"length_us"`
-	// Valid says that every play is. Within says that it is so and that all checks hold.
+	// Valid says that every play is valid. Within says that Valid is true and that all checks hold.
 	Valid    bool      `json:"valid"`
 	Within   bool      `json:"within"`
 	Checks   []Check   `json:"checks"`
@@ -32,8 +32,8 @@ type Report struct {
 	emulated units.Rate // of the recorded port
 }
 
-// Check is something that the scenario is to show. Invalid plays are left out of it; a check
-// that needs one is not there.
+// Check is a property that the scenario should show. It ignores invalid plays. A check that needs an invalid play
+// is left out.
 type Check struct {
 	What     string `json:"what"`
 	Measured string `json:"measured"`
@@ -44,7 +44,7 @@ type Check struct {
 type Result struct {
 	Variant  string             `json:"variant,omitempty"`
 	Measures []experiment.Value `json:"measures,omitempty"` // of the scenario
-	// Invalid has the reasons why nothing follows from this play; none for a valid one.
+	// Invalid has the reasons why no conclusion can be drawn from this play. It is empty for a valid play.
 	Invalid []string      `json:"invalid,omitempty"`
 	Faults  []string      `json:"faults,omitempty"` // injected by the operator's flags
 	Phases  []PhaseResult `json:"phases"`
@@ -52,22 +52,22 @@ type Result struct {
 	Victim  *Victim       `json:"victim,omitempty"`
 	Pause   Pause         `json:"pause"`
 	Queue   *Queue        `json:"queue,omitempty"`
-	// Pools is the most that each pool held, by switch; of switches with a buffer policy.
+	// Pools has the peak of each pool, by switch, for switches with a buffer policy.
 	Pools  map[string]Pools `json:"peak_pools_bytes,omitempty"`
-	CNPs   uint64           `json:"cnps"` // congestion notifications that flows were given
+	CNPs   uint64           `json:"cnps"` // congestion notifications that flows received
 	Losses network.Losses   `json:"losses"`
-	// Predicted is what the simulator made of the play beside what was measured, where that was asked for.
+	// Predicted compares the simulator's prediction with the measurement, if a prediction was asked for.
 	Predicted []Predicted `json:"predicted,omitempty"`
 
 	ReadySeconds float64 `json:"ready_after_s"` // wall clock, until all switches held their configuration
-	// WorstLagMS is how late the fabric or the controller was at worst, MaxLagMS how late they
-	// may be. Wall clock.
+	// WorstLagMS is the largest lateness of the fabric or the controller, MaxLagMS the largest that is allowed,
+	// both by the wall clock.
 	WorstLagMS float64 `json:"worst_lag_ms"`
 	MaxLagMS   float64 `json:"max_lag_ms"`
 	Series     Curves  `json:"series"`
 }
 
-// Curves are recorded over time, with one value of each for every time.
+// Curves are recorded over time. Each has one value for every time.
 type Curves struct {
 	TimeUS  []float64            `json:"time_us"`
 	Rates   map[string][]float64 `json:"rate_bps"` // by flow, around the time
@@ -75,7 +75,7 @@ type Curves struct {
 	Pauses  []uint64             `json:"pause_frames"` // so far
 }
 
-// PhaseResult is one phase. Flows are those that ran at its end.
+// PhaseResult is the result of one phase. Flows are the flows that ran at its end.
 type PhaseResult struct {
 	Name    string      `json:"name"`
 	Actions []string    `json:"actions"`
@@ -90,7 +90,7 @@ type PhaseResult struct {
 type FlowPhase struct {
 	Name     string  `json:"name"`
 	Measured float64 `json:"measured_bps"`
-	Lowest   float64 `json:"lowest_bps"` // of the rates of Curves' kind
+	Lowest   float64 `json:"lowest_bps"` // lowest of the rates, computed as in Curves
 	MaxQDUS  float64 `json:"mean_max_qd_us,omitempty"`
 	RTTUS    float64 `json:"mean_rtt_us,omitempty"`
 	*Share
@@ -101,11 +101,11 @@ type Share struct {
 	From       string   `json:"from"`
 	To         string   `json:"to"`
 	Weight     float64  `json:"weight"`
-	Path       []string `json:"path"`       // egress ports that the flow's packets were seen to leave by
+	Path       []string `json:"path"`       // egress ports by which the flow's packets were seen to leave
 	Bottleneck string   `json:"bottleneck"` // by the solver
 	Share      float64  `json:"share_bps"`  // by the solver
 	Error      float64  `json:"error_percent"`
-	SettledUS  *float64 `json:"settled_after_us,omitempty"` // when it was within tolerance for good
+	SettledUS  *float64 `json:"settled_after_us,omitempty"` // when the rate came within tolerance for good
 }
 
 // FlowTotal is a flow, or all flows of a burst together, over the whole play.
@@ -115,11 +115,11 @@ type FlowTotal struct {
 	Delivered   int64  `json:"delivered_bytes"`
 	CNPs        uint64 `json:"cnps"`
 	Retransmits uint64 `json:"retransmissions"`
-	// Done is how many flows were acknowledged to the end, LastUS when the last of them was,
-	// counted from the beginning of the first.
+	// Done is the number of flows that were acknowledged to the end. LastUS is when the last of them was, counted
+	// from the start of the first.
 	Done   int     `json:"done,omitempty"`
 	LastUS float64 `json:"last_done_after_us,omitempty"`
-	// Ended are these flows, by the reports of their hosts.
+	// Ended has these flows, from the reports of their hosts.
 	Ended []Completion `json:"completions,omitempty"`
 }
 
@@ -130,23 +130,23 @@ type Completion struct {
 	FCTUS float64 `json:"fct_us"`
 }
 
-// Victim is the loss of a flow's rate by congestion of others.
+// Victim is a flow's loss of rate caused by congestion of other flows.
 type Victim struct {
 	Flow   string  `json:"flow"`
 	Before float64 `json:"before_bps"`
 	During float64 `json:"during_bps"`
 	Lowest float64 `json:"lowest_bps"` // during
-	// Lost is the part of its throughput that it lost, in percent; less than 0 is a gain.
+	// Lost is the lost part of the flow's rate, in percent; negative for a gain.
 	Lost float64 `json:"lost_percent"`
 }
 
-// Pause sums up PFC by the frames that reached the ends of the wires.
+// Pause summarises PFC by the frames that reached the ends of the wires.
 type Pause struct {
-	Frames    uint64  `json:"pause_frames"` // refreshes left out
+	Frames    uint64  `json:"pause_frames"` // without refreshes
 	Refreshes uint64  `json:"refresh_frames"`
 	Resumes   uint64  `json:"resume_frames"`
-	TimeUS    float64 `json:"pause_time_us"` // during which a class of a link was paused, all links together
-	// Links has those that were paused, by who was: "left:3" or a host.
+	TimeUS    float64 `json:"pause_time_us"` // time with a paused class, summed over the links
+	// Links has the links that were paused, by the paused sender: "left:3" or a host.
 	Links []PausedLink `json:"links,omitempty"`
 }
 
@@ -160,13 +160,14 @@ type PausedLink struct {
 // Queue is the recorded queue.
 type Queue struct {
 	Port   string  `json:"port"`
-	PeakKB float64 `json:"peak_kb"` // of all time
+	PeakKB float64 `json:"peak_kb"` // over all time
 	// The settled part is the last third of the time after the first phase.
 	SettledKB float64 `json:"settled_kb"`     // mean
 	LowKB     float64 `json:"settled_low_kb"` // 5th and 95th percentile
 	HighKB    float64 `json:"settled_high_kb"`
-	// SettledUS is how long after the first phase the mean over 80 µs came within a fifth of
-	// the target and stayed there, SteadyUS the same of SettledKB; unset for never.
+	// SettledUS is the time after the first phase until the queue's mean over 80 µs came within a fifth of the
+	// target and stayed there. SteadyUS is the same for SettledKB in place of the target. Both are unset if that
+	// never happened.
 	SettledUS *float64 `json:"settled_after_us,omitempty"`
 	SteadyUS  *float64 `json:"steady_after_us,omitempty"`
 }
@@ -179,7 +180,7 @@ type Pools struct {
 	Insurance uint64 `json:"insurance"`
 }
 
-// NewReport judges the plays of a scenario that took the given times, the first of them on the fabric of c.
+// NewReport judges the plays of a scenario with the given phase times. c is the configuration of the first play.
 func NewReport(s *Scenario, c *config.Config, times []units.Time, plays []*Result) *Report {
 	r := &Report{Scenario: s.Name, Title: s.Title, Source: s.Source, Fabric: c.Name, Scale: s.scale(c), Checks: []Check{}, Variants: plays, scenario: s}
 	r.LengthUS = times[len(times)-1].Micros()
@@ -195,7 +196,7 @@ func NewReport(s *Scenario, c *config.Config, times []units.Time, plays []*Resul
 	return r
 }
 
-// Variant returns the result of a variant, nil when it was not played.
+// Variant returns the result of a variant, or nil if it was not played.
 func (r *Report) Variant(name string) *Result {
 	for _, v := range r.Variants {
 		if v.Variant == name {
@@ -208,8 +209,7 @@ func (r *Report) Variant(name string) *Result {
 // burst returns the total of the last flow of the scenario.
 func (v *Result) burst() FlowTotal { return v.Flows[len(v.Flows)-1] }
 
-// finish judges what was measured, unless a play is invalid: its variants stand or fall by
-// comparison.
+// finish judges the measurements. It does nothing if a play is invalid, because the checks compare variants.
 func (r *Report) finish() {
 	r.Valid = !slices.ContainsFunc(r.Variants, func(v *Result) bool { return len(v.Invalid) > 0 })
 	if r.Valid {
@@ -223,8 +223,7 @@ func (r *Report) check(ok bool, what, format string, args ...any) {
 	r.Checks = append(r.Checks, Check{What: what, Measured: fmt.Sprintf(format, args...), OK: ok})
 }
 
-// noLosslessDrop checks that no variant dropped a packet of a lossless class, but for the one
-// that may.
+// noLosslessDrop checks that no variant except may dropped a packet of a lossless class.
 func (r *Report) noLosslessDrop(may string) {
 	var n uint64
 	judged, what := 0, "no lossless packet is dropped"
@@ -241,10 +240,9 @@ func (r *Report) noLosslessDrop(may string) {
 	}
 }
 
-// maxLag returns how late the fabric or the controller may be in a valid play. Switches and hosts
-// share a clock that stretches on a busy machine, while the controller uses the wall clock. The bound
-// is half of the shortest time that the controller keeps, so that its actions fall into the right
-// period.
+// maxLag returns the largest lateness of the fabric or the controller in a valid play. Switches and hosts share a
+// clock that slows down on a busy machine, while the controller uses the wall clock. The bound is half of the
+// shortest time that the controller measures, so that its actions fall into the right period.
 func maxLag(c *config.Config) units.Time {
 	shortest := units.FromDuration(c.Controller.ProbeTimeout) // without probes for that long a link is avoided
 	for _, s := range c.Switches {
@@ -265,7 +263,7 @@ func maxLag(c *config.Config) units.Time {
 	return shortest / 2
 }
 
-// validate fills in Invalid; more are reasons that the measurement does not show.
+// validate fills in Invalid. more has reasons that are not in the measurement.
 func (v *Result) validate(s *Scenario, more ...string) {
 	bad := func(format string, args ...any) { v.Invalid = append(v.Invalid, fmt.Sprintf(format, args...)) }
 	if v.late() {
@@ -299,11 +297,10 @@ func (v *Result) validate(s *Scenario, more ...string) {
 	}
 }
 
-// late says that the machine could not keep up.
+// late reports whether the machine could not keep up.
 func (v *Result) late() bool { return v.WorstLagMS > v.MaxLagMS }
 
-// Disturbed says that the machine could not keep up with a play: played again, the scenario may
-// well be valid.
+// Disturbed reports whether the machine could not keep up with a play. Played again, the scenario may be valid.
 func (r *Report) Disturbed() bool {
 	for _, v := range r.Variants {
 		if v.late() {

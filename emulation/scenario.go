@@ -1,26 +1,24 @@
 // Package emulation is `headgate run`: a fabric of embedded switches and hosts in one process,
 // the real controller driving them over P4Runtime on loopback, and a script of what operators
-// and hosts do to it. Nothing of it is a model: switches run the compiled P4 program, and hosts
+// and hosts do to it. Nothing is simulated: switches run the compiled P4 program, and hosts
 // send and obey real frames. Package emulation/network has the fabric.
 //
 // # Scenario, variant, phase
 //
-// A Scenario is data, in scenarios.yaml where it has a fabric of its own. It is played once for each of
-// its variants, which are configurations of
-// its fabric, and has the same phases under each. One recorder takes samples and counts, and one
-// report sets the variants side by side.
+// A Scenario is data. It is in scenarios.yaml if it has a fabric of its own. It is played once for each of its
+// variants, with the same phases. A variant is a configuration of the scenario's fabric. One recorder takes samples
+// and counts, and one report compares the variants.
 //
 // # Time and rates
 //
-// A scenario with a fabric of its own is written in the terms of its paper: bytes, and times and
-// rates at line rate. The fabric runs slower by the scale of its file, with the same bytes (see
-// package config), and what was measured is converted back. A scenario that plays on the
-// operator's fabric speaks of that fabric's own times and rates.
+// A scenario with a fabric of its own uses the units of its paper: bytes, and times and rates at line rate. The
+// fabric runs slower by the scale of its file, with the same bytes (see package config), and the measurements are
+// converted back. A scenario that plays on the operator's fabric uses that fabric's own times and rates.
 //
 // # Validity
 //
-// A play that the machine disturbed, that lost what nothing in the scenario drops, or in which a
-// flow never ran is invalid. It says so, and no check of the run is judged.
+// A play is invalid if the machine disturbed it, if it lost packets that nothing in the scenario drops, or if one of
+// its flows never ran. The report then gives the reasons, and no check of the run is judged.
 package emulation
 
 import (
@@ -40,42 +38,42 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Scenario is a script for a fabric and its expected result, as data. Its times count from the moment
-// when every switch holds its configuration.
+// Scenario is a script for a fabric and its expected result, as data. Its times count from the moment at which
+// every switch holds its configuration.
 type Scenario struct {
-	Name   string // of --scenario
+	Name   string // value of --scenario
 	Title  string
 	Source string // the paper's experiment, and the differences from it
-	// Fabric is the fabric file without the sections that the variants add; nil for one that
-	// plays on the operator's. File is its name in scenarios.yaml.
+	// Fabric is the fabric file without the sections that the variants add. It is nil for a scenario that plays on
+	// the operator's fabric. File is its name in scenarios.yaml.
 	Fabric   []byte    `yaml:"-"`
 	File     string    `yaml:"fabric"`
 	Variants []Variant // at least one
 	Phases   []Phase
-	// On returns the phases for the operator's fabric, nil for a scenario with Phases of its own. The
-	// error says what the fabric lacks.
+	// On returns the phases for the operator's fabric, or an error that says what the fabric lacks. It is nil for
+	// a scenario that sets Phases itself.
 	On func(*config.Config) ([]Phase, error) `yaml:"-"`
 
-	// Law is the law of the hosts' flows. Limits names hosts whose flows send at most that fraction of
-	// line rate instead.
+	// Law is the law of the hosts' flows. Limits names hosts whose flows have no law and send at most the given
+	// fraction of line rate.
 	Law    Law
 	Limits map[string]float64
 
-	Sample units.Time // interval of the samples; 0 for one that follows from the length
-	Over   units.Time // over how long a flow's rate at a time is taken
+	Sample units.Time // interval of the samples; 0 derives it from the length
+	Over   units.Time // length of the window in which a flow's rate is computed
 
-	// Lossless says that the switches have lossless classes. Drops in them are a result, and no other drop
-	// is allowed. Victim is a flow that causes no congestion, "" for none; its loss in the second phase
-	// counts.
+	// Lossless says that the switches have lossless classes. Drops in these classes are a result; no other drop is
+	// allowed. Victim is a flow that causes no congestion, "" for none. Its loss of rate in the second phase is
+	// measured.
 	Lossless bool
 	Victim   string
-	// Port has the Queue that is recorded; zero means none. Target is the level at which the queue should
+	// Port has the Queue to record; the zero value records none. Target is the level at which the queue should
 	// settle, 0 for none.
 	Port   config.Endpoint
 	Queue  int
 	Target units.Bytes
 
-	// Measures are the numbers that are compared, and Claims those that are to hold, as an experiment's.
+	// Measures are the numbers to compare. Claims are the claims to check, in the form of an experiment's.
 	Measures []Measure
 	Claims   yaml.Node
 	offers   []string // variants, before Select
@@ -87,11 +85,10 @@ type Scenario struct {
 
 // Variant is one configuration.
 type Variant struct {
-	Name string // "" for the only one of its scenario
-	// Config is added to the fabric file: whole sections of it.
+	Name string // "" for a scenario's only variant
+	// Config has whole sections that are added to the fabric file.
 	Config string
-	// CNPGap makes the receiving hosts DCQCN's notification points; 0 leaves that to the
-	// switches.
+	// CNPGap, if not 0, makes the receiving hosts DCQCN's notification points. With 0 only switches send CNPs.
 	CNPGap units.Time
 }
 
@@ -101,14 +98,14 @@ type Law string
 // The laws.
 const (
 	Soze     Law = "soze"  // with the parameters of the fabric file; its data carry the maxQD shim
-	LineRate Law = "none"  // line rate, which PFC alone stops
-	DCQCN    Law = "dcqcn" // as NICs have it: dcqcn.Vendor
+	LineRate Law = "none"  // line rate; only PFC stops the hosts
+	DCQCN    Law = "dcqcn" // the parameters of NICs: dcqcn.Vendor
 )
 
-// Phase begins with some actions and lasts until the next.
+// Phase begins with some actions and lasts until the next phase.
 type Phase struct {
 	Name string
-	// For is how long it lasts; 0 for an equal share of the run.
+	// For is the length of the phase; 0 means an equal share of the run.
 	For units.Time
 	// Whole measures the phase from its beginning. Otherwise only its second half counts, when the effect
 	// of its actions has settled.
@@ -116,21 +113,21 @@ type Phase struct {
 	Actions []Action
 }
 
-// Action is one thing that an operator or a host does. Exactly one field is set.
+// Action is one action of an operator or a host. Exactly one field is set.
 type Action struct {
 	Start  *Flow       // hosts begin to send
-	Stop   string      // the host stops the flow of that name
+	Stop   string      // a host stops the flow of that name
 	Weight *Weight     // the operator changes a weight, through the API
 	Link   *LinkChange // the operator takes a link out of the routes or puts it back, through the API
 }
 
-// Flow is a flow, or a burst of several hosts that begin to send to another at once.
+// Flow is a flow, or a burst: several hosts begin to send to another host at the same time.
 type Flow struct {
 	Name    string
-	From    []string // hosts; one of a flow without end
+	From    []string // hosts; exactly one for an endless flow
 	To      string
 	SrcPort uint16  // UDP source port, the flow's entropy for ECMP; 0 for any
-	Weight  float64 // under Söze; 1 when 0
+	Weight  float64 // for Söze; 0 means 1
 	// Size is the size of each host's flow in a burst, 0 for an endless flow. Rounds is the number of
 	// flows of each host, one after another at line rate; 0 means 1.
 	Size   units.Bytes
@@ -215,7 +212,7 @@ func Names() (names []string) {
 	return names
 }
 
-// Find returns the scenario of a name.
+// Find returns the scenario with a name.
 func Find(name string) (Scenario, error) {
 	all := All()
 	if i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name }); i >= 0 {
@@ -274,13 +271,13 @@ func (s *Scenario) Flows() (list []*Flow) {
 	return list
 }
 
-// flow returns the flow or burst of a name.
+// flow returns the flow or burst with a name.
 func (s *Scenario) flow(name string) *Flow {
 	list := s.Flows()
 	return list[slices.IndexFunc(list, func(f *Flow) bool { return f.Name == name })]
 }
 
-// setBurst sets the size of each host's flow in the scenario's bursts, in every round. "" changes
+// setBurst sets the size of each host's flow in the scenario's bursts, for every round. An empty text changes
 // nothing.
 func (s *Scenario) setBurst(text string) error {
 	if text == "" {
@@ -301,7 +298,7 @@ func (s *Scenario) setBurst(text string) error {
 // maxBurst bounds the size of a host's flow in a burst.
 const maxBurst = units.MB
 
-// check reports which parts a fabric lacks.
+// check returns an error that names the parts that a fabric lacks.
 func (s *Scenario) check(c *config.Config) error {
 	host := func(what string, names ...string) error {
 		for _, name := range names {
@@ -340,8 +337,8 @@ func (s *Scenario) check(c *config.Config) error {
 	return nil
 }
 
-// Times returns when each phase begins and, last, when the run ends. Phases without a length share the
-// rest of total.
+// Times returns the start of each phase and, last, the end of the run. Phases without a length share the rest of
+// total equally.
 func (s *Scenario) Times(total units.Time) []units.Time {
 	shares := 0
 	for _, p := range s.Phases {

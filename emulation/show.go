@@ -18,9 +18,9 @@ import (
 // Snapshot is a play at one moment; rates and times are the scenario's own.
 type Snapshot struct {
 	At, End  units.Time
-	Lag      units.Time // of the fabric behind the wall clock
+	Lag      units.Time // lateness of the fabric by the wall clock
 	Flows    []FlowNow
-	Recorded bool // there is a recorded queue
+	Recorded bool // a queue is recorded
 	Queue    units.Bytes
 	Pauses   uint64
 	Switches []SwitchNow
@@ -42,22 +42,21 @@ func (f FlowNow) Rate() float64 {
 	return f.History[len(f.History)-1]
 }
 
-// SwitchNow is a switch at one moment: its state as the controller has it, its longest queues as
-// the switch has them.
+// SwitchNow is a switch at one moment. Its state is the controller's, its longest queues are the switch's own.
 type SwitchNow struct {
 	Name, State string
 	Entries     uint64
-	Port        uint32 // with the most bytes queued
+	Port        uint32 // port with the most bytes queued
 	Queued      units.Bytes
 }
 
-// historyPoints is how many rates a FlowNow remembers; each is over historySpan of wall clock.
+// historyPoints is the number of rates that a FlowNow keeps. Each rate covers historySpan of wall-clock time.
 const (
 	historyPoints = 120
 	historySpan   = 500 * units.Millisecond
 )
 
-// Snapshot returns the play as it is now.
+// Snapshot returns the present state of the play.
 func (r *Run) Snapshot(ctx context.Context) Snapshot {
 	all, rec := r.recorder.series(), r.recorder
 	lag, _ := r.fabric.Loop.Lag()
@@ -112,7 +111,7 @@ func (r *Run) switches(ctx context.Context) []SwitchNow {
 	return out
 }
 
-// rateText is a rate in the unit that suits it.
+// rateText returns a rate in a suitable unit.
 func rateText(bps float64) string {
 	if bps >= 1e9 {
 		return fmt.Sprintf("%.2f Gb/s", bps/1e9)
@@ -120,18 +119,18 @@ func rateText(bps float64) string {
 	return fmt.Sprintf("%.2f Mb/s", bps/1e6)
 }
 
-// progress is how far a play has come.
+// progress describes how much of a play is done.
 func (s Snapshot) progress() string {
 	step := max(s.End.Duration()/200, 1)
 	return fmt.Sprintf("%v of %v", s.At.Duration().Round(step), s.End.Duration())
 }
 
-// recorded tells of the queue and of PAUSE frames.
+// recorded describes the recorded queue and the PAUSE frames.
 func (s Snapshot) recorded() string {
 	return fmt.Sprintf("queue %.0f KB   %d PAUSE frames", float64(s.Queue)/1e3, s.Pauses)
 }
 
-// line is a snapshot in one line.
+// line describes a snapshot in one line.
 func (s Snapshot) line() string {
 	parts := []string{s.progress()}
 	for _, f := range s.Flows {
@@ -151,7 +150,7 @@ func (s Snapshot) line() string {
 	return strings.Join(parts, "   ")
 }
 
-// summary is a result in one line.
+// summary describes a result in one line.
 func (v *Result) summary() string {
 	switch {
 	case len(v.Invalid) > 0:
@@ -185,7 +184,7 @@ func (p *Plain) printf(format string, args ...any) {
 	fmt.Fprintf(p.w, format+"\n", args...)
 }
 
-// Show is a Show.
+// Show implements the function type Show.
 func (p *Plain) Show(e Event) {
 	r := e.Run
 	s, c := r.Scenario, r.Config
@@ -214,7 +213,7 @@ func (p *Plain) Show(e Event) {
 	}
 }
 
-// follow writes a line with rates now and then until Close.
+// follow writes a line with rates every plainEvery until Close.
 func (p *Plain) follow(r *Run) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
@@ -232,7 +231,7 @@ func (p *Plain) follow(r *Run) {
 	})
 }
 
-// Close ends the lines; harmless when there are none.
+// Close ends the lines. It does nothing if there are none.
 func (p *Plain) Close() {
 	if p.stop != nil {
 		p.stop()

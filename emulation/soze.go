@@ -15,21 +15,21 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// tolerance is how far a flow's rate may be from its share, in percent.
+// tolerance is the allowed distance of a flow's rate from its share, in percent.
 const tolerance = 5
 
-// sozeScenario shares the operator's fabric by weight, see sozePhases.
+// sozeScenario returns a scenario in which flows share the operator's fabric by weight; see sozePhases.
 func sozeScenario() Scenario {
 	s := Shares("soze", "Söze: weighted max-min shares from one telemetry value")
 	s.On = sozePhases
 	return s
 }
 
-// sozePhases chooses the hosts. The last one receives, the first ones of different switches send,
-// where there are enough switches. In the last phase the switch of the first flow, A, has only one
-// neighbour left, which A shares with D, another flow from there: A's bottleneck moves from its
-// receiver's port. Fabrics that have no room for D, or that would fall apart, have no such phase;
-// those with two senders have no third flow.
+// sozePhases chooses the hosts. The last host receives. The senders are the first hosts of different switches, if
+// there are enough switches. In the last phase the switch of the first flow, A, keeps only one neighbour. A shares
+// the link to it with D, another flow from that switch, so A's bottleneck moves away from its receiver's port.
+// This phase is left out if the fabric has no room for D or would fall apart. With only two senders there is no
+// third flow.
 func sozePhases(c *config.Config) ([]Phase, error) {
 	g := topology.New(c)
 	hosts := slices.Clone(g.Hosts())
@@ -37,7 +37,7 @@ func sozePhases(c *config.Config) ([]Phase, error) {
 		return nil, fmt.Errorf("scenario soze: hosts: %s has %d, want at least 3: two that send to the third", c.File, len(hosts))
 	}
 	to := hosts[len(hosts)-1]
-	rank, before := map[string]int{}, map[string]int{} // of a host among those of its switch
+	rank, before := map[string]int{}, map[string]int{} // of a host among the hosts of its switch
 	for _, h := range hosts {
 		rank[h.Name] = before[h.Switch]
 		before[h.Switch]++
@@ -114,8 +114,8 @@ func Shares(name, title string, phases ...Phase) Scenario {
 	}
 }
 
-// judgeShares wants every flow of every phase at its weighted max-min share and, unless faults
-// were injected, no packet lost.
+// judgeShares checks that every flow of every phase is at its weighted max-min share and that, unless faults were
+// injected, no packet was lost.
 func judgeShares(r *Report) {
 	for _, v := range r.Variants {
 		worst, where := 0.0, "none ran"
@@ -134,16 +134,16 @@ func judgeShares(r *Report) {
 	}
 }
 
-// wireShare is the payload's part of a full data packet with its shim; the switches' rates count
-// exactly its bytes.
+// wireShare is the fraction of a full data packet, with its shim, that is payload. The switches' rates count
+// exactly these bytes.
 const wireShare = float64(network.MSS) / float64(packet.DataOverhead+int64(network.MSS))
 
-// settleWindow is how long a rate is averaged to judge whether a flow has settled, in multiples
-// of the largest target round-trip time of the fabric.
+// settleWindow is the length of the window over which a rate is averaged to judge whether a flow has settled, in
+// multiples of the largest target round-trip time of the fabric.
 const settleWindow = 4
 
-// shares adds to the flows of a phase, which are tracks, their weighted max-min shares on the
-// paths that their packets took. A flow without a path has none.
+// shares adds the weighted max-min shares to the flows of a phase, computed on the paths that their packets took.
+// tracks are the flows' tracks. A flow without a path gets no share.
 func (rec *Record) shares(s *Scenario, p *PhaseResult, tracks []int, paths [][]int, all Series) error {
 	wires, scale := rec.Wires, units.Time(s.scale(rec.Config))
 	capacity := make([]float64, len(wires))

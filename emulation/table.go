@@ -64,7 +64,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return nil
 }
 
-// name is the variant's in a table.
+// name returns the variant's name in a table.
 func (v *Result) name() string {
 	if len(v.Invalid) > 0 {
 		return v.Variant + " (invalid)"
@@ -72,7 +72,7 @@ func (v *Result) name() string {
 	return v.Variant
 }
 
-// sharesTable sets each flow's rate beside its share, phase by phase.
+// sharesTable prints each flow's rate beside its share, phase by phase.
 func sharesTable(w io.Writer, r *Report) {
 	fmt.Fprintf(w, "phase\tflow\tweight\tshare Mb/s\tmeasured\terror\tsettled after\tmaxQD ms\tRTT ms\tbottleneck\t\n")
 	for _, v := range r.Variants {
@@ -94,9 +94,9 @@ func sharesTable(w io.Writer, r *Report) {
 	}
 }
 
-// Plot draws the measurements over time into a file whose ending chooses the format. One panel shows
-// rates, the other the recorded queue if there is one. A scenario with variants has a line for each,
-// which is the victim, or all endless flows together.
+// Plot draws the measurements over time into a file whose ending chooses the format. One panel shows rates.
+// Another shows the recorded queue, if there is one. A scenario with variants has one line for each variant: the
+// rate of the victim, or of all endless flows together.
 func (r *Report) Plot(file string) error {
 	s := r.scenario
 	rates := plotting.Panel{Title: r.Title, X: "time at line rate (µs)", Y: "payload (b/s)"}

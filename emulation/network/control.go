@@ -48,7 +48,7 @@ func (f *Fabric) Start(ctx context.Context, group *errgroup.Group) (*Control, er
 	return c, nil
 }
 
-// IgnoreCancel returns nil for the cancellation that was asked for, and other errors unchanged.
+// IgnoreCancel returns nil if ctx has ended and err is the error of ctx. It returns all other errors unchanged.
 func IgnoreCancel(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
@@ -56,8 +56,8 @@ func IgnoreCancel(ctx context.Context, err error) error {
 	return err
 }
 
-// WaitReady returns nil when the controller holds every switch of the fabric ready, with its program
-// and entries. After ReadyWithin it returns the reason.
+// WaitReady waits until the controller reports every switch of the fabric as ready, with its program and entries.
+// After ReadyWithin it returns an error with the reason.
 func (c *Control) WaitReady(ctx context.Context) error {
 	waiting, err := c.Poll(ctx, ReadyWithin, func(list []*pb.SwitchStatus) string { return notReady(c.switches, list) })
 	if err == nil && waiting != "" {
@@ -87,9 +87,8 @@ func (c *Control) Poll(ctx context.Context, within time.Duration, waiting func([
 	}
 }
 
-// notReady says what is missing until every switch is ready, "" for nothing. A switch that the
-// controller does not list is missing, because the controller serves its API before it has applied its
-// file.
+// notReady says which switch is not ready, or returns "" if all are. A switch that the controller does not list is
+// not ready, because the controller serves its API before it has applied its file.
 func notReady(names []string, list []*pb.SwitchStatus) string {
 	for _, name := range names {
 		i := slices.IndexFunc(list, func(s *pb.SwitchStatus) bool { return s.Name == name })

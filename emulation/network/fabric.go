@@ -19,8 +19,8 @@ import (
 
 // Options of a fabric.
 type Options struct {
-	// Host, if set, changes a host before it is made: its law and its classes. It gets the default host of
-	// this package.
+	// Host, if set, changes a host's configuration before the host is made, for example its law and its classes.
+	// It gets the default configuration of this package.
 	Host func(c *agent.Config)
 	// Tap, if set, sees every frame whose last bit has reached the end of a wire, before the receiver
 	// takes it. The bytes are valid until Tap returns. The loop calls it.
@@ -51,14 +51,14 @@ type Wire struct {
 	Rate     units.Rate // of the sending end
 }
 
-// node is a switch and the sockets of its ports, which stay when the switch is replaced.
+// node is a switch and the sockets of its ports. The sockets stay when the switch is replaced.
 type node struct {
 	conf  config.Switch
 	sw    *softswitch.Switch
 	ports map[uint32]*socket
 }
 
-// Build makes the fabric of a configuration on a new loop.
+// Build makes the fabric of a configuration, on a new loop.
 func Build(cfg *config.Config, o Options) (*Fabric, error) {
 	f := &Fabric{Loop: clock.NewLoop(), Hosts: map[string]*agent.Host{}, cfg: cfg, opts: o, switches: map[string]*node{}, nics: map[string]*nic{}}
 	for _, s := range cfg.Switches {
@@ -76,7 +76,7 @@ func Build(cfg *config.Config, o Options) (*Fabric, error) {
 	return f, nil
 }
 
-// Switch returns the switch of a name, nil if there is none. After a Restart it is a new one.
+// Switch returns the switch with a name, or nil if there is none. After a Restart it is a new one.
 func (f *Fabric) Switch(name string) *softswitch.Switch {
 	if n := f.switches[name]; n != nil {
 		return n.sw
@@ -84,7 +84,7 @@ func (f *Fabric) Switch(name string) *softswitch.Switch {
 	return nil
 }
 
-// power gives a node a new, empty switch.
+// power replaces a node's switch by a new, empty one.
 func (f *Fabric) power(n *node) error {
 	sw, err := softswitch.NewOnLoop(f.Loop, softswitch.Config{
 		Name: n.conf.Name, DeviceID: n.conf.DeviceID, CPUPort: n.conf.CPUPort, Log: f.opts.Log,
@@ -138,15 +138,15 @@ func (f *Fabric) cable(l config.Link) error {
 	return nil
 }
 
-// socket is the end of a cable. It remembers the cable, so that its port can be replaced, and shows
-// what arrives to the tap.
+// socket is the end of a cable. It keeps the cable when its port is replaced, and shows each arriving frame to the
+// tap.
 type socket struct {
 	softswitch.Endpoint
 	out  softswitch.Sender
 	rate units.Rate // of the port plugged in
 	up   bool
 	tap  func(wire int, frame []byte, now units.Time)
-	wire int // that ends here
+	wire int // the wire that ends here
 }
 
 // plug connects a port to the socket, in place of the previous one.
@@ -184,8 +184,8 @@ func (f *Fabric) Close() {
 	}
 }
 
-// Restart switches a switch's power off for a while. Its P4Runtime server, program, entries and queued
-// packets are gone, and it comes back empty.
+// Restart switches a switch's power off for a while. The switch loses its P4Runtime server, program, entries and
+// queued packets, and comes back empty.
 func (f *Fabric) Restart(ctx context.Context, name string, away time.Duration) error {
 	n := f.switches[name]
 	old := n.sw

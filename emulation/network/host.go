@@ -20,8 +20,8 @@ import (
 // MSS is the payload of a full packet, as in the papers' simulations (Söze §5).
 const MSS = 1000 * units.Byte
 
-// host makes the host at the end of a link. By default its flows follow Söze's law with the
-// parameters of the fabric file. At a further link it is the same host.
+// host makes the host at the end of a link. By default its flows follow Söze's law with the parameters of the
+// fabric file. If the host exists already, the link becomes a further link of it.
 func (f *Fabric) host(name string, l config.Link, s *socket) error {
 	if n := f.nics[name]; n != nil {
 		s.plug(n.port())
@@ -57,7 +57,7 @@ func (f *Fabric) host(name string, l config.Link, s *socket) error {
 	return nil
 }
 
-// classes returns the class of each DSCP, as the switches have it.
+// classes returns the class of each DSCP, the same as in the switches.
 func (f *Fabric) classes() map[uint8]uint8 {
 	m := make(map[uint8]uint8, 64)
 	for dscp := range uint8(64) {
@@ -66,7 +66,7 @@ func (f *Fabric) classes() map[uint8]uint8 {
 	return m
 }
 
-// nic is a host's end of its links. It sends by the first that is up, and receives by all.
+// nic joins a host's links. It sends by the first link that is up, and receives by all.
 type nic struct {
 	host  *agent.Host
 	rate  units.Rate // of the first link
@@ -91,7 +91,7 @@ func (p *hostPort) Attach(out softswitch.Sender)       { p.out = out }
 func (p *hostPort) SetUp(up bool)                      { p.up = up }
 func (p *hostPort) Receive(frame []byte, _ units.Time) { p.host.Receive(frame) }
 
-// send takes a frame as its transmission begins; its last bit leaves a frame's time later.
+// send takes a frame when its transmission begins. Its last bit leaves after the frame's transmission time.
 func (n *nic) send(frame []byte, now units.Time) {
 	at := max(slices.IndexFunc(n.ports, func(p *hostPort) bool { return p.up }), 0)
 	n.ports[at].out.Send(frame, now+n.rate.TxTime(units.Bytes(len(frame))))

@@ -14,12 +14,12 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// Losses counts every place where a packet can be lost. Retransmissions are counted too: hosts go back
-// N after a loss, but also when a route changes and packets overtake others.
+// Losses counts every place where a packet can be lost. It also counts retransmissions: hosts go back N after a
+// loss, and also after packets overtake others because a route changed.
 type Losses struct {
 	Admission uint64 `json:"admission_drops"` // by the P4 program: the queue was at its limit
 	Buffer    uint64 `json:"buffer_drops"`    // by the P4 program: no memory that the packet may take
-	Lossless  uint64 `json:"lossless_drops"`  // of Buffer, those of lossless classes
+	Lossless  uint64 `json:"lossless_drops"`  // part of Buffer in lossless classes
 	Pipelines uint64 `json:"pipeline_drops"`  // by the P4 program for any other reason, such as no route
 	Queues    uint64 `json:"queue_drops"`     // traffic managers' tail drops
 	Links     uint64 `json:"link_drops"`      // sent into a link that was down
@@ -78,7 +78,7 @@ func (f *Fabric) Losses(ctx context.Context) (l Losses, err error) {
 	return l, nil
 }
 
-// switchLosses returns a switch's losses outside its pipeline; on the loop.
+// switchLosses returns a switch's losses outside its pipeline. It runs on the loop.
 func switchLosses(n *node) (l Losses) {
 	st := n.sw.Stats()
 	l.Switches = st.NoPipeline + st.UnknownPort + st.RecirculationsDropped
