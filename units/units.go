@@ -1,7 +1,6 @@
-// Package units holds the quantities that every part of Headgate speaks: time in
-// picoseconds, data in bytes, rates in bits per second. They are integers, so that the
-// simulator is exact and two runs agree bit for bit, and they are types, so that a rate
-// cannot be passed where a time is meant.
+// Package units holds the quantities that every part of Headgate uses: time in picoseconds, data in bytes, rates
+// in bits per second. They are integers, so the simulator is exact and two runs agree bit for bit. Each is a type
+// of its own, so a rate cannot be passed in place of a time.
 //
 // Start at Time, Bytes and Rate in this file. parse.go reads them from text and from command lines.
 package units

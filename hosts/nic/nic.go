@@ -1,7 +1,7 @@
-// Package nic runs a host agent on a real interface, such as a Mininet host's: frames go
-// in and out through a packet socket (packet(7)), the clock is the machine's. Addresses
-// and ARP or neighbour discovery stay the kernel's business: the next hop's MAC address is configured or read
-// from the kernel's neighbour table. It needs CAP_NET_RAW.
+// Package nic runs a host agent on a real interface, such as a Mininet host's. Frames pass through a packet
+// socket (packet(7)), and the clock is the machine's. The kernel still handles addresses and ARP or neighbour
+// discovery: the next hop's MAC address is configured or read from the kernel's neighbour table. The agent
+// needs CAP_NET_RAW.
 package nic
 
 import (

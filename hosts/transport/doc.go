@@ -1,8 +1,8 @@
 // Package transport is RoCE's reliable connection as two small state machines, a go-back-N
-// sender and its receiver (InfiniBand Architecture Specification, volume 1, §9.7): packet
-// sequence numbers of 24 bits, one cumulative ACK per packet, a NAK for the first packet
-// out of order, a timeout with back-off for what neither reports. A law.Law decides how
-// much may be in flight and how fast it is paced.
+// sender and its receiver (InfiniBand Architecture Specification, volume 1, §9.7). Packet
+// sequence numbers have 24 bits. Each packet gets a cumulative ACK, and the first packet out of
+// order a NAK. A timeout with back-off covers what neither reports. A law.Law decides how much
+// may be in flight and how fast it is paced.
 //
 // A law that stops its flow's data may ask for probes instead (law.Allowance.Probe). Ready returns the probe's
 // time, and Send returns a Segment with Probe set, which the driver sends without payload. The receiving driver

@@ -15,9 +15,8 @@ import (
 // Port is the default UDP port of packets with a shim, data and acknowledgements; the fabric file may set
 // another. IANA has assigned no port, so this one is from the dynamic range (RFC 6335 §6). Programs for chips
 // have the port compiled in, so v1model's default must be the same. Linux gives ports of that range to any
-// socket. So v1model's program treats a packet as Headgate's only if a transport header follows the shim and
-// the 48 bits that are constant in both have the values that Headgate's hosts write. It forwards any other
-// packet unchanged.
+// socket. So v1model's program checks that a transport header follows the shim, and compares the 48 bits that
+// are constant in both with the values of Headgate's hosts. It forwards any other packet unchanged.
 const Port = 50151
 
 // Version is the shim's version that this package speaks.

@@ -1,7 +1,7 @@
-// Package externs defines the externs of the embedded switch that are parts of the target and not of its
-// program, so that no P4Info declares them: the watchdog for received PFC with SONiC's names, the lossless classes,
-// the classes that ports obey, and the weights of queues. P4Runtime carries each in an ExternEntry
-// (P4Runtime 1.4, §9.10). Begin at the ids below.
+// Package externs defines the externs of the embedded switch that belong to the target and not to its program,
+// so no P4Info declares them. They are the watchdog for received PFC with SONiC's names, the lossless classes,
+// the classes that ports obey, and the weights of queues. P4Runtime carries each in an ExternEntry (P4Runtime
+// 1.4, §9.10). Begin at the ids below.
 package externs
 
 import (

@@ -10,7 +10,7 @@
 //		return Port{Number: m.Int("number", 1, 1, 509), Rate: m.Rate("rate", 0, 1, maxRate)}
 //	}
 //
-// and called by what holds the section: yamlnode.List(m, "ports", readPort). Keys that the
+// The function of the mapping around the section calls it: yamlnode.List(m, "ports", readPort). Keys that the
 // function did not ask for are faults.
 package yamlnode
 
@@ -265,7 +265,7 @@ func (d *Doc) Lines() Lines { return d.lines }
 // Given reports whether the file has a field or section.
 func (d *Doc) Given(path string) bool { return d.lines.Given(path) }
 
-// Fault adds a fault at a field, for contradictions between what was read.
+// Fault adds a fault at a field, for contradictions between values that were read.
 func (d *Doc) Fault(path, format string, args ...any) {
 	d.add(d.lines.Of(path), path, format, args...)
 }

@@ -88,8 +88,9 @@ func Diff(table string, from, to map[string]string) (list []*Change) {
 	return list
 }
 
-// Clean makes all texts of a message, and of those in it, valid UTF-8, without which it cannot be encoded: texts that others
-// wrote, such as the errors of a switch, need not be. It writes nothing into a message that is clean.
+// Clean makes all texts of a message, and of those in it, valid UTF-8; otherwise the message cannot be encoded.
+// Texts that others wrote, such as the errors of a switch, may be invalid. It writes nothing into a message
+// that is clean.
 func Clean(m proto.Message) { clean(m.ProtoReflect()) }
 
 func clean(m protoreflect.Message) {

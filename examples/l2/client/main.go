@@ -1,5 +1,5 @@
-// Command client makes an L2 switch of any P4Runtime switch that runs examples/l2/l2.p4: it sends broadcasts
-// to all ports and each address to its port, and prints what the entries have counted.
+// Command client turns any P4Runtime switch that runs examples/l2/l2.p4 into an L2 switch. It sends broadcasts to
+// all ports and each address to its port, and prints the counters of the entries.
 //
 //	go run ./examples/l2/client 127.0.0.1:9559 06:00:0a:00:00:01=1 06:00:0a:00:00:02=2
 package main

@@ -343,7 +343,7 @@ func bound[T Value](v float64) string {
 	return fmt.Sprint(T(v))
 }
 
-// PacketTime returns the time that a packet takes at a rate, which is the least base round trip: with a shorter
+// PacketTime returns the time that a packet takes at a rate. It is the least base round trip: with a shorter
 // one, the bandwidth-delay product would be less than a packet. It is 1 ps if the rate is out of range, which
 // another check reports.
 func PacketTime(rate units.Rate, mss units.Bytes) units.Time {

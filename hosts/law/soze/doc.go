@@ -1,7 +1,7 @@
 // Package soze is Söze's rate law (Söze: One Network Telemetry Is All You Need for
-// Per-flow Weighted Bandwidth Allocation at Scale, §3 and appendices C to E): flows that
-// share a bottleneck reach rates in proportion to their weights, knowing nothing but the
-// largest queueing delay on their path, maxQD, which each acknowledgement echoes.
+// Per-flow Weighted Bandwidth Allocation at Scale, §3 and appendices C to E). Flows that
+// share a bottleneck reach rates in proportion to their weights. They know only the largest
+// queueing delay on their path, maxQD, which each acknowledgement echoes.
 //
 // A target function T maps every rate per weight x = r/w to a queueing delay: the lower the
 // rate, the longer the delay. A flow that sees the delay D moves its rate towards T⁻¹(D), with

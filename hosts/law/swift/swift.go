@@ -1,8 +1,7 @@
 // Package swift is Swift (Kumar et al., "Swift: Delay is Simple and Effective for
-// Congestion Control in the Datacenter", SIGCOMM 2020, Algorithm 1): a window that grows
-// by a step per round trip while the delay is below a target and otherwise shrinks, once
-// per round trip, in proportion to the excess. The target may scale with the path's length
-// and with the window.
+// Congestion Control in the Datacenter", SIGCOMM 2020, Algorithm 1). While the delay is below a
+// target, the window grows by a step per round trip. Otherwise it shrinks, once per round trip,
+// in proportion to the excess. The target may scale with the path's length and with the window.
 //
 // Swift separates the fabric's delay from the end host's and keeps a window for each; this is the window for
 // the fabric. It is also a base for PrioPlus, which sets target, window and step (prioplus.DelayLaw).

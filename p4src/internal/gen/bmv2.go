@@ -81,9 +81,9 @@ func compilerVersion(exe string) (string, error) {
 	return name + " " + string(version), nil
 }
 
-// withoutExterns removes the extern instances that P4Runtime's standard messages cannot
-// carry: their bodies are messages that only the chip's own server knows, and a text with an
-// unknown message cannot be read. No controller of ours uses them.
+// withoutExterns removes the extern instances that P4Runtime's standard messages cannot carry. Their bodies are
+// messages that only the chip's own server knows, and a text with an unknown message cannot be read. No
+// controller of ours uses them.
 func withoutExterns(p4info []byte) []byte {
 	return regexp.MustCompile(`(?m)^externs \{\n(?:  .*\n)*\}\n`).ReplaceAll(p4info, nil)
 }

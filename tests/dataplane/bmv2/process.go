@@ -157,8 +157,8 @@ func (p *Process) Starting() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// Ended waits a while for the switch to end by itself, and returns how it did: nil while it
-// runs, otherwise an *exec.ExitError, or errEnded when it said that all is well.
+// Ended waits a while for the switch to end by itself. It returns nil if the switch still runs, otherwise an
+// *exec.ExitError, or errEnded if the switch ended without an error.
 func (p *Process) Ended(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()

@@ -1,7 +1,6 @@
-// Package channel is the arithmetic of PrioPlus' channels (Zhang et al., "Enabling Virtual
-// Priority in Data Center Congestion Control", EuroSys 2025, §4.3.2): which delays belong to
-// which virtual priority, and how wide a channel must be for the fluctuation of the law
-// underneath and the noise of delay measurements.
+// Package channel computes PrioPlus' channels (Zhang et al., "Enabling Virtual Priority in Data Center
+// Congestion Control", EuroSys 2025, §4.3.2). It maps virtual priorities to delays. It also computes the width
+// that a channel needs for the fluctuation of the law underneath and the noise of delay measurements.
 package channel
 
 import (
