@@ -1,7 +1,6 @@
-// Package controller is Headgate's daemon: it owns the configuration that was applied
-// last, works out from it what every switch should hold, and keeps a device for each
-// switch that sees to it. Interfaces to the outside (API, metrics, command line) are other
-// packages on top of this one.
+// Package controller is Headgate's daemon: it owns the configuration that was applied last, computes the desired
+// state of every switch from it, and keeps a device for each switch that reconciles the switch with it. Interfaces to
+// the outside (API, metrics, command line) are other packages on top of this one.
 package controller
 
 import (
@@ -33,8 +32,8 @@ import (
 
 // Options configure a controller. The zero value is good.
 type Options struct {
-	// Pipelines returns what a switch runs; default the programs that are built in, with the
-	// device configuration of the switch. A yamlnode.Fault names the field at fault.
+	// Pipelines returns the pipeline that a switch runs; default the programs that are built in, with the device
+	// configuration of the switch. A yamlnode.Fault names the field at fault.
 	Pipelines func(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error)
 	// TrafficManagers returns the driver of a switch that has a traffic manager, which is
 	// the caller's to close; default package tofino's.
@@ -48,8 +47,8 @@ type Options struct {
 	Terms session.Terms
 	// Generation is that of the last configuration that was saved.
 	Generation uint64
-	// CheckCaller says why whoever calls, which ctx knows, may not apply a configuration, with a
-	// yamlnode.Fault where a field is at fault; nil: everyone may.
+	// CheckCaller returns why the caller of ctx may not apply a configuration; a yamlnode.Fault names the field at
+	// fault. A nil CheckCaller allows everyone.
 	CheckCaller func(ctx context.Context, cfg *config.Config) error
 	// Files are where device_config and the files of switches' TLS are read; nil: anywhere.
 	Files confine.Dirs
@@ -61,9 +60,9 @@ type Options struct {
 	// Save keeps an applied configuration, with what history.NoteOf the context says; when it fails
 	// nothing is applied.
 	Save func(ctx context.Context, cfg *config.Config, generation uint64) error
-	// Pending has the changes that are being made; nil where nobody waits for them.
+	// Pending has the changes in progress; nil if nobody waits for them.
 	Pending *outcome.Pending
-	// Links keeps which links an operator took out of service; nil: nobody does.
+	// Links stores the links that an operator took out of service; nil stores nothing.
 	Links LinkKeeper
 	// RetryMin, RetryMax and Heartbeat are the sessions'; see session.Options.
 	RetryMin, RetryMax, Heartbeat time.Duration
@@ -120,7 +119,7 @@ type unit struct {
 	ended   chan struct{} // closed when Run has ended
 }
 
-// spec is all that, when it changes, makes a switch another one.
+// spec holds the settings of a switch that need a new device when they change.
 type spec struct {
 	name     string
 	deviceID uint64
@@ -206,8 +205,8 @@ func (c *Controller) Run(ctx context.Context) error {
 // healthInterval is how often links and switches are evaluated.
 const healthInterval = 100 * time.Millisecond
 
-// start begins a device's work, when those that had its switch before have ended: they have the same
-// election id. The caller holds mu.
+// start runs a device once the earlier devices of its switch have ended, because they use the same election id. The
+// caller holds mu.
 func (c *Controller) start(u *unit, before ...*unit) {
 	if c.running == nil || u.started {
 		return

@@ -29,7 +29,7 @@ type inputs struct {
 // switchInputs is inputs of one switch.
 type switchInputs struct {
 	env   *feature.Env
-	items []*reconcile.Item // all that it should hold but for its routes
+	items []*reconcile.Item // desired entities except those of routes
 	errs  error             // settings that the features cannot make
 	// trafficManager is the desired state of the traffic manager; nil for a switch without one.
 	trafficManager *trafficmanager.Config
@@ -236,8 +236,8 @@ func (c *Controller) route(env *feature.Env, r topology.Route, cache map[routeKe
 	return items, nil
 }
 
-// duplicate returns an item of a route, from the n-th on, with the key of one before, nil where there
-// is none. Items of routes have keys of their own.
+// duplicate returns the first item of a route, from index n on, whose key an item before n has; nil if there is none.
+// Items of routes have distinct keys among themselves.
 func duplicate(items []*reconcile.Item, n int) *reconcile.Item {
 	before := make(map[reconcile.Key]struct{}, n)
 	for _, it := range items[:n] {
@@ -282,7 +282,7 @@ func (c *Controller) filledBy(object string, env *feature.Env) string {
 	return env.Config.Path(env.Switch)
 }
 
-// maxFaults bounds a report: the fault of one switch is often that of hundreds.
+// maxFaults bounds a report, because hundreds of switches often have the same fault.
 const maxFaults = 20
 
 // faults collects a configuration's faults.
@@ -291,8 +291,8 @@ type faults struct {
 	list []yamlnode.Fault
 }
 
-// add takes errors apart that were joined: those that are a yamlnode.Fault stand at their own
-// field, whatever is wrapped around them, the others at where.
+// add splits joined errors. Each yamlnode.Fault, even if wrapped, is a fault of its own field; every other error is a
+// fault of where.
 func (f *faults) add(where, prefix string, err error) {
 	for _, err := range leaves(err) {
 		fault, ok := err.(yamlnode.Fault)

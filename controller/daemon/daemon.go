@@ -37,9 +37,8 @@ import (
 
 // Options of a daemon. Config is required.
 type Options struct {
-	// Config is the operator's file. It is applied at the start, unless another
-	// configuration was applied through the API since the file was applied last: that one
-	// stays, as a restart is no order to undo it.
+	// Config is the operator's file. It is applied at the start, unless the API applied another configuration after
+	// the file was last applied. That one stays, because a restart must not undo it.
 	Config *config.Config
 	// Replace applies Config even if the API applied another later.
 	Replace bool
@@ -51,13 +50,12 @@ type Options struct {
 	// Restore is a state file with which an empty cluster begins; empty for none. A cluster that began
 	// otherwise is refused.
 	Restore string
-	// AcceptLoss starts with a state file or an audit log that is damaged, or older than the other one says.
+	// AcceptLoss starts even if the state file or the audit log is damaged, or older than the other one records.
 	AcceptLoss bool
 	// Flags override keys of every configuration that is applied; see config.Options.
 	Flags map[string]*pflag.Flag
-	// Socket is the path of a Unix socket on which the API is served, with or without TLS
-	// elsewhere; empty for none. MayLackSocket says that it can be done without where another
-	// address serves the API.
+	// Socket is the path of a Unix socket on which the API is served, with or without TLS elsewhere; empty for none.
+	// MayLackSocket allows a start without the socket if another address serves the API.
 	Socket        string
 	MayLackSocket bool
 	// Loopback is the role of callers without credentials; empty for none. Without it, and without
@@ -78,14 +76,13 @@ type daemon struct {
 	authorizer *authz.Authorizer
 	core       *controller.Controller
 	pending    *outcome.Pending
-	file       atomic.Pointer[config.Config] // of the operator, as it was read last
-	refused    atomic.Pointer[error]         // why that of the start was not taken; nil when one was
+	file       atomic.Pointer[config.Config] // the operator's file, as it was read last
+	refused    atomic.Pointer[error]         // why the file at the start was refused; nil once a file was accepted
 }
 
-// Run serves until ctx ends, which is not an error. What cannot be had at all (an address
-// in use, a state file that is another process's, a configuration that does not fit) ends it
-// with an error before any switch is touched. The API is served once the configuration is in
-// force.
+// Run serves until ctx ends, which is not an error. A start that cannot succeed (an address in use, a state file of
+// another process, a configuration that does not fit) returns an error before any switch is touched. The API is
+// served once the configuration is in force.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -166,8 +163,8 @@ func (o Options) run(ctx context.Context, db *store.Store, at leadership) error 
 	return nil
 }
 
-// openAudit opens the audit log's file, nil for none, whose lines a state file knows up to one. What --accept-loss accepts
-// of it is lost.
+// openAudit opens the audit log's file; nil for none. known is the log's last line as the state file has it. lost is
+// the damage that --accept-loss accepted.
 func (o Options) openAudit(known audit.Head) (file *audit.File, lost, err error) {
 	name := o.Config.Controller.Audit
 	if name == "" || name == "off" {
@@ -187,7 +184,7 @@ func (o Options) openAudit(known audit.Head) (file *audit.File, lost, err error)
 	return file, lost, err
 }
 
-// withGeneration adds to why a state file cannot be read which generation the audit log says was in force.
+// withGeneration adds the generation that was in force by the audit log to the error of an unreadable state file.
 func (o Options) withGeneration(err error) error {
 	var damaged *store.DamagedError
 	if !errors.As(err, &damaged) {
@@ -200,7 +197,7 @@ func (o Options) withGeneration(err error) error {
 	return err
 }
 
-// acceptLoss says that --accept-loss was needed.
+// acceptLoss logs and records that --accept-loss was needed.
 func (d *daemon) acceptLoss(lost error, generation uint64) {
 	d.Log.Error("the state is not what it was, which --accept-loss accepts", "generation", generation, "err", lost)
 	d.audit.Record(audit.Entry{Peer: "controller", What: audit.AcceptLoss, Subject: d.Config.Controller.State, Value: float64(generation), After: lost.Error()}, nil)
@@ -234,12 +231,13 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 	}
 	group.Go(func() error { return d.reloads(ctx) })
 	group.Go(func() error { d.history.Run(ctx, d.rollback); return nil })
-	// A store that hangs is cured by a restart, and one whose disk is full is not.
+	// The service watchdog checks that the store answers, but not its errors: a restart cures a store that hangs, but
+	// not a full disk.
 	service.Ready(ctx, d.Log, func(context.Context) error { _ = d.db.Err(); return nil })
 	return group.Wait()
 }
 
-// ended tells an error from the end that was asked for.
+// ended returns nil for the error of a requested end, and other errors as they are.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil

@@ -20,10 +20,9 @@ import (
 // begin applies the configuration to start with: the operator's file, or what was applied
 // through the API after it. Switches get it when the core runs.
 //
-// A file that became impossible since it was read last, such as one with fewer priorities than
-// are allocated, is no reason to leave the fabric alone: what was applied last stays, and log,
-// events and /readyz say so until a file is taken. With --replace it is an error: that was an
-// order. So it is where the file cannot be kept, as on a full disk.
+// A file may have become impossible since it was last read, for example with fewer priorities than are allocated.
+// Then the configuration applied last stays, and log, events and /readyz report that until a file is accepted. With
+// --replace an impossible file is an error. So is a file that cannot be stored, for example on a full disk.
 //
 // In a cluster only the first leader's file is applied.
 func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
@@ -65,7 +64,7 @@ func (d *daemon) resume(ctx context.Context, saved history.Entry) error {
 		return fmt.Errorf("the configuration that was applied last cannot be applied again; start with --replace to apply %s: %w", d.Config.File, err)
 	}
 	if !saved.ByAPI {
-		d.file.Store(cfg) // it was the file's, and the next one replaces it
+		d.file.Store(cfg) // it came from the file, so the next file replaces it
 	}
 	return d.core.Resume(ctx, cfg)
 }
@@ -81,8 +80,8 @@ func (o Options) parse(saved history.Entry) (*config.Config, error) {
 	return cfg, nil
 }
 
-// rollback applies a configuration in the place of one that nobody confirmed. It is again the file's
-// if it was.
+// rollback applies a configuration in place of one that nobody confirmed. If it came from the file, it counts as the
+// file's again.
 func (d *daemon) rollback(ctx context.Context, to history.Entry) error {
 	cfg, err := d.parse(to)
 	if err != nil {
@@ -126,8 +125,8 @@ func (d *daemon) save(ctx context.Context, cfg *config.Config, generation uint64
 	return err
 }
 
-// reloads reads the file again whenever it is asked to, until ctx ends. What is wrong with the
-// file is logged, and the configuration stays as it is.
+// reloads reads the file again whenever it is asked to, until ctx ends. Errors of the file are logged, and the
+// configuration stays as it is.
 func (d *daemon) reloads(ctx context.Context) error {
 	for {
 		select {

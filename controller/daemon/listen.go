@@ -61,7 +61,7 @@ func (o Options) listen(ctx context.Context, files confine.Dirs) (*listeners, er
 	return l, nil
 }
 
-// open opens every address into l, up to the first that cannot be had.
+// open opens every address into l, up to the first that fails.
 func (o Options) open(ctx context.Context, l *listeners) error {
 	c := o.Config.Controller
 	api, err := o.tcp(ctx, l, "controller.listen", c.Listen, "api")
@@ -87,7 +87,7 @@ func (o Options) open(ctx context.Context, l *listeners) error {
 	return nil
 }
 
-// tcp opens the address of a key; nil where that is off, or has neither TLS nor --insecure-loopback.
+// tcp opens the address of a key; nil if the address is off, or if there is neither TLS nor --insecure-loopback.
 func (o Options) tcp(ctx context.Context, l *listeners, key, address, name string) (net.Listener, error) {
 	switch {
 	case address == "off":
@@ -113,8 +113,8 @@ func isLoopback(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// socket opens the Unix socket, nil for none. Every process may connect: who it is the kernel
-// says, and the policy what it may do.
+// socket opens the Unix socket, nil for none. Every process may connect: the kernel tells who it is, and the policy
+// decides what it may do.
 func (o Options) socket(ctx context.Context) (net.Listener, error) {
 	if o.Socket == "" {
 		return nil, nil
@@ -132,7 +132,7 @@ func (o Options) socket(ctx context.Context) (net.Listener, error) {
 	return clients.Limit(unix, clients.Options{Name: "socket", Log: o.Log}), nil
 }
 
-// ready reports whether changes can be kept and, by switch, whether the fabric is as configured.
+// ready reports whether changes can be stored and, by switch, whether the fabric is as configured.
 func (d *daemon) ready() []metrics.Check {
 	list := []metrics.Check{{Part: "state store", Err: d.db.Err()}}
 	if d.auditFile != nil {

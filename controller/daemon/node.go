@@ -36,11 +36,12 @@ import (
 	"github.com/headgate/headgate/internal/tlsfiles"
 )
 
-// noReload is said to SIGHUP.
+// noReload is logged on SIGHUP.
 const noReload = "a cluster's configuration comes by `headgate apply`: the file was not read again"
 
-// After a lead a member lets others stand for election first, for firstPause and longer each time
-// until a lead was steady: what ended one lead may end the next at once.
+// After a lead ends, the member pauses before it stands for election again, so that others come first: the cause that
+// ended this lead may end the next at once. The pause is firstPause at first. It grows each time until a lead lasts
+// for steady.
 const (
 	firstPause = 500 * time.Millisecond
 	steady     = time.Minute
@@ -96,8 +97,8 @@ func (o Options) runMember(ctx context.Context) error {
 	return errors.Join(err, m.Close())
 }
 
-// checkRestore refuses a state file where the cluster has begun without it. What etcd does not say yet it says when
-// this member leads.
+// checkRestore refuses a state file if the cluster has begun without it. If etcd does not answer yet, the check is
+// repeated when this member leads.
 func (m *node) checkRestore(ctx context.Context) error {
 	if m.Restore == "" {
 		return nil
@@ -172,8 +173,8 @@ func (m *node) secure(files confine.Dirs) error {
 	return nil
 }
 
-// runFollower answers what the members share, and hands other calls on to the leader, until this member leads, for
-// which it stands after a pause, or until ctx ends and there is no term.
+// runFollower answers calls about replicated state and forwards other calls to the leader. After a pause this member
+// stands for election. runFollower returns the term once this member leads, or no term when ctx ends.
 func (m *node) runFollower(ctx context.Context, pause time.Duration) (*cluster.Term, error) {
 	files, err := m.files()
 	if err != nil {
@@ -239,13 +240,13 @@ func (m *node) leader() (string, <-chan struct{}) {
 	return other.Relay, changed
 }
 
-// may refuses everybody: metrics and pages are the leader's, and who may see them it knows.
+// may refuses everybody: only the leader serves metrics and pages, and it checks who may see them.
 func (m *node) may(*http.Request) (int, string) {
 	name, _ := m.Leader()
 	return http.StatusServiceUnavailable, fmt.Sprintf("%s stands by, %s leads: metrics and pages are there", m.own.Name, cmp.Or(name, "nobody"))
 }
 
-// standing says who leads.
+// standing returns the member that leads as a check.
 func (m *node) standing() []metrics.Check {
 	c := metrics.Check{Part: "leader"}
 	if name, _ := m.Leader(); name == "" {
@@ -254,8 +255,8 @@ func (m *node) standing() []metrics.Check {
 	return []metrics.Check{c}
 }
 
-// runLeader controls until the lead is lost, or the term's context ends otherwise. An error is one that no other
-// leader would mend.
+// runLeader runs the controller until the lead is lost or the term's context ends otherwise. It returns only errors
+// that another leader would have too.
 func (m *node) runLeader(term *cluster.Term) (err error) {
 	ctx := term.Context
 	m.Log.Info("this controller leads the cluster", "member", m.own.Name, "term", term.Number)
@@ -330,8 +331,8 @@ func (f *follower) read(ctx context.Context) (*northbound.FollowerState, error) 
 	return f.state, nil
 }
 
-// configure reads the configuration in force, and its policy as a leader does: with each configuration, and
-// with each lead.
+// configure reads the configuration in force and its policy. As on a leader, the policy is read again with each
+// configuration and each lead.
 func (f *follower) configure(saved history.Entry, leader string) error {
 	same := f.cfg != nil && saved.Generation == f.number
 	if same && (leader == f.led || leader == "") {

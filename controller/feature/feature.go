@@ -44,19 +44,18 @@ type Feature struct {
 	Capabilities []Capability
 	// Section is the feature's part of the configuration.
 	Section config.Section
-	// Desired returns the entities that the feature wants on a switch. Two features must not want entities with
-	// one key. A feature that ever states the default entry of a table states it always, since default
-	// entries cannot be deleted. The error names what is impossible on this switch, in a yamlnode.Fault where a
-	// field of the configuration asks for it; the switch then gets nothing new from any
-	// feature and is shown as degraded.
+	// Desired returns the feature's entities on a switch. Two features must not return entities with one key. A
+	// feature that ever returns the default entry of a table must always return it, since default entries cannot be
+	// deleted. The error names what is impossible on this switch, as a yamlnode.Fault if a field of the configuration
+	// asks for it. The switch then gets nothing new from any feature and is shown as degraded.
 	Desired func(env *Env) ([]*p4v1.Entity, error)
-	// Route returns what leads to the destination of a route with next hops, beside Desired. It depends
-	// on the pipeline, the kind of target, the destination and the next hops' ports alone: switches that
-	// have these in common share what it returns. At most one feature has it.
+	// Route returns the entities, besides Desired, that lead to the destination of a route with next hops. It depends
+	// only on the pipeline, the kind of target, the destination and the next hops' ports: switches that have these in
+	// common share the result. At most one feature has it.
 	Route func(env *Env, r topology.Route) ([]*p4v1.Entity, error)
-	// Attach is called when a switch holds what it should. It returns the feature's loop
-	// there, nil for none. The loop is dropped without a word when the session or the
-	// configuration changes, and another is asked for. It is not pure.
+	// Attach is called when a switch has its desired state. It returns the feature's loop for the switch, nil for
+	// none. When the session or the configuration changes, the loop is dropped without notice and Attach is called
+	// again. It is not pure.
 	Attach func(env *Env, sw Switch) Loop
 	// Status fills in the feature's field of a switch's status, if it knows something: for
 	// `headgate get status`, the API and the metrics. It is not pure.
@@ -69,13 +68,13 @@ type Feature struct {
 	HostParameters func(c *config.Config) []*pb.HostParameter
 	// UDPPort returns the UDP port of maxQD's packets, a constant of the program, and the key that sets it.
 	UDPPort func(c *config.Config) (port uint16, key string)
-	// Probes returns entities to read from a switch to learn what neither program nor configuration tells.
+	// Probes returns entities to read from a switch, to learn abilities that neither program nor configuration shows.
 	Probes func(s *config.Switch) []Probe
-	// Shape adds to what the traffic manager of a switch should do. It is called for switches
-	// that have one (config.Switch.TrafficManager).
+	// Shape adds to the desired state of a switch's traffic manager. It is called for switches that have one
+	// (config.Switch.TrafficManager).
 	Shape func(env *Env, c *trafficmanager.Config) error
-	// ShapedBy returns the field of the configuration that a field of Shape's result follows from, which
-	// is named as a driver's *units.FieldError does; "" for one that the feature does not set.
+	// ShapedBy returns the field of the configuration from which a field of Shape's result follows. field is named as
+	// in a driver's *units.FieldError. The result is "" for a field that the feature does not set.
 	ShapedBy func(env *Env, field string) string
 	// Advise returns a line for each thing that an operator should know when planning a configuration,
 	// besides the changes. running is the switch in the running configuration, nil if it is not in it.
@@ -95,7 +94,7 @@ type Probe struct {
 // Risk is a warning for the operator who plans a configuration.
 type Risk struct {
 	Text string
-	// Refused is a yamlnode.Fault where the configuration must not be applied for it, else nil.
+	// Refused is a yamlnode.Fault if the risk forbids applying the configuration, else nil.
 	Refused error
 }
 
@@ -106,14 +105,14 @@ const ProbeReason = 2
 // Loop is a feature's work on one switch. Its methods are called by one goroutine at a
 // time, and the loops of other features beside it. A loop must not keep goroutines.
 type Loop interface {
-	// Interval is how often Tick is called, 0 for never; it is asked once.
+	// Interval is how often Tick is called, 0 for never; it is called once.
 	Interval() time.Duration
-	// Tick does what is due. Meanwhile messages for the loop wait, up to a bound. An error is logged, and
+	// Tick does the work that is due. Meanwhile messages for the loop wait, up to a bound. An error is logged, and
 	// the ticks go on, unless it is ErrDone.
 	Tick(ctx context.Context, now time.Time) error
-	// Receives is which messages Receive is given; it is asked once.
+	// Receives returns the kinds of messages that Receive gets; it is called once.
 	Receives() Kinds
-	// Receive is given every such message of the switch, in no order. What m points to is valid until it
+	// Receive gets every message of these kinds from the switch, in no order. What m points to is valid until it
 	// returns and must not be changed.
 	Receive(now time.Time, m Message)
 }
@@ -154,7 +153,7 @@ type Switch interface {
 	Entities
 }
 
-// Packets are those that a loop may send. Both never wait.
+// Packets sends a loop's packets. Its methods never wait.
 type Packets interface {
 	// PacketOut hands a packet to the switch.
 	PacketOut(p *p4v1.PacketOut) error
@@ -163,30 +162,27 @@ type Packets interface {
 	Poll(now time.Time, quiet time.Duration, ports ...uint32) error
 }
 
-// Entities are those of the switch.
+// Entities reads and writes entities of the switch.
 type Entities interface {
 	// Read reads entities, all in one request; unset ids are wildcards.
 	Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error)
-	// Write writes entries of tables that the program marks @learned, which no Desired has.
-	// Updates that the switch refused come back in a *session.WriteError.
+	// Write writes entries of tables that the program marks @learned; Desired never returns such entries. Updates
+	// that the switch refused come back in a *session.WriteError.
 	Write(ctx context.Context, updates []*p4v1.Update) error
 }
 
 // TrafficManager is a loop's additional access to a switch with a traffic manager
 // (config.Switch.TrafficManager): such a Switch is a TrafficManager too.
 type TrafficManager interface {
-	// Pauses reads what the MACs of some ports have counted of their pauses. It returns at
-	// the end of ctx at the latest.
+	// Pauses reads the pause counters of some ports' MACs. It returns at the end of ctx at the latest.
 	Pauses(ctx context.Context, ports []uint32) (map[uint32]trafficmanager.PauseCounters, error)
-	// Victims says which ports the traffic manager should give the whole shared pool as long
-	// as the loop lives, beside all that it should hold by Shape. It replaces what the loop
-	// said before. It never waits; the write follows at once, and is repeated where the
-	// traffic manager refuses it. With the loop its victims end. Only one feature may use it.
+	// Victims sets the ports to which the traffic manager gives the whole shared pool, besides the state from Shape.
+	// It replaces the ports of the last call. It never waits; the write follows at once, and is repeated if the
+	// traffic manager refuses it. The victims end with the loop. Only one feature may use it.
 	Victims(ports []uint32) error
 }
 
-// Sample is what telemetry publishes of a poll's report: of one egress port, once in each
-// controller.poll_interval.
+// Sample is telemetry's extract of a poll report: one per egress port and controller.poll_interval.
 type Sample struct {
 	Time             time.Time
 	Switch           string
@@ -203,7 +199,7 @@ type Sample struct {
 type Callbacks interface {
 	// Sample publishes the report of a poll.
 	Sample(s Sample)
-	// LinkSeen says that a packet came to the switch at over a link, by its name, just now.
+	// LinkSeen reports that a packet has just arrived at the switch named at over the link of this name.
 	LinkSeen(link, at string)
 	// Event publishes something that happened.
 	Event(e *pb.Event)
@@ -230,7 +226,7 @@ func (Every) Receives() Kinds { return 0 }
 // Receive implements Loop.
 func (Every) Receive(time.Time, Message) {}
 
-// Send hands a switch a packet for a port, which leaves by a queue and has a mode of ids.PacketOut….
+// Send makes a switch send a packet out of a port, by a queue, with a mode of ids.PacketOut….
 func Send(pipe *pipeline.Pipeline, sw Packets, payload []byte, port uint32, queue, mode uint64) error {
 	out, err := pipe.PacketOut(payload, Arg("egress_port", uint64(port)), Arg("queue", queue), Arg("mode", mode))
 	if err != nil {
@@ -247,7 +243,7 @@ func Arg(name string, v uint64) pipeline.Arg {
 // EntityList collects the results of builders: e.Add(p.Entry(…).Entity()).
 type EntityList struct {
 	Entities []*p4v1.Entity
-	Err      error // the first one, and all faults behind it
+	Err      error // the first error, joined with all later faults
 }
 
 // Add adds the entity of a builder; nil adds nothing.
@@ -288,36 +284,35 @@ func (l *LastValue[T]) Get(sw string) (T, bool) {
 // Forget forgets a switch.
 func (l *LastValue[T]) Forget(sw string) { l.by.Delete(sw) }
 
-// Capability is an ability of a feature with its needs. It is either part of the
-// program that a switch runs, or a matter of the switch's traffic manager.
+// Capability is an ability that a feature needs, with its requirements. Either the program of a switch or the
+// switch's traffic manager provides it.
 type Capability struct {
-	// Name is a word with the feature's in front, unique, such as "qos.queue_limit".
+	// Name is unique and begins with the feature's name, such as "qos.queue_limit".
 	Name string
-	// Objects of the program that it takes, all of them.
+	// Objects are the objects of the program that the capability needs, all of them.
 	Objects pipeline.Objects
-	// FilledBy is the field of the configuration that the objects' entries follow from, such as
-	// hosts, for when there are more than an object holds; "" when the switch is to blame.
+	// FilledBy is the field of the configuration, such as hosts, from which the objects' entries follow. It is named
+	// when an object is too small; "" blames the switch.
 	FilledBy string
-	// SetUp says that they are of no use until the traffic manager's server has set them
-	// up, which P4Runtime cannot do.
+	// SetUp is set if the objects are useless until the traffic manager's server has set them up, which P4Runtime
+	// cannot do.
 	SetUp bool
-	// Externs are entries that it takes of the target itself, whatever its program: externs that
-	// no P4Info declares, by id. They are read back with the rest.
+	// Externs are the ids of externs of the target itself, whatever its program: no P4Info declares them. They are
+	// read back with the other entities.
 	Externs []uint32
-	// Without says why a kind of target has no such externs, "" for one that does; nil without
-	// Externs.
+	// Without returns why a kind of target lacks these externs, "" if it has them; nil without Externs.
 	Without func(config.Target) string
 	// Queues is the least number of priority queues of a port; 0 for any.
 	Queues int
-	// TrafficManager says what a traffic manager does where the program cannot, as in "the traffic manager
-	// …"; "" for nothing.
+	// TrafficManager is the predicate of "the traffic manager …": what it does if the program lacks the ability; ""
+	// for nothing.
 	TrafficManager string
 	// Instead says what happens if neither can.
 	Instead string
 }
 
-// EmbeddedOnly returns a Capability.Without of PFC that of all targets only the embedded switch obeys; chip says why a Tofino
-// has no such externs.
+// EmbeddedOnly returns a Capability.Without for abilities of received PFC, which only the embedded switch has; chip
+// is the reason why a Tofino lacks them.
 func EmbeddedOnly(chip string) func(config.Target) string {
 	why := map[config.Target]string{config.Embedded: "", config.BMv2: "simple_switch ignores the PAUSE frames that it receives", config.Tofino1: chip, config.Tofino2: chip}
 	return func(t config.Target) string { return why[t] }
@@ -340,9 +335,8 @@ func (c Capability) On(pipe *pipeline.Pipeline, s *config.Switch) *pb.Capability
 	return v
 }
 
-// By returns what does it on a switch that runs a pipeline, and why the program does not; "" where it
-// does. It looks at the pipeline's objects and at the switch's configuration, at the kind of target for
-// Externs only.
+// By returns the part of a switch that provides the capability with a pipeline, and why the program does not, "" if
+// it does. It looks at the pipeline's objects and the switch's configuration; at the kind of target only for Externs.
 func (c Capability) By(pipe *pipeline.Pipeline, s *config.Switch) (by, lacking string) {
 	switch missing := pipe.Lacks(c.Objects); {
 	case c.Without != nil:

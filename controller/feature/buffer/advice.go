@@ -21,7 +21,7 @@ func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 	if !on {
 		return notes
 	}
-	// A threshold that does not fall as the pool fills, or that a victim port does not have, leaves nothing to other queues.
+	// A queue can take the whole pool if its threshold does not fall as the pool fills, or if its port is a victim.
 	takesAll := h.Policy == headroom.Static || Of(s).Victims()
 	if takesAll && h.LossyPrivate == 0 && bits.OnesCount8(h.Lossless) < headroom.Classes {
 		notes = append(notes, fmt.Sprintf("%s is 0: under the policy %s lossless queues can take all of the shared pool, and then packets of the other classes, "+
@@ -43,8 +43,8 @@ func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 
 const mostQueues = 8
 
-// drains says what a change of the policy pauses until it has drained. Bytes that queues hold beyond
-// the new reserve reduce the new shared pool, in whichever old pool they are.
+// drains describes the queues that a change of the policy pauses until they have drained. Bytes that queues hold
+// beyond the new reserve reduce the new shared pool, in whichever old pool they are.
 func drains(state *State, old Config, h headroom.Config, layout headroom.Layout, numbers []uint32) string {
 	what := fmt.Sprintf("the buffer changes from %s to %s", old.Policy, h.Policy)
 	if old.Policy == h.Policy {
@@ -98,12 +98,12 @@ func drains(state *State, old Config, h headroom.Config, layout headroom.Layout,
 	return text
 }
 
-// feedback is the DSCP of CNPs and ACKs: NICs', and the default of soze.ack_dscp and pacc.cnp_dscp.
+// feedback is the DSCP of CNPs and ACKs: the one that NICs use, and the default of soze.ack_dscp and pacc.cnp_dscp.
 const feedback = 48
 
-// Warnings returns what of a switch's lossless classes is allowed and does not do what it seems to: headroom
-// below the standard or below a vendor's profile, marks that come too late or never, and feedback that waits behind
-// data. Each names a field and its value.
+// Warnings returns settings of a switch's lossless classes that are allowed but do not work as intended: headroom
+// below the standard or a vendor's profile, marks that come too late or never, and feedback that waits behind data.
+// Each names a field and its value.
 func Warnings(c *config.Config, s *config.Switch) []string {
 	return slices.Concat(LowHeadroom(c, s), marks(c, s), starvedFeedback(c, s))
 }
@@ -163,8 +163,8 @@ func LowHeadroom(c *config.Config, s *config.Switch) (list []string) {
 	return list
 }
 
-// marks returns what is wrong with the thresholds of ECN at a switch. It compares each with that at which one sender's
-// class is paused, or dropped where it is lossy.
+// marks returns what is wrong with the ECN thresholds at a switch. It compares each with the depth at which one
+// sender's class is paused, or dropped if the class is lossy.
 func marks(c *config.Config, s *config.Switch) (list []string) {
 	q := qos.Of(c)
 	applies := map[qos.ECN]bool{}
@@ -204,7 +204,7 @@ func marks(c *config.Config, s *config.Switch) (list []string) {
 	return list
 }
 
-// largest returns the part of a pool that one queue gets at most with α: α/(1+α).
+// largest returns the most of a pool that one queue gets with α: the part α/(1+α).
 func largest(a headroom.Alpha, pool units.Bytes) units.Bytes {
 	low, high := units.Bytes(0), pool
 	for low < high {
@@ -222,13 +222,13 @@ func reached(q qos.Config, queue uint8) bool {
 	return queue == 0 && len(q.Classes) < 64 || slices.ContainsFunc(q.Classes, func(k qos.Class) bool { return k.Queue == queue })
 }
 
-// starvedFeedback says where CNPs and ACKs wait behind the lossless data that they are about, by strict priority.
+// starvedFeedback reports CNPs and ACKs that strict priority makes wait behind the lossless data that they are about.
 func starvedFeedback(c *config.Config, s *config.Switch) []string {
 	q := qos.Of(c)
 	own := q.ClassOf(feedback)
 	at := slices.Index(q.Classes, own)
 	if at < 0 && len(q.ECN) == 0 {
-		return nil // nobody sends CNPs, and whose ACKs there are is not known
+		return nil // no switch sends CNPs, and the senders of ACKs are not known
 	}
 	b := Of(s)
 	for i, k := range q.Classes {

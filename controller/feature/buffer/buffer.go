@@ -1,18 +1,18 @@
-// Package buffer is the feature that gives each switch its buffer policy and looks after
-// it: it writes the policy's entries, repeats PAUSEs before they expire, and watches for PFC
-// that goes wrong. The program runs SPFC's state machine for every ingress port; for a chip,
-// which cannot, the feature does from departure counters.
+// Package buffer is the feature that gives each switch its buffer policy and looks after it: it writes the policy's
+// entries, repeats PAUSEs before they expire, and watches for PFC that goes wrong. The program runs SPFC's state
+// machine for every ingress port. A chip's program cannot, so there the feature runs it from departure counters.
 //
 // # A policy that changes while traffic runs
 //
-// The policy is the default entry of buffer_policy; what it needs are entries of other tables. Package reconcile
-// writes entries first, then default entries, and deletes last. So a new policy finds its headroom, and when it is
-// off what was accounted is still taken off, and RESUMEs are still sent by clone sessions that are always there. Between two
-// policies the old one runs for one write with the new headroom, which suffices for the link as well. Bytes that
-// the old one holds are no room for the new one: with none left T(t) is 0, which pauses until they have drained.
+// The policy is the default entry of buffer_policy; its parameters are entries of other tables. Package reconcile
+// writes entries first, then default entries, and deletes last. So a new policy finds its headroom. When a policy is
+// switched off, accounted bytes are still subtracted as they leave, and RESUMEs are still sent, because their clone
+// sessions always exist. Between two policies the old one runs for one write with the new headroom, which suffices
+// for the link as well. Bytes held under the old policy take room from the new one: with none left T(t) is 0, which
+// pauses until they have drained.
 //
-// SPFC's victim states are registers of the program, or told to a chip's traffic manager by the loop
-// (feature.TrafficManager), with which they end.
+// SPFC's victim states are registers of the program. On a chip the loop sets them in the traffic manager
+// (feature.TrafficManager), and they end with the loop.
 package buffer
 
 import (
@@ -110,7 +110,8 @@ func LosslessAnywhere(c *config.Config) (classes uint8) {
 	return classes
 }
 
-// hostParameters tells hosts which classes' PAUSE they obey. Without a policy they obey what somebody else has configured.
+// hostParameters returns the classes whose PAUSE hosts must obey. Without a policy hosts keep their own
+// configuration.
 func hostParameters(c *config.Config) []*pb.HostParameter {
 	if classes := units.Classes(LosslessAnywhere(c)); classes != 0 {
 		return []*pb.HostParameter{{Name: "lossless", Value: classes.String()}}
@@ -145,7 +146,7 @@ func (f *feat) memory(sw string) *memory {
 	return m
 }
 
-// clear forgets the counters, which nobody follows any more.
+// clear forgets the counters, when the switch is no longer followed.
 func (m *memory) clear() {
 	m.Lock()
 	defer m.Unlock()
@@ -158,8 +159,7 @@ const (
 	defaultPoll = 100 * time.Millisecond
 	// minPoll bounds how often they are.
 	minPoll = MinPeriod
-	// minRefresh is the shortest time after which a PAUSE must be repeated that the
-	// controller can keep.
+	// minRefresh is the shortest PAUSE refresh interval that the controller can keep.
 	minRefresh = 2 * minPoll
 )
 
@@ -212,11 +212,11 @@ func (l *loop) schedule(poll time.Duration) {
 			l.every = min(l.every, p.half/4)
 		}
 	}
-	// Readings are a whole number of polls apart, so that none comes early.
+	// The polling interval divides the time between readings, so that no reading comes early.
 	l.every = max(minPoll, l.count/((l.count+l.every-1)/l.every))
 }
 
-// announce reports what this policy asks for and the controller cannot do.
+// announce reports the policy's demands that the controller cannot meet.
 func (l *loop) announce(now time.Time) {
 	for _, p := range l.ports {
 		if p.half < minRefresh {
@@ -237,7 +237,7 @@ func (l *loop) threshold(used uint32) uint64 {
 	return uint64(l.mmu.Alpha.Of(units.Bytes(l.size.Shared) - units.Bytes(used)))
 }
 
-// base is the common part of the loops of a program and of a chip, which own its ports.
+// base is the common part of loop and chipLoop. The loop owns the ports.
 type base struct {
 	callbacks feature.Callbacks
 	latest    *feature.LastValue[*State]
@@ -249,10 +249,10 @@ type base struct {
 	mmu       headroom.Config
 	ports     []*port
 	by        map[uint32]*port // ports by number
-	macs      bool             // it is a chip: only the MACs of the ports know of their pauses
+	macs      bool             // it is a chip: only the MAC counters show the ports' pauses
 }
 
-// open gives the base its ports, which go on with the sums of the loop before.
+// open gives the base its ports. They continue with the sums of the previous loop.
 func (b *base) open(h headroom.Config, numbers []uint32, ports []topology.Port) {
 	b.mmu, b.by = h, map[uint32]*port{}
 	b.memory.Lock()
@@ -274,8 +274,8 @@ func (b *base) numbers() []uint32 {
 	return list
 }
 
-// counted hands the counters to their ports. One that ran backwards means that the switch
-// was restarted: its ports begin anew, nothing else does.
+// counted passes the counters to their ports. A counter that ran backwards means that the switch was restarted: then
+// the ports begin anew.
 func (b *base) counted(at time.Time, read map[uint32]totals) {
 	b.memory.Lock()
 	defer b.memory.Unlock()

@@ -22,8 +22,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// bufferFaults collects the faults of buffers. What is wrong with the fabric's section is
-// wrong on many switches, so a field is shown once, with how many others have a fault there.
+// bufferFaults collects the faults of buffers. A fault of the fabric's section occurs on many switches, so a field is
+// shown once, with the number of other switches that have a fault there.
 type bufferFaults struct {
 	c     *config.Config
 	order []string // paths
@@ -35,8 +35,8 @@ type bufferFault struct {
 	others, last   int // how many other switches, and which came last
 }
 
-// add reports a fault of a key of a switch's buffer. The line is that of the key in the switch's own
-// section, else in the fabric's, else of the section.
+// add reports a fault of a key of a switch's buffer. Its line is the key's line in the switch's own section, else in
+// the fabric's section, else the section's line.
 func (b *bufferFaults) add(i int, key, is, want string) {
 	b.addAt(i, b.c.Origin(&b.c.Switches[i], "buffer."+key), is, want)
 }
@@ -50,8 +50,8 @@ func (b *bufferFaults) addAt(i int, path, is, want string) {
 	}
 }
 
-// check is config.Section.Check: it holds every switch's buffer against its links and its queues. Whether the
-// target can have it is for the feature to say, which knows the program.
+// check is config.Section.Check: it compares every switch's buffer with its links and queues. The feature checks
+// whether the target supports the buffer, because it knows the program.
 func check(c *config.Config, d *yamlnode.Doc) {
 	b := &bufferFaults{c: c, at: map[string]*bufferFault{}}
 	for i := range c.Switches {
@@ -134,8 +134,9 @@ func (b *bufferFaults) checkPorts(i int) {
 	}
 }
 
-// checkCable holds what the switch at the end at sends over a link against what the other end takes: frames for which its headroom is
-// made, and classes that are lossless at both ends or at none. No route changes the class of a DSCP otherwise.
+// checkCable compares the traffic that the switch at one end of a link sends with the other end's configuration.
+// Frames must fit the other end's headroom, and a class must be lossless at both ends or at none. No route changes
+// the class of a DSCP otherwise.
 func (b *bufferFaults) checkCable(l config.Link, at, other config.Endpoint) {
 	i := slices.IndexFunc(b.c.Switches, func(s config.Switch) bool { return s.Name == at.Node })
 	j := slices.IndexFunc(b.c.Switches, func(s config.Switch) bool { return s.Name == other.Node })
@@ -186,7 +187,8 @@ func (b *bufferFaults) checkTimes(i int) bool {
 	return ok
 }
 
-// checkClasses makes sure that lossless classes have packets, and that no egress queue drops what the buffer takes.
+// checkClasses makes sure that lossless classes have packets, and that no egress queue drops packets that the buffer
+// accepted.
 func (b *bufferFaults) checkClasses(i int) {
 	s := &b.c.Switches[i]
 	for class := range uint8(headroom.Classes) {
@@ -299,7 +301,7 @@ func validate(ctx context.Context, c *config.Config, g *topology.Graph, down map
 	return risks
 }
 
-// losslessSets returns the lossless classes, those together that are so on the same switches. A
+// losslessSets returns the sets of lossless classes: classes that are lossless on the same switches form one set. A
 // port-level PAUSE of DSH stops all classes, so with it they are one set.
 func losslessSets(c *config.Config) []uint8 {
 	var on [headroom.Classes]string

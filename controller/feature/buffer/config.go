@@ -142,7 +142,7 @@ func ParseProfiles(file, text string) (list []HeadroomProfile, err error) {
 	return list, yamlnode.NewError(file, faults, len(faults))
 }
 
-// Profile returns the headroom of the profile for a link at line rate, 0 where there is none.
+// Profile returns the headroom of the profile for a link at line rate, 0 without a profile.
 func (b Config) Profile(rate units.Rate, delay units.Time) units.Bytes {
 	var found HeadroomProfile
 	for _, p := range b.HeadroomProfiles {
@@ -168,7 +168,7 @@ func (b Config) On() bool { return b.Policy != Off && b.Policy != "" }
 // LargestFrame implements config.Framed.
 func (b Config) LargestFrame() (units.Bytes, bool) { return b.MTU, b.On() }
 
-// Victims reports whether the policy has SPFC's port states.
+// Victims reports whether the policy has SPFC's victim state of ports.
 func (b Config) Victims() bool {
 	return b.Policy == headroom.SPFC || b.Policy == headroom.DSHSPFC
 }
@@ -277,7 +277,7 @@ func readSwitch(m *yamlnode.Map, c *config.Config) any {
 // Of returns the section of a switch.
 func Of(s *config.Switch) Config { return config.Of[Config](s, "buffer") }
 
-// defaults is no policy, with the parameters that one has by default.
+// defaults returns a section without a policy, with the default parameters.
 func defaults(scale int64) Config {
 	least := units.FromDuration(MinPeriod)
 	return Config{

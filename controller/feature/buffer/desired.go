@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/tables/buffer"
 )
 
-// desired is feature.Feature.Desired: how PFC frames leave the switch, the policy, and what that needs.
+// desired is feature.Feature.Desired: the clone sessions by which PFC frames leave, the policy, and its parameters.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
 	if by, err := means(env); err != nil || by != pb.ByProgram {
@@ -97,8 +97,8 @@ func Entity(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
 	return e.Call(t.Name, t.Params).Entity()
 }
 
-// means says what implements the policy of a switch: its program, its traffic manager, or nothing if
-// there is no policy. The error says that the policy is not available.
+// means returns the part of a switch that implements its policy: the program, the traffic manager, or nothing without
+// a policy. It returns an error if the policy is not available.
 func means(env *feature.Env) (string, error) {
 	s := env.Switch
 	program := accountCapability.In(env.Pipeline) && pauseCapability.In(env.Pipeline)
@@ -135,8 +135,9 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 	return nil
 }
 
-// ownQueues refuses queues of classes under PFC. The embedded switch takes a map in which each queue is of one class and not that of
-// PFC frames. The queues of others obey PFC for the class of their number: a class in another queue is never paused.
+// ownQueues refuses queues of classes under PFC. The embedded switch accepts a map in which each queue belongs to one
+// class and is not the queue of PFC frames. On other targets queue n obeys PFC for class n: a class in another queue
+// is never paused.
 func ownQueues(env *feature.Env) error {
 	s := env.Switch
 	for i, p := range s.Ports {

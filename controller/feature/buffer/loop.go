@@ -28,8 +28,8 @@ type loop struct {
 	pipe *pipeline.Pipeline
 	size pollreport.Pools
 
-	drain   time.Duration // time in which every queue of the switch is empty; 0 if PFC may hold one for ever
-	silence time.Duration // of a port, after which a probe says that its link works again; 0 for never
+	drain   time.Duration // time after which every queue of the switch is empty; 0 if PFC may stop one for ever
+	silence time.Duration // silence of a port after which a probe means that its link works again; 0 for never
 	failed  error         // of a write since the last tick
 
 	every, count time.Duration // between polls, and between readings of counters
@@ -81,8 +81,8 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 	}
 }
 
-// returns handles a packet of a link's probes. After a silence the port's peer gets the state of all classes at once: it may have been
-// reset and forgotten its PAUSE, or have missed a RESUME.
+// returns handles a link probe. After a silence it sends the port's peer the state of all classes at once: the peer
+// may have been reset and forgotten its PAUSE, or have missed a RESUME.
 func (l *loop) returns(now time.Time, in *pipeline.PacketIn) {
 	if len(in.Payload) < 14 || binary.BigEndian.Uint16(in.Payload[12:]) != etherTypeLLDP || l.silence <= 0 {
 		return
@@ -120,7 +120,7 @@ func (l *loop) refresh(now time.Time) error {
 
 func (l *loop) repeat(p *port) error { return l.ask(p, "refresh", ids.PacketOutRefresh) }
 
-// ask sends a port a packet-out that its egress acts on.
+// ask sends a packet-out with a mode to a port, whose egress acts on it.
 func (l *loop) ask(p *port, what string, mode uint64) error {
 	if err := feature.Send(l.pipe, l.sw, []byte(what), p.Number, ids.HighestQueue, mode); err != nil {
 		return fmt.Errorf("%s of port %d: %w", what, p.Number, err)
@@ -198,8 +198,9 @@ func addCounter(read map[uint32]totals, c *p4v1.CounterEntry) {
 	read[uint32(number)] = t
 }
 
-// drainTime returns in which time every queue of a switch is empty, twice what the rates take, and not before a pause counts as stuck.
-// It is 0 where PAUSE frames, which simple_switch ignores, can hold a queue for ever.
+// drainTime returns a time after which every queue of a switch is empty: twice the time at the ports' rates, and at
+// least the time after which a pause counts as stuck. It is 0 on targets that obey PAUSE frames, which can stop a
+// queue for ever; simple_switch ignores them.
 func drainTime(env *feature.Env) time.Duration {
 	s, b := env.Switch, Of(env.Switch)
 	if s.Target != config.BMv2 {
@@ -212,8 +213,8 @@ func drainTime(env *feature.Env) time.Duration {
 	return longest
 }
 
-// reclaim empties the accounts of ports that wait for packets that the switch no longer has: simple_switch drops what its own queues
-// cannot hold without the pipeline's knowledge, and the peer would stay paused for ever.
+// reclaim clears the accounts of ports that count packets that the switch no longer has. simple_switch drops packets
+// at full queues without telling the pipeline; the peer would stay paused for ever.
 func (l *loop) reclaim(now time.Time) error {
 	var errs error
 	for _, p := range l.ports {
@@ -240,12 +241,12 @@ func (l *loop) reclaim(now time.Time) error {
 	return errs
 }
 
-// chipLoop decides which ports of a chip are victims'. The program counts departures, the
-// MACs count pauses, and the traffic manager gives victims the whole shared pool.
+// chipLoop decides which ports of a chip are victims. The program counts departures, the MACs count pauses, and the
+// traffic manager gives victims the whole shared pool.
 //
-// A port has triggered PAUSE in a period when a lossless class was paused for longer at its end than at its beginning,
-// or when the port sent PFC or PAUSE frames, which MACs repeat before a PAUSE expires (335 µs at 100 Gb/s, 3.4 ms at
-// 10 Gb/s). It is normal until a period without either, which stands for RESUME.
+// A port has triggered PAUSE in a period when a lossless class was paused for longer at its end than at its
+// beginning, or when the port sent PFC or PAUSE frames, which MACs repeat before a PAUSE expires (335 µs at 100 Gb/s,
+// 3.4 ms at 10 Gb/s). It is normal until a period without either, which counts as RESUME.
 //
 // This is less than the per-packet state of the paper (Fig. 10): states change at the end of a period, so a victim
 // that triggers PAUSE may fill the pool for a period and the time of a write, and a port is normal up to two periods
@@ -255,12 +256,13 @@ type chipLoop struct {
 	base
 	manager feature.TrafficManager
 	every   time.Duration
-	next    time.Time // not before: reading has failed
+	next    time.Time // time of the next reading, after one failed
 	seen    time.Time // last reading
 	victims []uint32  // as the traffic manager was told
 }
 
-// backOff is how many times as long as a failed reading took there is none, since other loops wait for it.
+// backOff bounds how often a failing switch is read, because other loops wait for a reading: after a failure the
+// pause is backOff times as long as the reading took.
 const backOff = 5
 
 func (l *chipLoop) tick(ctx context.Context, now time.Time) error {

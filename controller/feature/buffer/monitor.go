@@ -18,8 +18,8 @@ import (
 const (
 	everyClass  = -1
 	overSuffix  = "_over" // of the kind of the event that ends an alarm
-	stormCalm   = 2       // a storm is over when there is less than one part in so many of the bound
-	stalePolls  = 4       // so many polls without a report, and nothing is known of a port's pauses
+	stormCalm   = 2       // a storm is over below this fraction (1/stormCalm) of the bound
+	stalePolls  = 4       // after this many polls without a report, a port's pauses are unknown
 	roundedTime = time.Millisecond
 )
 
@@ -83,7 +83,7 @@ func (l *loop) monitorStorm(now time.Time, p *port) {
 	})
 }
 
-// alarm begins or ends an alarm and tells so. The memory is locked.
+// alarm begins or ends an alarm and publishes the event. The memory is locked.
 func (l *loop) alarm(now time.Time, kind string, p *port, class int, on bool, text func() string) {
 	key := alarmKey{kind, p.Number, class}
 	a, was := l.memory.alarms[key]
@@ -162,16 +162,17 @@ func (l *loop) alarms() []Alarm {
 	return list
 }
 
-// PauserAlarm is the kind of the event that names a host whose PAUSEs stop other ports of the fabric, and with
-// "_over" behind it of its end.
+// PauserAlarm is the kind of the event that names a host whose PAUSEs stop other ports of the fabric. With the suffix
+// "_over" it is the kind of the event of its end.
 const PauserAlarm = "host.pauses"
 
-// heldShare is the part of its rate below which a port that has something to send is held up by its peer.
+// heldShare is a fraction of the port's rate: a port that has data but sends less is held up by its peer.
 const heldShare = 0.5
 
-// cause follows a pause that a port of the loop's switch sends to where it began: from the ingress port to the egress port with the
-// longest queue of the class, to that one's peer where it pauses the class itself, and so on. It returns what it found for people and the
-// host whose PAUSEs it is, both "" for none. Of pauses of every class it follows the first that leads anywhere.
+// cause traces a pause that a port of the loop's switch sends back to its origin: from the ingress port to the egress
+// port with the longest queue of the class, then to that port's peer if the peer pauses the class too, and so on. It
+// returns the trace as text and the host that sends the PAUSEs, both "" for none. For a pause of every class it
+// follows the first class that leads anywhere.
 func (l *loop) cause(p *port, class int) (text, host string) {
 	if class == everyClass {
 		for c := range headroom.Classes {
@@ -270,7 +271,7 @@ func (p *PortState) held(queues []uint8) (sum units.Bytes) {
 	return sum
 }
 
-// pausers are the hosts whose PAUSEs stop other ports, each with the alarms that led to it.
+// pausers are the hosts whose PAUSEs stop other ports, each with the alarms that were traced to it.
 type pausers struct {
 	mu sync.Mutex
 	of map[string]map[string]bool

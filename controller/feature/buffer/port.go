@@ -44,7 +44,7 @@ func (t totals) below(last totals) bool {
 type port struct {
 	PortState
 	rate units.Rate
-	half time.Duration // of a PAUSE's time: when it is repeated
+	half time.Duration // half of a PAUSE's time, after which it is repeated
 
 	// From counters. The meter is for a chip.
 	limit   uint64 // SPFC's, in bytes a period
@@ -161,9 +161,9 @@ func (p *port) count(at time.Time, now, last totals) (elapsed time.Duration) {
 	return elapsed
 }
 
-// judge runs SPFC's state machine of a chip's port with the departed bytes.
+// judge runs SPFC's state machine for a chip's port on the bytes that departed.
 func (p *port) judge(now, last totals, elapsed, period time.Duration) {
-	// A reading that comes late has counted for longer than a period.
+	// A late reading covers more than a period, so scale it to one.
 	departed := float64(now.departed-last.departed) * float64(period) / float64(elapsed)
 	if now.pauses > last.pauses || p.Paused != 0 {
 		p.meter.Pause()
@@ -191,8 +191,8 @@ func (p *port) restart() {
 	p.setVictim(false)
 }
 
-// State is the state of a switch's buffer: its policy, the last poll of each port, and the alarms that
-// are on. All but Policy, which is as in the configuration, is empty when that is "off".
+// State is the state of a switch's buffer: its policy, the last poll of each port, and the active alarms. Policy is
+// as in the configuration; if it is "off", the other fields are empty.
 type State struct {
 	Policy           string
 	Time             time.Time        // of the last poll that came back; zero when none has
@@ -202,8 +202,8 @@ type State struct {
 	Alarms           []Alarm
 }
 
-// PortState is one ingress port. Counts run from the start of the switch, Turns, PausedTime and MostLate from when
-// the controller follows the port. Package api has more (BufferPort, BufferClass).
+// PortState is one ingress port. Counts begin at the start of the switch; Turns, PausedTime and MostLate begin when
+// the controller begins to follow the port. Package api has more (BufferPort, BufferClass).
 type PortState struct {
 	Number                     uint32
 	Peer                       string
@@ -214,7 +214,7 @@ type PortState struct {
 	PortPaused                 bool  // by DSH, as a whole
 	PausedTime                 [8]time.Duration
 	Pauses, Resumes, Refreshes uint64        // PFC frames; Refreshes repeat a PAUSE
-	Late, MostLate             time.Duration // after half of a PAUSE's time, when it was repeated
+	Late, MostLate             time.Duration // delay of a refresh after half of a PAUSE's time
 	Private, Shared, Headroom  [8]uint32     // bytes of each class
 	Insured                    uint32        // of Shared
 	Departed                   uint64        // bytes of lossless classes that have left the switch
@@ -233,15 +233,15 @@ const (
 
 var alarmKinds = []string{StormAlarm, StuckAlarm, LateAlarm, DropAlarm}
 
-// Alarm is something wrong with PFC that lasts. An event with the same Kind tells its
-// begin, and one with "_over" behind it its end.
+// Alarm is a lasting fault of PFC. An event with the same Kind reports its begin, and one with the suffix "_over" its
+// end.
 type Alarm struct {
 	Kind   string
 	Port   uint32
-	Class  int // under PFC; −1 where it is about the port
+	Class  int // under PFC; −1 if the alarm is about the port
 	Since  time.Time
 	Text   string
-	pauser string // the host whose PAUSEs it is, "" where it is none's
+	pauser string // the host whose PAUSEs cause the alarm, "" for none
 }
 
 // State returns the state of a switch's buffer, nil if it is unknown.
@@ -250,7 +250,7 @@ func (f *feat) State(sw string) *State {
 	return s
 }
 
-// status is feature.Feature.Status. Without a policy there is nothing but that.
+// status is feature.Feature.Status. Without a policy it sets only the policy.
 func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	s := f.State(sw)
 	if s == nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// mac is that of the gateway at every leaf, so that a host may move; it equals packet.Gateway, which host agents send to.
+// mac is the gateway's MAC address, the same at every leaf so that a host may move. It equals packet.Gateway, to
+// which host agents send.
 var mac = topology.MAC{0x02, 0, 0, 0, 0, 0xfe}
 
 // New returns the feature.

@@ -1,7 +1,7 @@
-// Package lldp is the feature that finds out which links between switches work.
-// P4Runtime has no port state, and a port that is up need not lead anywhere, so each switch
-// sends an LLDP frame (IEEE 802.1AB) out of every port that leads to another switch, and punts
-// those that arrive to the controller. Who misses the probes of a link, and what follows, is decided by the controller.
+// Package lldp is the feature that finds out which links between switches work. P4Runtime has no port state, and a
+// port that is up need not lead anywhere, so each switch sends an LLDP frame (IEEE 802.1AB) out of every port that
+// leads to another switch, and punts those that arrive to the controller. The controller decides when a link's probes
+// are missing, and what follows.
 package lldp
 
 import (
@@ -128,8 +128,8 @@ func (l *loop) Receive(_ time.Time, m feature.Message) {
 	}
 }
 
-// report tells once that a port has another neighbour than the file says, and once that it has the right one again. Who else
-// says that he is one does not matter meanwhile.
+// report publishes once that a port has another neighbour than configured, and once that it has the right one again.
+// Further wrong neighbours in between are not reported.
 func (l *loop) report(port uint32, right bool, neighbour config.Endpoint) {
 	l.wrong[port] = !right
 	e := &pb.Event{
@@ -224,8 +224,8 @@ func appendTLV(b []byte, kind int, value []byte) []byte {
 	return append(b, value...)
 }
 
-// decode reads a frame. It is strict about what probes consist of, skips other TLVs, and returns false for what is no
-// whole probe.
+// decode parses a frame. It is strict about the TLVs of probes, skips other TLVs, and returns false for an incomplete
+// probe.
 func decode(frame []byte) (p probe, ok bool) {
 	if len(frame) < 14 || binary.BigEndian.Uint16(frame[12:]) != etherType {
 		return p, false

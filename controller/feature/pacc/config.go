@@ -111,7 +111,7 @@ func (p Config) Params(c *config.Config, rate units.Rate) (line, own cnpgen.Para
 	return line, line.Stretch(float64(c.Scale))
 }
 
-// check is config.Section.Check: it holds the section against the fabric's rates, queues and targets.
+// check is config.Section.Check: it compares the section with the fabric's rates, queues and targets.
 func check(c *config.Config, d *yamlnode.Doc) {
 	p := Of(c)
 	if !p.Enabled {
@@ -147,7 +147,7 @@ func check(c *config.Config, d *yamlnode.Doc) {
 	p.checkRates(c, d)
 }
 
-// checkRates looks at each rate of a switch's port once for each room that queues have.
+// checkRates checks each combination of port rate and queue capacity once.
 func (p Config) checkRates(c *config.Config, d *yamlnode.Doc) {
 	type kind struct {
 		rate  units.Rate
@@ -170,7 +170,7 @@ func (p Config) checkRates(c *config.Config, d *yamlnode.Doc) {
 	}
 }
 
-// room returns the most that a queue of a switch can hold, and the field that says so.
+// room returns the capacity of a queue of a switch, and the field that sets it.
 func room(c *config.Config, s *config.Switch) (units.Bytes, string) {
 	if b := buffer.Of(s); b.Policy != buffer.Off && b.Size > 0 && b.Size < qos.Of(c).QueueLimit {
 		return b.Size, "buffer.size"
@@ -178,8 +178,8 @@ func room(c *config.Config, s *config.Switch) (units.Bytes, string) {
 	return qos.Of(c).QueueLimit, "qos.queue_limit"
 }
 
-// checkRate holds the parameters of a port against what they may be, and against what its queue holds: at a threshold that
-// no queue can reach PACC would never send a CNP.
+// checkRate checks the ranges of a port's parameters, and compares them with the queue's capacity: with a threshold
+// that no queue can reach, PACC would never send a CNP.
 func (p Config) checkRate(c *config.Config, d *yamlnode.Doc, at config.Endpoint, rate units.Rate, room units.Bytes, field string) {
 	lineRate, ok := c.LineRate(rate)
 	if !ok {

@@ -48,7 +48,7 @@ func (l *loop) Tick(ctx context.Context, now time.Time) error {
 // A flow table counts as full until it has evicted and refused no flow for quiet.
 const quiet = time.Minute
 
-// reportFull publishes once that flows do not find room, and once that they do again.
+// reportFull publishes one event when the flow table is full, and one when it has room again.
 func (l *loop) reportFull(now time.Time, s cnpgen.LoopStats) {
 	event := &pb.Event{Time: pb.Stamp(now), Subject: l.sw.sw.Name(), Severity: pb.Event_SEVERITY_WARNING, Kind: "pacc.full"}
 	pressed := s.Evicted + s.Refused
@@ -141,10 +141,11 @@ func (f *feat) counted(sw string) (observed.Traffic, bool) {
 	return traffic, time.Since(traffic.Read) < max(stale, 3*t.Together)
 }
 
-// stale is for how long at least counters say something that are not read any more, of a switch that does not answer.
+// stale is the least time for which the last counters of a switch that does not answer remain valid.
 const stale = time.Minute
 
-// readEvery is how often the counters are read, as often as hosts report; readShare is how much longer they are not read than it took.
+// readEvery is how often the counters are read, as often as hosts report. After a reading the pause is at least
+// readShare times as long as the reading took.
 const (
 	readEvery = observed.Together
 	readShare = 50
@@ -164,7 +165,7 @@ func (r *reader) tick(ctx context.Context, now time.Time) (err error) {
 	return err
 }
 
-// sweeper removes learned entries, which no desired state has, from a switch that has no loop any more.
+// sweeper removes learned entries from a switch that no longer has a loop; no desired state contains them.
 type sweeper struct {
 	sw     feature.Switch
 	tables []uint32
@@ -206,7 +207,7 @@ type state struct {
 	ports []cnpgen.PortStats
 }
 
-// status is feature.Feature.Status; there is nothing where the loop is the switch's own.
+// status is feature.Feature.Status; there is none if the switch runs the loop itself.
 func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	s, ok := f.latest.Get(sw)
 	if !ok {

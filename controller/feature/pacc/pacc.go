@@ -27,8 +27,8 @@ type feat struct {
 	tables    feature.LastValue[*observed.Table]
 }
 
-// The digests of new flows and queue pairs: as many in a list as a write takes, and none held back longer
-// than this. BMv2 looks every 100 ms.
+// Digests of new flows and queue pairs: a list has at most as many as a write takes, and is held back for at most
+// digestHold. BMv2 looks every 100 ms.
 const (
 	digestMost = 256
 	digestHold = 20 * time.Millisecond
@@ -180,10 +180,10 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	return l
 }
 
-// phases is in how many groups ports tick at most: each reads all counters over P4Runtime.
+// phases bounds the groups in which ports tick, because each group reads all counters over P4Runtime.
 const phases = 4
 
-// minInterval is the finest that the device's loops are called at.
+// minInterval is the shortest interval at which the device calls loops.
 const minInterval = time.Millisecond
 
 // clock converts the wall clock to the loop's.

@@ -122,7 +122,7 @@ func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) 
 	if !errors.As(err, &partial) {
 		return add, err
 	}
-	// Which flow a refused update is of stands in the update itself.
+	// A refused update contains its flow.
 	refused := map[cnpgen.Flow]bool{}
 	for _, u := range partial.Failed {
 		if f, ok := flowtable.ReadFlow(u.Update.GetEntity().GetTableEntry()); ok && u.Update.GetType() == p4v1.Update_INSERT {

@@ -1,7 +1,6 @@
-// Package pfcwatchdog is the feature that has switches watch the PAUSEs which they receive: a
-// peer that pauses a class without end stops all that is behind it in a lossless fabric. The
-// watchdog is a part of the switch (package externs); the feature sets it, and shows and tells of
-// storms. The pauses that a switch sends are package buffer's.
+// Package pfcwatchdog is the feature that makes switches watch the PAUSEs that they receive: in a lossless fabric, a
+// peer that pauses a class without end stops all traffic behind it. The watchdog is a part of the switch (package
+// externs). The feature configures it, and reports storms. Package buffer handles the pauses that a switch sends.
 package pfcwatchdog
 
 import (
@@ -56,7 +55,7 @@ func probes(s *config.Switch) []feature.Probe {
 	return []feature.Probe{{Name: "obey_pfc", Instead: "start it with --pfc", Request: pipeline.Extern(externs.StormsID)}}
 }
 
-// advise is feature.Feature.Advise: it holds the times against one PAUSE of 65535 quanta at the slowest port.
+// advise is feature.Feature.Advise: it compares the times with one PAUSE of 65535 quanta at the slowest port.
 func advise(env *feature.Env, _ *config.Switch) (notes []string) {
 	w := Of(env.Switch)
 	var slowest *config.Link
@@ -162,7 +161,8 @@ func (l *loop) tick(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// see reports begins and ends of storms since the last call. Counters that run backwards are a restarted switch's.
+// see reports begins and ends of storms since the last call. Counters that run backwards mean a restart of the
+// switch.
 func (l *loop) see(now time.Time, storms []externs.Storm) {
 	for _, e := range l.update(now, storms) {
 		l.callbacks.Event(e)
@@ -201,7 +201,8 @@ func (l *loop) update(now time.Time, storms []externs.Storm) (events []*pb.Event
 			events = append(events, l.over(now, was))
 		}
 		if began {
-			// The event of a storm between switches waits a tick, by which the storms that may have led to it are read.
+			// The event of a storm between switches waits a tick, so that the storms that may have caused it are read
+			// first.
 			n.since, n.told = now, false
 			if !x.On || !l.between[x.Port] {
 				begins(&n)
@@ -246,7 +247,7 @@ func (l *loop) event(now time.Time, severity pb.Event_Severity, kind string, n s
 	}
 }
 
-// StormAlarm is the kind of the event of a storm, and with "_over" of its end.
+// StormAlarm is the kind of a storm's event; with the suffix "_over" it reports the end.
 const StormAlarm = "pfc.received_storm"
 
 // Config is the section pfc_watchdog, by the names of SONiC's pfcwd. The fabric has one, and a
@@ -270,7 +271,7 @@ type Config struct {
 // byDefault is the DetectionTime of a file that sets none.
 const byDefault = -1
 
-// settings returns what a switch should watch for, by default an alarm; Detection is 0 for nothing.
+// settings returns the watchdog's settings of a switch, by default an alarm; Detection is 0 to watch nothing.
 func (c Config) settings(env *feature.Env) (externs.Settings, error) {
 	if c.DetectionTime == byDefault {
 		s := externs.Settings{Detection: minDetection, Action: externs.Alert, Default: true}

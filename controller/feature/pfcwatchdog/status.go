@@ -56,8 +56,9 @@ func (f *feat) status(sw string, out *pb.FeatureStatus) {
 	}
 }
 
-// root returns where a storm began that a switch is in, by the storm of the class that began first at each switch on the way: a host, or
-// SWITCH:PORT for a switch that sends PAUSEs and is in no storm; "" for storms that lead in a circle. f.mu is held.
+// root traces a storm at a switch to its origin. At each switch on the way it follows the storm of the class that
+// began first. The origin is a host, or SWITCH:PORT for a switch that sends PAUSEs and has no storm itself; "" if the
+// trace is a circle. f.mu is held.
 func (f *feat) root(g *topology.Graph, sw string, at class) string {
 	for passed := map[string]bool{}; ; {
 		passed[sw] = true

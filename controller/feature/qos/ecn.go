@@ -38,7 +38,7 @@ type ECN struct {
 	PMax float64
 }
 
-// rank orders the rows that match a port: the more specific, the higher.
+// rank orders the rows that match a port: a more specific row ranks higher.
 func (e ECN) rank() (n int) {
 	for i, given := range []bool{e.Rate != 0, e.Switch != "", e.Port != 0} {
 		if given {
@@ -150,7 +150,7 @@ func portsOf(c *config.Config, sw string) (list []linked) {
 	return list
 }
 
-// ramp writes RED curves as a program has them: its table's key beside the depth, and its depths.
+// ramp writes RED curves for one program: key is the table's key besides the depth.
 type ramp struct {
 	env   *feature.Env
 	key   string

@@ -304,7 +304,7 @@ func readClass(m *yamlnode.Map) Class {
 	return Class{DSCP: uint8(m.Int("dscp", 0, 0, 63)), Class: uint8(class), Queue: uint8(m.Int("queue", class, 0, 7))}
 }
 
-// check is config.Section.Check: it holds the section against the queues of the switches.
+// check is config.Section.Check: it compares the section with the queues of the switches.
 func check(c *config.Config, d *yamlnode.Doc) {
 	fewest := c.Switches[0]
 	for _, s := range c.Switches {

@@ -55,7 +55,8 @@ func New(feature.Callbacks) *feature.Feature {
 	}
 }
 
-// desired is feature.Feature.Desired. The longer prefix wins: the host's addresses are permitted, others refused.
+// desired is feature.Feature.Desired. The longest prefix wins: the host's addresses are permitted, all others
+// refused.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	cfg := Of(env.Config)
 	if !cfg.EdgePorts {

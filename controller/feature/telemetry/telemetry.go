@@ -45,8 +45,8 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return []*p4v1.Entity{pipeline.CloneSession(ids.PollCloneSession, env.Switch.CPUPort)}, nil
 }
 
-// attach is feature.Feature.Attach. There is no loop without polls, or without queue 7 for them: BMv2 drops what is bound for a queue
-// that it does not have.
+// attach is feature.Feature.Attach. There is no loop without polls, or without queue 7 for them: BMv2 drops packets
+// for a queue that it does not have.
 func (t *telemetry) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	t.mu.Lock()
 	defer t.mu.Unlock()

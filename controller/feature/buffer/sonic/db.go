@@ -16,7 +16,7 @@ import (
 
 const maxFaults = 100
 
-// known are the tables of buffers and classes, with why a part of one is not taken where it is not.
+// known are the tables of buffers and classes, each with the reason why parts of it are not imported.
 var known = map[string]string{
 	tablePool:    "no priority group of a port has this pool, or the field is not of its policy",
 	tableProfile: "no priority group of a port has this profile, or the field is not of its policy",
@@ -46,8 +46,8 @@ var known = map[string]string{
 	"TC_TO_DOT1P_MAP":                   "packets keep their priority here",
 }
 
-// read reads some tables of a CONFIG_DB. Values are strings; where they are not, that is a fault in the
-// tables that are taken, and elsewhere, as in PORT, which has much that is not asked for, they are left out.
+// read reads some tables of a CONFIG_DB. Values must be strings. Others are a fault in tables that are imported, and
+// are skipped in tables such as PORT, of which few fields are needed.
 func read(text []byte, tables ...string) (db DB, faults []yamlnode.Fault) {
 	db = DB{}
 	fault := func(field, format string, args ...any) {
@@ -177,7 +177,7 @@ func (r *importer) get(table, key, field string) (value string, ok bool) {
 	return value, ok
 }
 
-// take marks a row, or some of its fields, as read.
+// take marks a row, or some of its fields, as imported.
 func (r *importer) take(table, key string, fields ...string) {
 	if len(fields) == 0 {
 		fields = slices.Collect(maps.Keys(r.db[table][key]))
@@ -234,7 +234,7 @@ func (r *importer) left() []string {
 
 // report collects the settings that one side cannot express.
 type report struct {
-	approximate bool   // the nearest is taken where there is one, with a warning
+	approximate bool   // use the nearest value, if there is one, with a warning
 	done        string // "exported" or "imported"
 	line        func(path string) int
 	faults      []yamlnode.Fault
@@ -260,7 +260,7 @@ func (r *report) unlike(path, is, want, nearest string) {
 	r.add(path, "is %s, want %s; with --approximate it would be %s as %s", is, want, r.done, nearest)
 }
 
-// merged returns faults with those alike of several rows of a table as one, which names the rows.
+// merged returns the faults; equal ones of several rows of a table become one fault that names the rows.
 func merged(faults []yamlnode.Fault) (all []yamlnode.Fault) {
 	type kind struct{ table, field, text string }
 	rows := map[kind][]string{}

@@ -116,8 +116,8 @@ func (e *exporter) buffer() {
 	}
 }
 
-// own returns the ports of the SONiC switch by their numbers: the index, or, where ports share one, as the parts of a
-// front-panel port that is broken out do, the place among all ports in the order of their lanes.
+// own returns the ports of the SONiC switch by their numbers. The number is the index, or, if ports share an index
+// (the parts of a broken-out front-panel port do), the position among all ports in the order of their lanes.
 func own(sw DB) map[string]string {
 	rows := sw[tablePort]
 	lane := func(name string) (int, error) {
@@ -179,11 +179,11 @@ func (e *exporter) links() {
 	}
 }
 
-// pair is what a traffic class stands for.
+// pair is the class and queue of a traffic class.
 type pair struct{ class, queue uint8 }
 
-// queues takes the classes and queues of DSCPs: a traffic class for each pair of them. That is the queue's number if it
-// is free, as in SONiC's own maps. No limit of a queue is below the buffer, which package buffer refuses.
+// queues exports the classes and queues of DSCPs: a traffic class for each pair. It has the queue's number if that is
+// free, as in SONiC's own maps. No queue limit is below the buffer: package buffer refuses that.
 func (e *exporter) queues() {
 	q := qos.Of(e.c)
 	e.p.traffic = map[uint8]qos.Class{}

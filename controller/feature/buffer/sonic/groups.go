@@ -231,9 +231,9 @@ func (r *importer) limits(g sums) {
 	}
 }
 
-// reserve reads each queue's guarantee; of gives it for a lossless one. There a queue is resumed
-// below xon or xon_offset under its threshold, whichever is more, and here by the latter alone: that is the same
-// where xon is in what the queue has for itself.
+// reserve reads each queue's guarantee; of returns it for a lossless queue. SONiC resumes a queue below xon or below
+// threshold minus xon_offset, whichever is more; Headgate only uses the offset. The two agree if xon is within the
+// queue's guarantee.
 func (r *importer) reserve(g sums, of func(*profile) units.Bytes) {
 	var private, lossy []at[units.Bytes]
 	for _, p := range g.lossless {
@@ -262,8 +262,8 @@ func (r *importer) reserve(g sums, of func(*profile) units.Bytes) {
 	}
 }
 
-// headroom reads Φ. Ports have the same, or what their links require, or the same part of it, or each its own, with that of the most
-// ports as the switch's.
+// headroom reads Φ. All ports have one value, or each has what its link requires or the same part of that. Otherwise
+// ports have their own values, and the most frequent one is the switch's.
 func (r *importer) headroom(g sums) {
 	h := &r.h
 	required := make([]units.Bytes, len(h.Ports))
@@ -310,9 +310,9 @@ func (r *importer) headroom(g sums) {
 	}
 }
 
-// share reads the headroom that a pool has beside its size. More than the priority groups can take has no
-// meaning. Of less each may take its xoff while others do not, as with DSH, which adds that a port is paused
-// before it runs out. Where the switch cannot have that, each has a part of its xoff.
+// share reads a pool's headroom, its xoff. A pool with more than the sum of the groups' xoff is as one with the sum.
+// With less, groups share it, as with DSH, which also pauses a port before it runs out. If the switch cannot have
+// DSH, each group gets a part of its xoff.
 func (r *importer) share(pool string, size units.Bytes, g sums) {
 	xoff := r.bytes(tablePool, pool, "xoff")
 	field := path(tablePool, pool, "xoff")
@@ -385,7 +385,7 @@ func (r *importer) queues() {
 // Kinds of schedulers.
 const strict, dwrr = "STRICT", "DWRR"
 
-// schedulers reads by which weights queues share a port, which all ports have.
+// schedulers reads the weights by which queues share a port; they must be the same at all ports.
 func (r *importer) schedulers() {
 	found := make([]externs.Weights, len(r.ports))
 	for _, key := range slices.Sorted(maps.Keys(r.db[tableEgress])) {

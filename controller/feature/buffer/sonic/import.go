@@ -49,11 +49,11 @@ type importer struct {
 	dog    pfcwatchdog.Config
 }
 
-// Import returns the sections of a fabric file that say what the tables of a CONFIG_DB do: when which
-// queue is paused or refuses a packet, at the ingress. What no such sections say is an error, a *yamlnode.Error that
-// names table, key and field; with approximate the nearest is taken, where there is one. What else
-// the tables have is in Imported.Left. Tables of other purposes are not looked at. The vendor's profiles (buffer.ParseProfiles)
-// are put into the section buffer. sw is the switch's name in the fabric file.
+// Import returns the sections of a fabric file that correspond to the tables of a CONFIG_DB: when each queue is
+// paused or refuses a packet, at the ingress. A setting that the sections cannot express is an error, a
+// *yamlnode.Error that names table, key and field; with approximate the nearest value is used, if there is one. Other
+// settings of these tables are listed in Imported.Left. Tables for other purposes are ignored. The vendor's profiles
+// (buffer.ParseProfiles) are put into the section buffer. sw is the switch's name in the fabric file.
 func Import(file, sw string, text []byte, approximate bool, profiles ...buffer.HeadroomProfile) (*Imported, error) {
 	r := newImporter(text, approximate)
 	r.sw = sw
@@ -75,7 +75,7 @@ func newImporter(text []byte, approximate bool) *importer {
 	return r
 }
 
-// number returns a value as a number; low where it is none in range.
+// number returns a value as a number; low if it is not a number in range.
 func (r *importer) number(low, high int64, table, key, field string) int64 {
 	v, ok := r.get(table, key, field)
 	n, err := strconv.ParseInt(v, 10, 64)
@@ -135,7 +135,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// links reads which ports take part in PFC, which the policy is for, which classes are lossless, and the links.
+// links reads the ports that take part in PFC, to which the policy applies, the lossless classes, and the links.
 func (r *importer) links() {
 	r.rows()
 	all, without := map[string]bool{}, map[string][]string{}
@@ -211,7 +211,7 @@ func (r *importer) links() {
 	}
 }
 
-// without returns why a port takes no part in PFC, "" where it does.
+// without returns why a port takes no part in PFC, "" if it takes part.
 func (r *importer) without(port string) string {
 	mask, ok := classList(r.db[tablePortQoS][port]["pfc_enable"])
 	_, cable := r.cable(port)
@@ -258,7 +258,7 @@ func (r *importer) cable(port string) (row, length string) {
 	return cables, ""
 }
 
-// delay returns that of a port's cable.
+// delay returns the delay of a port's cable.
 func (r *importer) delay(port string) units.Time {
 	row, text := r.cable(port)
 	r.get(tableCable, row, port)
@@ -270,7 +270,7 @@ func (r *importer) delay(port string) units.Time {
 	return units.Time(n) * metre
 }
 
-// row returns the row that a field of a port refers to, "" where there is none.
+// row returns the row that a field of a port refers to, "" for none.
 func (r *importer) row(port, field, table string) string {
 	at := port
 	if _, own := r.db[tablePortQoS][port][field]; !own && field == "dscp_to_tc_map" {
@@ -291,8 +291,9 @@ func (r *importer) row(port, field, table string) string {
 // mapNames are the rows that a port's traffic classes come from.
 type mapNames struct{ dscp, group, queue, pause string }
 
-// classes reads the maps: a class is the priority group, its queue that, of a traffic class. The maps that most ports have
-// are the switch's; what others have is a port's own map where it leads to a class of these, and its queue.
+// classes reads the maps: a traffic class gives the class (its priority group) and the queue. The maps that most
+// ports have become the switch's. The maps of another port become its own port map, if each class and queue in them
+// is one of the switch's.
 func (r *importer) classes() {
 	var of []mapNames
 	count, lists := map[mapNames]int{}, map[mapNames]*[dscps]qos.Class{}
@@ -359,7 +360,7 @@ func (r *importer) portNumber(port string) uint32 {
 	return uint32(slices.Index(r.ports, port) + 1)
 }
 
-// pauseQueues holds the queues that PFC pauses against those of the lossless classes.
+// pauseQueues compares the queues that PFC pauses with the queues of the lossless classes.
 func (r *importer) pauseQueues(key string) {
 	for class := range headroom.Classes {
 		if !has(r.h.Lossless, class) {
@@ -380,7 +381,7 @@ func (r *importer) pauseQueues(key string) {
 	}
 }
 
-// pauseGroups holds the priority groups for which PFC is sent, on switches that map them.
+// pauseGroups checks the priority groups for which PFC is sent, on switches that map them.
 func (r *importer) pauseGroups(port string) {
 	value, ok := r.get(tablePortQoS, port, "pfc_to_pg_map")
 	if !ok {
@@ -395,7 +396,7 @@ func (r *importer) pauseGroups(port string) {
 	r.take(tablePFCPG, key)
 }
 
-// watch reads the PFC watchdog, which all ports have or none.
+// watch reads the PFC watchdog, which must be on at all ports or at none.
 func (r *importer) watch() {
 	var detect, restore []at[time.Duration]
 	var action []at[externs.Action]

@@ -1,6 +1,6 @@
-// Package sonic writes the buffer policy of a switch as the part of SONiC's CONFIG_DB that says the
-// same, and reads that of any switch as far as a policy can say it. Its tables are those of sonic-buildimage's
-// src/sonic-yang-models. docs/operate/sonic.md says which of its fields stands for which key of ours.
+// Package sonic exports the buffer policy of a switch as the equivalent part of SONiC's CONFIG_DB, and imports a
+// CONFIG_DB as far as a policy can express it. The tables follow sonic-buildimage's src/sonic-yang-models.
+// docs/operate/sonic.md maps their fields to our keys.
 //
 // A SONiC switch counts at its ingress, as package headroom does: a priority group is a queue of a
 // port, dynamic_th is the exponent of α, xoff is Φ. The pool's xoff is the sum of all Φ, so that no
@@ -85,7 +85,7 @@ type policy struct {
 	weights  externs.Weights
 	tc       [dscps]uint8            // traffic class of each DSCP
 	traffic  map[uint8]qos.Class     // class and queue of each traffic class that a DSCP has
-	queue    [headroom.Classes]uint8 // of each class; that of its number where no DSCP has it
+	queue    [headroom.Classes]uint8 // of each class; the queue of the same number if no DSCP has the class
 	marks    [][]qos.ECN             // of each port
 	watchdog pfcwatchdog.Config      // without DetectionTime there is none
 }

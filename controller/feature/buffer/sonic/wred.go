@@ -106,7 +106,7 @@ func (r *importer) marks() {
 	}
 }
 
-// curve reads a WRED_PROFILE; false where it marks nothing.
+// curve reads a WRED_PROFILE; false if it marks nothing.
 func (r *importer) curve(at, name string) (k qos.ECN, ok bool) {
 	row := r.db[tableWRED][name]
 	if row == nil {
