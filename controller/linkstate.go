@@ -14,18 +14,16 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// linkMonitor knows the state of links and switches, as far as routes depend on it. P4Runtime
-// has no port state, so it is put together from four sources: the operator's word
-// (set), which takes a link out of service for good; what switches with gNMI say of
-// their ports, of which one that is down makes its link suspect at once; probes, whose
-// absence in either direction makes a link suspect while both of its switches are attached;
-// and sessions, since a switch that has been out of reach for long may be dead, and one whose
-// process has ended is. Probes cannot tell these two: they come and go by the sessions of both
-// switches. Routes avoid what is suspect where there is another way.
+// linkMonitor tracks the state of links and switches, as far as routes depend on it. P4Runtime has no port state, so
+// the monitor combines four sources. An operator takes a link out of service until further notice (set). A switch
+// with gNMI reports its ports; a port that is down makes its link suspect at once. Missing probes in either direction
+// make a link suspect while both of its switches are attached. Sessions show that a switch is out of reach for long
+// and may be dead, or that its process has ended; probes cannot show this, because they need the sessions of both
+// switches. Routes avoid suspect links and switches if there is another path.
 type linkMonitor struct {
 	event    func(*pb.Event)
-	keeper   LinkKeeper    // nil: the operator's word is forgotten with the process
-	reported chan struct{} // a switch said something of its ports, which is to be evaluated; holds one token
+	keeper   LinkKeeper    // nil: the operator's settings are lost with the process
+	reported chan struct{} // a switch reported its ports, so evaluate; holds one token
 
 	mu        sync.Mutex // guards all below
 	links     map[string]*linkState
@@ -33,9 +31,9 @@ type linkMonitor struct {
 	of        *config.Config // whose links between and hosts are; nil after forget
 	between   []watched      // links between switches
 	hosts     []watched      // links to hosts
-	news      bool           // a switch said something of its ports since the last evaluation
-	events    []*pb.Event    // of the evaluation that runs
-	rerouted  bool           // in it routes change without an event
+	news      bool           // a switch reported its ports since the last evaluation
+	events    []*pb.Event    // of the running evaluation
+	rerouted  bool           // the running evaluation changes routes without an event
 	evaluated time.Time      // time of the last full evaluation
 	awake     time.Time      // since when it has been evaluated without a break
 }
@@ -51,7 +49,7 @@ type linkState struct {
 	flap     flap
 }
 
-// watched is a link of the configuration with its state and those of its switches, a host's is nil.
+// watched is a link of the configuration with its state and the states of its switches; a host's is nil.
 type watched struct {
 	*config.Link
 	*linkState
@@ -65,14 +63,14 @@ type switchState struct {
 	unreachable bool                           // for long
 }
 
-// OutOfService is why a link is down that an operator took out of service.
+// OutOfService is the reason shown for a link that an operator took out of service.
 const OutOfService = "an operator took it out of service"
 
-// LinkKeeper makes the operator's word on links durable.
+// LinkKeeper makes durable which links an operator took out of service.
 type LinkKeeper interface {
 	// DownLinks returns the links that are out of service, by name.
 	DownLinks() []string
-	// SaveLinks keeps whether links are out of service, by name, with the outcome of the request; nil for none.
+	// SaveLinks stores whether links are out of service, by name, with the outcome of the request (nil for none).
 	SaveLinks(down map[string]bool, done *outcome.Done) error
 }
 
@@ -112,7 +110,7 @@ func (m *linkMonitor) seen(link, at string, now time.Time) {
 	m.link(link).probes[at] = now
 }
 
-// report notes all that a switch says of its ports, nil when it says nothing.
+// report notes the states of all ports that a switch reports, nil when it reports none.
 func (m *linkMonitor) report(sw string, ports map[uint32]pb.PortStatus_State) {
 	m.mu.Lock()
 	m.node(sw).ports = ports
@@ -124,8 +122,9 @@ func (m *linkMonitor) report(sw string, ports map[uint32]pb.PortStatus_State) {
 	}
 }
 
-// set is the operator's word on links, on all or none. It returns those that it changed. Calls of set and forget take turns,
-// and mu is not held while the keeper works: probes are noted meanwhile.
+// set takes all of some links out of service, or back into it, or none of them on an error. It returns the links that
+// it changed. Calls of set and forget take turns. mu is not held while the keeper works, so that probes are noted
+// meanwhile.
 func (m *linkMonitor) set(links []string, up bool, done *outcome.Done) (changed []string, err error) {
 	down := map[string]bool{}
 	m.mu.Lock()
@@ -218,8 +217,8 @@ func (m *linkMonitor) state() topology.State {
 	return s
 }
 
-// portState returns what is known of the ports at both ends of a link, why they are down, and
-// whether an operator took the link out of service.
+// portState returns the state of the ports at the ends of a link, why they are down, and whether an operator took the
+// link out of service.
 func (m *linkMonitor) portState(link string) (state pb.PortStatus_State, why string, outOfService bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,8 +232,8 @@ func (m *linkMonitor) portState(link string) (state pb.PortStatus_State, why str
 	}
 }
 
-// standstill is a break between two evaluations after which the controller itself has stood still,
-// frozen or short of processor time. What it has not heard then it could not hear.
+// standstill is the shortest gap between two evaluations that means that the controller itself stalled, frozen or
+// short of processor time. Messages missing in such a gap prove nothing.
 const standstill = 4 * healthInterval
 
 // watch finds the links of a configuration and their states. The caller holds mu.
@@ -257,8 +256,8 @@ func (m *linkMonitor) watch(c *config.Config) {
 	}
 }
 
-// evaluate looks at everything once and reports whether routes change. After a standstill all times
-// begin anew. Of links to hosts only ports tell, so they are looked at when a switch said something.
+// evaluate evaluates all switches and links once and reports whether routes change. After a standstill all timeouts
+// restart. Links to hosts depend only on ports, so they are evaluated only after a switch has reported its ports.
 func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Health, now time.Time) (changed bool) {
 	m.mu.Lock()
 	if now.Sub(m.evaluated) > standstill {
@@ -323,8 +322,8 @@ func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Du
 	m.tell(pb.Event_SEVERITY_ERROR, name, "switch.unreachable", text)
 }
 
-// ports names the end of a link whose switch says that its port is down, "" for none; up reports
-// whether there is none, and a switch says that its port is up.
+// ports returns the end of a link whose switch reports that its port is down, "" for none. up is set if no port is
+// down and at least one is reported up.
 func (w watched) ports() (down string, up bool) {
 	for i, sw := range []*switchState{w.a, w.b} {
 		e := [...]config.Endpoint{w.A, w.B}[i]
@@ -339,7 +338,7 @@ func (w watched) ports() (down string, up bool) {
 	return "", up
 }
 
-// evaluateHost looks at the port of a host's link. Routes stay where the host has no other link.
+// evaluateHost evaluates the port of a host's link. Routes do not change if the host has no other link.
 func (m *linkMonitor) evaluateHost(c *config.Config, w watched) {
 	host := w.A.Node
 	if w.a != nil {
@@ -365,8 +364,8 @@ func (m *linkMonitor) evaluateHost(c *config.Config, w watched) {
 	}
 }
 
-// silent names the switch to which no probe of a link came for the timeout, "" for none. heard says that
-// probes came to both lately, where none that is missing may still come.
+// silent returns the switch to which no probe of a link came for the timeout, "" for none. heard is set if both
+// switches got a probe within the timeout.
 func (m *linkMonitor) silent(w watched, since time.Time, timeout time.Duration, now time.Time) (silent string, heard bool) {
 	if m.awake.After(since) {
 		since = m.awake
@@ -387,8 +386,8 @@ func (m *linkMonitor) silent(w watched, since time.Time, timeout time.Duration, 
 	return silent, heard
 }
 
-// evaluateLink evaluates a link between switches: by their ports, and by probes while both can send and
-// receive them. It changes nothing where neither tells.
+// evaluateLink evaluates a link between switches: by their ports, and by probes while both switches can send and
+// receive them. Without information from either it changes nothing.
 func (m *linkMonitor) evaluateLink(w watched, switches map[string]device.Health, c *config.Controller, now time.Time) {
 	down, heard := w.ports()
 	why, back := "", "its ports are up, say its switches"
@@ -418,7 +417,7 @@ func (m *linkMonitor) evaluateLink(w watched, switches map[string]device.Health,
 			m.tell(pb.Event_SEVERITY_ERROR, w.Name, "link.down", why+"; routes avoid the link where they can")
 		case f.back.IsZero():
 			return
-		default: // while it was held, and better than others that are suspect
+		default: // came back while it was held: better than other suspect links
 			m.rerouted = true
 		}
 		w.suspect, *f = true, flap{downs: f.downs + 1}
@@ -455,8 +454,8 @@ type flap struct {
 	back  time.Time // since when probes come again; zero while they do not
 }
 
-// hold is how long a link that comes back is not used: at once after the first time, then for
-// flap_hold, and twice as long with each time more.
+// hold returns how long a link that comes back is not used: 0 after the first failure, flap_hold after the second,
+// and twice as long after each further one.
 func (f flap) hold(c *config.Controller) time.Duration {
 	if f.downs < 2 || c.FlapHold <= 0 {
 		return 0

@@ -19,10 +19,10 @@ type Planner interface {
 	Changes(*config.Config) []*pb.Change
 }
 
-// Plan says what Apply would write to each switch, and changes nothing. What changes beside the
-// switches, such as keys of the configuration, budgets and what hosts must agree on, are the controller's changes. The
-// notes say what can go wrong in the fabric as a whole, and, where failures is more than 0, what would while up to so many
-// links fail. A configuration with faults gives a *yamlnode.Error.
+// Plan returns what Apply would write to each switch, and changes nothing. Changes besides the switches (keys of the
+// configuration, budgets, parameters that hosts must share) are the controller's changes. The notes report what can
+// go wrong in the fabric as a whole, now and, if failures is more than 0, while up to that many links have failed. A
+// configuration with faults gives a *yamlnode.Error.
 func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failures int) (*pb.PlanConfigResponse, error) {
 	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
 	if err != nil {
@@ -93,8 +93,8 @@ func parametersByName(list []*pb.HostParameter) map[string]string {
 	return by
 }
 
-// notes says what can go wrong with a configuration in the fabric as a whole: what Apply would refuse,
-// and what follows from links that an operator took out of service.
+// notes returns what can go wrong with a configuration in the fabric as a whole: reasons for which Apply would refuse
+// it, and effects of links that an operator took out of service.
 func (c *Controller) notes(ctx context.Context, cfg *config.Config, g *topology.Graph, failures int) (notes []string) {
 	whole := c.validate(ctx, cfg, g, nil, failures)
 	for _, r := range whole {
@@ -136,8 +136,7 @@ func (c *Controller) advice(env *feature.Env) []string {
 	return notes
 }
 
-// planOne uses the session where there is one, and else a connection of its own, for
-// which nobody needs to be primary.
+// planOne uses the session if there is one, else a connection of its own: a read does not need to be primary.
 func (c *Controller) planOne(ctx context.Context, s config.Switch, in *switchInputs, want device.Desired) *pb.SwitchPlan {
 	c.mu.RLock()
 	var u *unit

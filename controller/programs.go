@@ -68,7 +68,7 @@ func (p *programs) of(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, 
 		if device, info, err = p.files.Read(s.DeviceConfig, confine.MaxProgram); err != nil {
 			return nil, refused("device_config", "is %q on the switch %q, want a file that can be read: %v", s.DeviceConfig, s.Name, err)
 		}
-		// A caller who applies a configuration chooses the address that gets the file.
+		// The caller chooses the address to which the file is sent, so the file must be readable by all.
 		if info.Mode().Perm()&0o004 == 0 {
 			return nil, refused("device_config", "is %q on the switch %q, with mode %#o: it is sent to the switch's address, want a file that everybody on this machine may read (chmod o+r)", s.DeviceConfig, s.Name, info.Mode().Perm())
 		}
@@ -116,12 +116,12 @@ func (p *programs) forPort(port uint16, field string) (*pipeline.Pipeline, error
 	return made, nil
 }
 
-// bridged bounds what the program for Tofino puts before a frame for its way through the
-// buffer: bridged_t of p4src/tna, whose fields the compiler arranges as it likes.
+// bridged bounds the metadata that Tofino's program puts before a frame in the buffer: bridged_t of p4src/tna, whose
+// fields the compiler may rearrange.
 const bridged = 16 * units.Byte
 
-// trafficManagers returns what makes the drivers of traffic managers: those of Tofino chips by
-// BF Runtime, BMv2's by Thrift.
+// trafficManagers returns a function that makes drivers of traffic managers: BF Runtime for Tofino chips, Thrift for
+// BMv2.
 func trafficManagers(log *slog.Logger) func(config.Switch) (trafficmanager.Driver, error) {
 	return func(s config.Switch) (trafficmanager.Driver, error) {
 		_, address := s.TrafficManager()

@@ -55,8 +55,8 @@ type Options struct {
 	Heartbeat time.Duration
 	// Events receives every event; it must not block.
 	Events func(*pb.Event)
-	// Ports receives what the switch says of its ports, by number, whenever that changes: nil when it
-	// says nothing. It must not block, and not change the map.
+	// Ports receives the states of the switch's ports, by number, whenever they change; nil if the switch reports
+	// none. It must not block, and not change the map.
 	Ports func(map[uint32]pb.PortStatus_State)
 	Log   *slog.Logger
 }
@@ -87,7 +87,7 @@ type Device struct {
 	session *session.Session
 	poller  *poll.Poller
 	log     *slog.Logger
-	silence time.Duration // poller.Patience times so long without an answer, the switch counts as sending no packets
+	silence time.Duration // without an answer for poller.Patience times this, the switch counts as sending no packets
 
 	kick     chan struct{}             // wakes the reconciler; holds one token
 	reattach chan struct{}             // wakes the goroutine that starts the loops; holds one token
@@ -115,7 +115,7 @@ type Device struct {
 	stats          Stats
 }
 
-// outcome is how an attempt to reach a desired state ended.
+// outcome is the result of an attempt to reach a desired state.
 type outcome struct {
 	seq    uint64
 	result *pb.SwitchResult
@@ -213,8 +213,8 @@ type Health struct {
 	Forwards bool
 	// Known is false until a new session has checked this.
 	Known bool
-	// Gone says that the switch's process has ended, and with it what it forwarded: nothing listens at
-	// the address of a switch whose P4Runtime server is in the process that forwards.
+	// Gone is set if the switch's process has ended and the switch forwards no more: nothing listens at the address
+	// of a switch whose P4Runtime server is in the forwarding process.
 	Gone bool
 	// Reached says that there was a session with the switch since the controller started.
 	Reached bool
@@ -238,8 +238,8 @@ func (d *Device) Health() Health {
 	return h
 }
 
-// Wait waits until the last desired state is reached, has failed, or cannot be reached for now
-// because the session is not primary, and says which.
+// Wait waits until the last desired state is reached, has failed, or cannot be reached for now because the session is
+// not primary, and returns which.
 func (d *Device) Wait(ctx context.Context) *pb.SwitchResult {
 	d.mu.Lock()
 	seq := d.desiredSeq
@@ -404,9 +404,9 @@ func (d *Device) packetOut(p *p4v1.PacketOut) error {
 	return d.session.PacketOut(p)
 }
 
-// setSilent records whether the switch answers no polls although it should. simple_switch_grpc
-// without --cpu-port accepts packets, drops them and reports no error. One that has sent a packet is slow, or
-// hangs: its links are judged all the same, and whether it lives the session finds out.
+// setSilent records whether the switch answers no polls although it should. simple_switch_grpc without --cpu-port
+// accepts packets, drops them and reports no error. If the switch has sent a packet before, it is slow or hangs: its
+// links are still judged by probes, and the session's keepalive finds out whether it lives.
 func (d *Device) setSilent(silent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -23,8 +23,8 @@ const (
 // laneEntries bounds the entries in a lane: packets, entries that have timed out, members of digest lists.
 var laneEntries = [lanes]int{1024, 4096, 1 << 14, 1 << 14}
 
-// pieceEntries is how many entries of a digest list or an idle notification a loop gets at once: what is more
-// urgent passes between two pieces.
+// pieceEntries is how many entries of a digest list or an idle notification a loop gets at once: more urgent messages
+// pass between two pieces.
 const pieceEntries = 256
 
 // delivery is a message for the loops of a switch, with the time of its arrival. Loops share it.

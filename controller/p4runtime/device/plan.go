@@ -36,8 +36,8 @@ func (d *Device) Plan(ctx context.Context, want Desired) *pb.SwitchPlan {
 	return plan
 }
 
-// PlanOf compares a switch with want over any client, which may be nil when err says why.
-// externs are those of feature.Externs.
+// PlanOf compares a switch with want over any client. The client may be nil if err is the reason. externs are those
+// of feature.Externs.
 func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State, externs ...uint32) *pb.SwitchPlan {
 	out := &pb.SwitchPlan{Name: name, Tables: p.Uses(pipeline.UsageOf(want.All()))}
 	have := &reconcile.State{}
@@ -79,8 +79,8 @@ func readState(ctx context.Context, c *session.Client, p *pipeline.Pipeline, ext
 // program names a program by its cookie.
 func program(p *pipeline.Pipeline) string { return fmt.Sprintf("program %016x", p.Cookie()) }
 
-// compare says whether the switch runs a pipeline. A switch that does not, where the controller has no
-// device_config to push, is an error.
+// compare returns how far the switch runs a pipeline. If it does not, and the controller has no device_config to
+// push, that is an error.
 func compare(ctx context.Context, c *session.Client, p *pipeline.Pipeline) (session.Running, error) {
 	running, err := c.Compare(ctx, p)
 	if err != nil || running == session.Same || p.Pushable() {

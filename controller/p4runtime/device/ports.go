@@ -17,11 +17,11 @@ import (
 // portStateName is the capability that says where the states of a switch's ports come from.
 const portStateName = "port_state"
 
-// askAgain is the wait before a switch that told of its ports is asked again.
+// askAgain is the wait before a switch that has reported its ports before is asked again.
 const askAgain = 5 * time.Second
 
-// followPorts hands on what the switch says of its ports, until the connection ends. A switch that tells
-// nothing is not asked again before the next connection.
+// followPorts passes on the port states that the switch reports, until the connection ends. A switch that reports
+// none is not asked again before the next connection.
 func (d *Device) followPorts(ctx context.Context, conn grpc.ClientConnInterface) {
 	numbers := gnmiport.OpenConfig
 	if d.opts.Switch.Target.Chip() != "" {
@@ -51,7 +51,7 @@ func (d *Device) followPorts(ctx context.Context, conn grpc.ClientConnInterface)
 	}
 }
 
-// noPorts says why a switch tells nothing of its ports.
+// noPorts returns why a switch does not report its ports.
 func noPorts(err error) string {
 	st := status.Convert(err)
 	if st.Code() == codes.Unimplemented {

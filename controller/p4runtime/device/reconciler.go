@@ -33,7 +33,7 @@ var errPutOff = errors.New("the switch has another desired state now")
 // wrote it over the current session. So a change of a route needs no read of all entries.
 type knownState struct {
 	epoch uint64
-	seq   uint64 // of the desired state that state is
+	seq   uint64 // of the desired state that is in state
 	state *reconcile.State
 
 	trafficManager *trafficmanager.Config // state of the traffic manager; nil when it must be read
@@ -47,7 +47,7 @@ func (d *Device) reconciler(ctx context.Context) {
 	retry := session.Backoff{Min: max(10*d.opts.RetryMin, 100*time.Millisecond), Max: max(10*d.opts.RetryMax, 100*time.Millisecond)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var queue chan struct{} // that the reconciler waits in to read the switch; nil for none
+	var queue chan struct{} // queue of the semaphore in which the reconciler waits to read the switch; nil for none
 	periodic, putOff := false, 0
 	for {
 		release := func() {}              // gives its place back
@@ -136,7 +136,7 @@ type job struct {
 	trafficManager *trafficmanager.Config // desired.TrafficManager with the loops' victims
 	seq            uint64
 	epoch          uint64
-	givesWay       bool // when something else is desired while the switch is read, leave it at that
+	givesWay       bool // stop if the desired state changes while the switch is read
 }
 
 // attempt reconciles the switch and reports whether the switch now has its desired state, or else whether
@@ -258,7 +258,7 @@ func (d *Device) reconcile(ctx context.Context, j job, known *knownState, period
 			return res, err
 		}
 		read, end := ctx, func() {}
-		if j.givesWay && !pushed { // behind a push nothing is known
+		if j.givesWay && !pushed { // after a push nothing is known
 			read, end = d.untilChanged(ctx, j.seq)
 		}
 		defer end()
@@ -286,8 +286,7 @@ func (d *Device) reconcile(ctx context.Context, j job, known *knownState, period
 	return res, nil
 }
 
-// untilChanged returns a context that also ends, by errPutOff, when something else is desired than what
-// seq counts.
+// untilChanged returns a context that also ends, with errPutOff, when the desired state is no longer number seq.
 func (d *Device) untilChanged(ctx context.Context, seq uint64) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// ReadSemaphore bounds how many switches are read in full at one time, whatever for: each takes memory for
-// all its entries meanwhile, and all of them together would take it for a whole fabric's. Periodic
-// comparisons of switches that are in line have a single place of their own, which rests after each: so
-// they take a share of the time, and more of it with more switches and entries. nil bounds nothing.
+// ReadSemaphore bounds how many switches are read in full at one time, for any reason: each read takes memory for all
+// entries of the switch. Periodic comparisons of switches that are in line share a single place, which rests after
+// each comparison, so that they take only a fraction of the time. nil bounds nothing.
 //
-// It is made of channels, since the reconciler waits for it and for changes at once.
+// It consists of channels, because the reconciler waits for a place and for changes in one select.
 type ReadSemaphore struct {
 	mu       sync.Mutex
 	places   chan struct{}
 	periodic chan struct{}
 }
 
-// After a periodic comparison its place rests for restFactor times as long, but no longer than restMax: a
-// switch that did not answer says nothing of the others.
+// After a periodic comparison its place rests for restFactor times as long, but no longer than restMax: a switch that
+// did not answer must not delay the others.
 const (
 	restFactor = 99
 	restMax    = 10 * time.Second
@@ -32,7 +31,7 @@ func NewReadSemaphore(n int) *ReadSemaphore {
 	return s
 }
 
-// Resize changes the number of places. Those that are taken already do not count.
+// Resize changes the number of places. Places taken before do not count.
 func (s *ReadSemaphore) Resize(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +51,8 @@ func (s *ReadSemaphore) Acquire(ctx context.Context) (release func(), err error)
 	}
 }
 
-// queue returns the channel that a place is acquired by sending to; periodic says that a switch in line
-// is compared again.
+// queue returns a channel; sending to it acquires a place. periodic is for a repeated comparison of a switch that is
+// in line.
 func (s *ReadSemaphore) queue(periodic bool) chan struct{} {
 	switch {
 	case s == nil:

@@ -1,5 +1,5 @@
-// Package gnmiport learns from a switch which of its ports are up. P4Runtime has no word for it,
-// but many switches serve gNMI at the same address, where OpenConfig's interfaces have an oper-status.
+// Package gnmiport learns from a switch which of its ports are up. P4Runtime has no port state, but many switches
+// serve gNMI at the same address, and OpenConfig's interfaces have an oper-status.
 package gnmiport
 
 import (
@@ -22,9 +22,9 @@ type Numbers struct {
 	All  bool
 }
 
-// Who has which leaf.
+// The leaves of known models.
 var (
-	// OpenConfig is openconfig-p4rt's model, as the embedded switch has it.
+	// OpenConfig is openconfig-p4rt's model, which the embedded switch serves.
 	OpenConfig = Numbers{Leaf: "id", All: true}
 	// Stratum takes oper-status of one interface at a time, and calls the number ifindex.
 	Stratum = Numbers{Leaf: "ifindex"}
@@ -72,7 +72,7 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, n Numbers, tell 
 	})
 }
 
-// states are those of OpenConfig that say something of a port.
+// states are the oper-status values of OpenConfig that count as a port's state.
 var states = map[string]pb.PortStatus_State{
 	"UP": pb.PortStatus_STATE_UP, "DOWN": pb.PortStatus_STATE_DOWN, "LOWER_LAYER_DOWN": pb.PortStatus_STATE_DOWN, "NOT_PRESENT": pb.PortStatus_STATE_DOWN,
 }
@@ -103,7 +103,7 @@ func state(name, leaf string) *gpb.Path {
 	}}
 }
 
-// each calls f with each interface that a notification names and its value, nil for none any more.
+// each calls f with each interface in a notification and its value, nil for a deleted one.
 func each(n *gpb.Notification, f func(name string, v *gpb.TypedValue)) {
 	name := func(p *gpb.Path) string {
 		for _, list := range [][]*gpb.PathElem{n.GetPrefix().GetElem(), p.GetElem()} {
@@ -123,14 +123,14 @@ func each(n *gpb.Notification, f func(name string, v *gpb.TypedValue)) {
 	}
 }
 
-// subscribe hands over the notifications of a subscription: of one of mode ONCE until all have come,
-// then it returns nil, and of others until the stream ends.
+// subscribe passes the notifications of a subscription to take. With mode ONCE it returns nil once all have come;
+// otherwise it goes on until the stream ends.
 func subscribe(ctx context.Context, client gpb.GNMIClient, list *gpb.SubscriptionList, take func(*gpb.Notification)) error {
 	stream, err := client.Subscribe(ctx)
 	if err != nil {
 		return err
 	}
-	// Of an error in sending Recv knows the reason.
+	// If sending fails, Recv returns the reason.
 	_ = stream.Send(&gpb.SubscribeRequest{Request: &gpb.SubscribeRequest_Subscribe{Subscribe: list}})
 	for {
 		r, err := stream.Recv()

@@ -99,8 +99,8 @@ var suffixes = map[p4configv1.MatchField_MatchType][2]string{
 	p4configv1.MatchField_TERNARY: {"", " mask"}, p4configv1.MatchField_RANGE: {" low", " high"},
 }
 
-// fieldMatch returns a match of v, of its first prefix bits, of those under the mask other, or of the range from v to
-// other; nil for one of anything.
+// fieldMatch returns a match of v, of its first prefix bits, of its bits in the mask other, or of the range from v to
+// other; nil for a match of anything.
 func fieldMatch(what string, f *p4configv1.MatchField, v, other []byte, prefix int) (*p4v1.FieldMatch, error) {
 	id, width, kind := f.GetId(), f.GetBitwidth(), f.GetMatchType()
 	if kind == p4configv1.MatchField_LPM && (prefix < 0 || prefix > int(width)) {
@@ -224,7 +224,7 @@ func (e *Entry) Entity() (*p4v1.Entity, error) {
 	return p4rtmsg.Of(e.entry), nil
 }
 
-// checkEntry holds the rules of the specification's section on table entries.
+// checkEntry checks an entry by the rules of the specification's section on table entries.
 func checkEntry(t *p4configv1.Table, e *p4v1.TableEntry) error {
 	name := t.GetPreamble().GetName()
 	if e.Action == nil {

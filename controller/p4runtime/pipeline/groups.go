@@ -49,9 +49,9 @@ func (p *Pipeline) Group(profile string, id uint32, members []uint32) (*p4v1.Ent
 	return p4rtmsg.Of(g), nil
 }
 
-// PortGroup is Group with members that are numbered after the ports they send by. Each takes
-// part in the selection only while its port is up (P4Runtime Specification 1.4, section 9.2.3),
-// which the switch sees to without the controller.
+// PortGroup is Group with members that are numbered after the ports they send by. Each takes part in the selection
+// only while its port is up (P4Runtime Specification 1.4, section 9.2.3). The switch does this without the
+// controller.
 func (p *Pipeline) PortGroup(profile string, id uint32, ports []uint32) (*p4v1.Entity, error) {
 	e, err := p.Group(profile, id, ports)
 	for _, m := range e.GetActionProfileGroup().GetMembers() {
@@ -103,10 +103,9 @@ func (p *Pipeline) Digest(name string, most int32, timeoutNS int64) (*p4v1.Entit
 	}), nil
 }
 
-// Normalize brings an entity, in place, into the one form that builders give it: canonical
-// byte strings, sorted lists, no match that means "anything", and nothing that only a
-// switch knows (counters, times). Entities that a switch returns are compared
-// in this form. The error names what is not of this pipeline.
+// Normalize brings an entity, in place, into the one form that builders give it: canonical byte strings, sorted
+// lists, no match that means "anything", and nothing that only a switch knows (counters, times). Entities that a
+// switch returns are compared in this form. The error names parts that this pipeline does not have.
 func (p *Pipeline) Normalize(e *p4v1.Entity) error {
 	switch x := e.GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:
@@ -130,7 +129,7 @@ func (p *Pipeline) Normalize(e *p4v1.Entity) error {
 		_, err := p.digests.id(x.DigestEntry.GetDigestId())
 		return err
 	case *p4v1.Entity_ExternEntry:
-		return nil // whose contents are the target's
+		return nil // the target defines its contents
 	}
 	return fmt.Errorf("entities of kind %T are not reconciled", e.GetEntity())
 }
@@ -208,8 +207,8 @@ func (p *Pipeline) normalizeGroup(g *p4v1.ActionProfileGroup) error {
 			m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: bytestring.Of(b)}
 		}
 	}
-	// PI returns the watch port of one member for all of them (device_mgr.cpp,
-	// action_profile_group_read_one). No PortGroup is like that, so it stands for one.
+	// PI returns the watch port of one member for all of them (device_mgr.cpp, action_profile_group_read_one). No
+	// PortGroup has one watch port for all members, so this form is read as a PortGroup.
 	if same := g.Members; len(same) > 1 && len(same[0].GetWatchPort()) > 0 && !slices.ContainsFunc(same, func(m *p4v1.ActionProfileGroup_Member) bool {
 		return !bytes.Equal(m.GetWatchPort(), same[0].GetWatchPort())
 	}) {

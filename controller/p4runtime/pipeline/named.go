@@ -28,7 +28,7 @@ type Named struct {
 	Use      string  `json:"use,omitempty"` // the member or group of an indirect table's entry: "member 3", "group 1"
 	Members  []Share `json:"members,omitempty"`
 	Ports    []Copy  `json:"ports,omitempty"`
-	// Data are counts, rates in units per second and what else the switch knows of the entity.
+	// Data are counts, rates in units per second, and other data of the switch about the entity.
 	Data Fields `json:"data,omitempty"`
 }
 
@@ -310,7 +310,7 @@ func matchText(m *p4v1.FieldMatch, f *p4configv1.MatchField) string {
 	return "?"
 }
 
-// valueText writes a value as people do, which name and width tell.
+// valueText writes a value for people; name and width decide its form.
 func valueText(v []byte, name string, width int32) string {
 	addr := strings.Contains(strings.ToLower(name), "addr")
 	switch {

@@ -30,10 +30,10 @@ var Kinds = []struct{ Kind, Form string }{
 	{"digest", "digest NAME [max_list_size=N] [max_timeout=DURATION]"},
 }
 
-// Parse reads an entity from words in the form that Kinds gives for its kind; a first word that is
-// no kind is a table. Names may be the end of a name that only one object has. Values are decimal, 0x or 0b
-// numbers, IPv4, IPv6 or MAC addresses; of a key that is LPM with /LENGTH, ternary with &MASK,
-// range as LOW..HIGH. An entry without an action is good for a delete; delete says so.
+// Parse reads an entity from words in the form that Kinds gives for its kind; a first word that is no kind is a
+// table. A name may be shortened to an end that only one object's name has. Values are decimal, 0x or 0b numbers,
+// IPv4, IPv6 or MAC addresses. The value of an LPM key has /LENGTH, that of a ternary key &MASK, that of a range key
+// is LOW..HIGH. With delete an entry needs no action.
 func (p *Pipeline) Parse(words []string, delete bool) (*p4v1.Entity, error) {
 	if len(words) == 0 {
 		return nil, errors.New("no entity is given")

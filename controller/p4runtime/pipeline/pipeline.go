@@ -74,7 +74,7 @@ func New(info *p4configv1.P4Info, device []byte) (*Pipeline, error) {
 	h := sha256.New()
 	h.Write(raw)
 	h.Write(device)
-	// A switch without cookies answers 0.
+	// Never 0, which a switch without cookies returns.
 	p.cookie = binary.BigEndian.Uint64(h.Sum(nil)) | 1
 	return p, nil
 }
@@ -114,7 +114,7 @@ func (x *index[T]) build(kind string, list []T) error {
 	return nil
 }
 
-// find returns the object with that full name, or the only one whose name ends so.
+// find returns the object with that full name, or the only one whose name ends in it.
 func (x *index[T]) find(name string) (v T, err error) {
 	if v, ok := x.byName[name]; ok {
 		return v, nil
@@ -187,9 +187,8 @@ func (p *Pipeline) ConstTable(id uint32) bool {
 	return err == nil && t.GetIsConstTable()
 }
 
-// Learned reports whether the entries of a table belong to who learns them, as the
-// annotation @learned of the program says: they are not part of a switch's desired state. The
-// default entry is.
+// Learned reports whether the program marks a table @learned: a feature learns its entries, so they are not part of a
+// switch's desired state. The default entry is.
 func (p *Pipeline) Learned(id uint32) bool {
 	t, err := p.tables.id(id)
 	return err == nil && slices.Contains(t.GetPreamble().GetAnnotations(), "@learned")
@@ -207,9 +206,9 @@ func (p *Pipeline) RegisterID(name string) (uint32, error) {
 	return r.GetPreamble().GetId(), err
 }
 
-// LoadChip reads the P4Info of a program for a chip, and the BF Runtime schema of the same
-// program, which may be nil, for what P4Info cannot say. The device configuration is
-// whatever the chip's P4Runtime server takes; when it is nil, the program cannot be pushed.
+// LoadChip reads the P4Info of a program for a chip, and the BF Runtime schema of the same program, which may be nil,
+// for what P4Info cannot say. The device configuration is in the format of the chip's P4Runtime server; if it is nil,
+// the program cannot be pushed.
 func LoadChip(p4info, schema, device []byte) (*Pipeline, error) {
 	info := &p4configv1.P4Info{}
 	// p4c writes fields that are newer than the Go module of P4Runtime in use.
@@ -248,8 +247,8 @@ type Objects struct {
 	Filters                                             []string // low-pass filters, which only BF Runtime knows
 }
 
-// Lacks returns those of some objects that the program does not have, each with its kind, such as
-// "table ingress.admission.queue_limit".
+// Lacks returns the objects of o that the program does not have, each with its kind, such as "table
+// ingress.admission.queue_limit".
 func (p *Pipeline) Lacks(o Objects) []string {
 	var missing []string
 	lacks := func(kind string, want []string, has func(name string) bool) {

@@ -25,13 +25,13 @@ type Poller struct {
 	pipe  *pipeline.Pipeline
 	send  func(*p4v1.PacketOut) error
 	began time.Time
-	mark  []byte // begins the payload of this poller's polls; when they were sent follows
+	mark  []byte // begins the payload of this poller's polls; the time of sending follows
 
 	mu         sync.Mutex // guards the fields below
 	last       map[uint32]time.Time
 	unanswered int       // polls since the last answer, or since Reset
-	looks      int       // since the first of them was sent, a step or more from one to the next
-	looked     time.Time // when that was sent, or at the last look
+	looks      int       // calls of Silent since the first of them was sent, counted at least a step apart
+	looked     time.Time // when the first was sent, or the time of the last look
 }
 
 // New returns a poller for a switch that runs a pipeline.
@@ -75,7 +75,7 @@ func (p *Poller) Poll(now time.Time, quiet time.Duration, ports ...uint32) error
 // fewPolls is how many polls may go unanswered by chance.
 const fewPolls = 10
 
-// Patience is for how many steps polls may go unanswered.
+// Patience is the number of steps for which polls may go unanswered.
 const Patience = 3
 
 // Silent reports whether polls of that many steps were sent and none was answered. A caller that stood
@@ -97,8 +97,8 @@ func (p *Poller) Reset() {
 	p.unanswered = 0
 }
 
-// Report returns the answer to a poll; nil when the packet is none, is broken or answers
-// the poll of another controller. ok is false when the packet is no report at all.
+// Report returns the answer to a poll; nil when the packet is no report, is broken or answers the poll of another
+// controller. ok is false when the packet is no report at all.
 func (p *Poller) Report(in *pipeline.PacketIn) (r *feature.Report, ok bool) {
 	if in.Fields["reason"] != ids.PacketInPoll {
 		return nil, false

@@ -128,7 +128,7 @@ func obsolete(have, want map[Key]*p4v1.Entity) []Key {
 	return keys
 }
 
-// insertPhases and deletePhases are those of kinds that are no leaves.
+// insertPhases and deletePhases are the phases of kinds that are not leaves.
 var (
 	insertPhases = map[byte]int{kindEntry: phaseEntries, kindDefault: phaseDefaults, kindGroup: phaseGroups}
 	deletePhases = map[byte]int{kindEntry: phaseDropEntries, kindGroup: phaseDropGroups}
@@ -151,9 +151,9 @@ func bare(e *p4v1.Entity) *p4v1.Entity {
 	return e
 }
 
-// equal is proto.Equal for entities in the form of pipeline.Normalize that have one key, which is all of
-// a match. Nearly all that a switch holds are entries that lead to a group or a member, and groups: these
-// are compared without reflection, which takes most of the time of a comparison otherwise.
+// equal is proto.Equal for entities in the form of pipeline.Normalize that have the same key. The key contains the
+// whole match. Most entities of a switch are entries that lead to a group or a member, and groups. These are compared
+// without reflection, which would take most of the time of a comparison.
 func equal(a, b *p4v1.Entity) bool {
 	if known(a) && known(b) {
 		if x, y := a.GetTableEntry(), b.GetTableEntry(); leads(x) && leads(y) {
@@ -167,7 +167,7 @@ func equal(a, b *p4v1.Entity) bool {
 	return proto.Equal(a, b)
 }
 
-// leads reports whether all of an entry beside its key is the id of a group or a member, which is not 0.
+// leads reports whether an entry has nothing besides its key but the non-zero id of a group or a member.
 func leads(t *p4v1.TableEntry) bool {
 	//lint:ignore SA1019 deprecated, but part of the message
 	if t == nil || t.ControllerMetadata != 0 || t.MeterConfig != nil || t.CounterData != nil || t.MeterCounterData != nil ||

@@ -139,8 +139,8 @@ func NewItems(entities []*p4v1.Entity) ([]*Item, error) {
 	return items, nil
 }
 
-// NewState returns a state of items, which it keeps. No two may have one key. Diff of two such states
-// compares only what stands at places where they have not the same item.
+// NewState returns a state of items, which it keeps. No two may have one key. Diff of two such states compares only
+// the positions where their items differ.
 func NewState(items []*Item) *State { return &State{items: items} }
 
 // Add adds an entity to a state that was not made by NewState. A second one with the same key is an
@@ -227,11 +227,10 @@ type Reader interface {
 	Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error)
 }
 
-// Read returns the entities on a switch, of all kinds that Headgate reconciles. PI supports no
-// filters, reads digests only one by one, and default entries only by table. So each request reads
-// one kind, with no wildcard but the id. What the switch cannot read at all (UNIMPLEMENTED) counts
-// as absent and is listed in unreadable. externs are the externs of the target to read; a target
-// that was started without them has none.
+// Read returns the entities on a switch, of all kinds that Headgate reconciles. PI supports no filters, reads digests
+// only one by one, and default entries only by table. So each request reads one kind, with no wildcard but the id.
+// Kinds that the switch cannot read at all (UNIMPLEMENTED) count as absent and are listed in unreadable. externs are
+// the externs of the target to read; a target that was started without them has none.
 func Read(ctx context.Context, r Reader, p *pipeline.Pipeline, externs ...uint32) (have *State, unreadable []string, err error) {
 	have = &State{}
 	for _, q := range queries(p, externs) {

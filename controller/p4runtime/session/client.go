@@ -22,7 +22,7 @@ import (
 // status codes, and the push of a pipeline. It is safe for concurrent use.
 type Client struct {
 	rpc       p4v1.P4RuntimeClient
-	election  atomic.Pointer[p4v1.Uint128] // that it bids with; nil without a session
+	election  atomic.Pointer[p4v1.Uint128] // of the session's bid; nil without a session
 	keepalive keepalive
 	device    uint64
 	batch     int
@@ -34,11 +34,11 @@ func newClient(rpc p4v1.P4RuntimeClient, device uint64, election *p4v1.Uint128, 
 	return c
 }
 
-// Election returns the election id that it bids with, as text.
+// Election returns the election id of the session's bid, as text.
 func (c *Client) Election() string { return idText(c.election.Load()) }
 
-// Dial returns a client without a session, good for reading, and what closes it. It does
-// not wait for the connection.
+// Dial returns a client without a session, for reading, and a function that closes it. It does not wait for the
+// connection.
 func Dial(address string, device uint64, opts ...grpc.DialOption) (*Client, func() error, error) {
 	if len(opts) == 0 {
 		opts = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
@@ -74,10 +74,9 @@ func (c *Client) Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.En
 	}
 }
 
-// Write sends updates in their order, in batches of bounded size. What comes after a
-// batch that failed is still sent: as in P4Runtime's CONTINUE_ON_ERROR, each update
-// stands for itself. Failed updates come back in a *WriteError; a batch that failed as a
-// whole, for example because the connection broke, ends the write with its error.
+// Write sends updates in their order, in batches of bounded size. A batch with failed updates does not stop later
+// ones: as in P4Runtime's CONTINUE_ON_ERROR, updates are independent. Failed updates come back in a *WriteError; a
+// batch that failed as a whole, for example because the connection broke, ends the write with its error.
 func (c *Client) Write(ctx context.Context, updates []*p4v1.Update) error {
 	var failed []UpdateError
 	for start := 0; start < len(updates); start += c.batch {
@@ -99,7 +98,7 @@ func (c *Client) Write(ctx context.Context, updates []*p4v1.Update) error {
 	return nil
 }
 
-// Running says how far the pipeline on the switch is the desired one.
+// Running is how the pipeline on the switch compares with the desired one.
 type Running uint8
 
 // The answers of Compare.
@@ -109,10 +108,10 @@ const (
 	Other                  // the switch runs another one
 )
 
-// Compare asks the switch for its pipeline. A cookie that is ours is enough; else P4Info
-// and device configuration must both be ours; of a pipeline that cannot be pushed, because
-// its device configuration is not known, the P4Info is enough. A switch without a pipeline
-// answers with FAILED_PRECONDITION (specification) or with an empty configuration (BMv2).
+// Compare asks the switch for its pipeline. The pipeline is the same if the cookie matches, or else if P4Info and
+// device configuration both match. If the device configuration is not known, so that the pipeline cannot be pushed, a
+// matching P4Info is enough. A switch without a pipeline answers with FAILED_PRECONDITION (specification) or with an
+// empty configuration (BMv2).
 func (c *Client) Compare(ctx context.Context, p *pipeline.Pipeline) (Running, error) {
 	get := func(what p4v1.GetForwardingPipelineConfigRequest_ResponseType) (*p4v1.ForwardingPipelineConfig, error) {
 		r, err := c.rpc.GetForwardingPipelineConfig(ctx, &p4v1.GetForwardingPipelineConfigRequest{DeviceId: c.device, ResponseType: what})
@@ -155,7 +154,7 @@ func (c *Client) Pipeline(ctx context.Context) (*pipeline.Pipeline, error) {
 	return pipeline.New(r.GetConfig().GetP4Info(), nil)
 }
 
-// ErrNoPipeline is in the error of Pipeline where the switch runs none.
+// ErrNoPipeline is wrapped by the error of Pipeline if the switch runs none.
 var ErrNoPipeline = errors.New("the switch runs no pipeline")
 
 // ErrNoDevice is the error of a push without a device configuration.
@@ -225,7 +224,7 @@ type UpdateError struct {
 	Message string
 }
 
-// WriteError is a write of which some updates were refused; all others were done.
+// WriteError is a write with some refused updates; all others were done.
 type WriteError struct {
 	Failed []UpdateError
 	Total  int
@@ -249,8 +248,7 @@ func (e *WriteError) Error() string {
 	return b.String()
 }
 
-// plainError shows a gRPC error as what people want to read of it: the message, without
-// the frames that gRPC and its transport put around it.
+// plainError shows a gRPC error as its message alone, without the text that gRPC and its transport put around it.
 type plainError struct{ err error }
 
 // plain returns err in that form; other errors as they are.
@@ -276,9 +274,8 @@ func (e plainError) Unwrap() error { return e.err }
 // Unimplemented reports whether a switch said that it does not know a call.
 func Unimplemented(err error) bool { return isCode(err, codes.Unimplemented) }
 
-// readError returns a failed Read's own status. The specification has it in a detail, one
-// for each request, behind the code UNKNOWN; where several requests failed it is the first
-// one's.
+// readError returns a failed Read's own status. By the specification it is in a detail, one for each request, of an
+// error with the code UNKNOWN. If several requests failed, the first one's status is returned.
 func readError(err error) error {
 	st, ok := status.FromError(err)
 	if !ok || st.Code() != codes.Unknown {

@@ -1,7 +1,6 @@
-// Package session keeps one switch's P4Runtime connection: it dials, bids for mastership,
-// watches the stream, and starts again with exponential back-off when anything breaks. It
-// is right against switches that follow the P4Runtime specification and against
-// simple_switch_grpc, which deviates from it in arbitration, errors and reads.
+// Package session keeps one switch's P4Runtime connection: it dials, bids for mastership, watches the stream, and
+// starts again with exponential back-off when anything breaks. It works with switches that follow the P4Runtime
+// specification and with simple_switch_grpc, which deviates from it in arbitration, errors and reads.
 package session
 
 import (
@@ -54,7 +53,7 @@ type Handler interface {
 	Role(r Role, why error)
 	// Message takes a packet, a digest or an idle timeout. A digest is acknowledged once it returns.
 	Message(m *p4v1.StreamMessageResponse)
-	// PacketRefused says that the switch does not take packets, such as one without a CPU port.
+	// PacketRefused reports that the switch does not accept packets, for example without a CPU port.
 	PacketRefused(why error)
 }
 
@@ -76,8 +75,9 @@ type Options struct {
 	// RetryMin and RetryMax bound the wait between two attempts, which doubles each time
 	// and is shortened by up to half at random; default 100 ms and 5 s.
 	RetryMin, RetryMax time.Duration
-	// Heartbeat is after what time a quiet switch is asked whether it lives; it is given up when its
-	// machine has acknowledged nothing for three heartbeats, or nothing has come from it for ten. Default 3 s.
+	// Heartbeat is the time after which a quiet switch is asked for a sign of life. The connection ends when the
+	// switch's machine has acknowledged nothing for three heartbeats, or the switch has sent nothing for ten. Default
+	// 3 s.
 	Heartbeat time.Duration
 	// BatchSize is the most updates in one write; default 1000.
 	BatchSize int
@@ -91,8 +91,8 @@ type Options struct {
 // Terms give a cluster's leader the upper half of its election ids, its term. Later leaders have higher terms.
 type Terms interface {
 	Term() uint64
-	// RaiseTerm makes the term of this lead, and of each later one, higher than one that a switch knows, and returns it.
-	// It fails where somebody else leads, or may. It may take seconds.
+	// RaiseTerm makes the term of this lead, and of each later one, higher than one that a switch knows, and returns
+	// it. It fails if another controller leads, or may lead. It may take seconds.
 	RaiseTerm(above uint64) (uint64, error)
 }
 
@@ -108,7 +108,7 @@ func (o *Options) defaults() {
 // ErrDisconnected is returned by everything that needs a connection when there is none.
 var ErrDisconnected = errors.New("the switch is not connected")
 
-// ErrStopped is why a session whose Run was ended is disconnected.
+// ErrStopped is the reason why a session is disconnected after its Run was ended.
 var ErrStopped = errors.New("the controller released the switch")
 
 // ErrBusy is returned when packets are handed over faster than the switch takes them.
@@ -153,7 +153,7 @@ type dialer struct {
 
 func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	to := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { // where the kernel cannot do it, heartbeats find out later
+		return c.Control(func(fd uintptr) { // if the kernel cannot do it, heartbeats find out later
 			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.unacknowledged.Milliseconds()))
 		})
 	}}
@@ -170,7 +170,7 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 // switch's address.
 var ErrRefused = errors.New("nothing listens at the switch's address")
 
-// connectionRefused is an error that wraps ErrRefused and reads as before.
+// connectionRefused is an error that also wraps ErrRefused; its text does not change.
 type connectionRefused struct{ error }
 
 // Unwrap returns ErrRefused and the error as gRPC has it.
@@ -203,8 +203,8 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 }
 
-// refusedError is a stream that ended with INVALID_ARGUMENT before any arbitration: both
-// the specification and BMv2 do that to the second controller with one election id.
+// refusedError is a stream that ended with INVALID_ARGUMENT before any arbitration. Both the specification and BMv2
+// refuse a second controller with the same election id in this way.
 type refusedError struct {
 	id  *p4v1.Uint128
 	err error
@@ -216,8 +216,8 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// farewell is how long a switch has to end the stream of a controller that leaves. Then it knows that
-// the election id is free, which the next session may bid with.
+// farewell is how long a switch has to end the stream of a controller that leaves. Then the switch knows that the
+// election id is free; the next session may bid with it.
 const farewell = time.Second
 
 // once makes one connection and serves it until it breaks, or until the context ends and the stream
@@ -306,8 +306,8 @@ func isCode(err error, code codes.Code) bool {
 	return ok && st.Code() == code
 }
 
-// Backoff is how long to wait before trying again: Min at first, twice as long each time up to
-// Max, shortened by up to half at random so that many who failed together do not try together.
+// Backoff is how long to wait before trying again: Min at first, twice as long each time up to Max, shortened by up
+// to half at random so that sessions that failed together do not retry together.
 type Backoff struct {
 	Min, Max time.Duration
 	last     time.Duration // without the random part; 0 before the first
@@ -322,9 +322,9 @@ func (b *Backoff) Next() time.Duration {
 // Reset begins again with Min.
 func (b *Backoff) Reset() { b.last = 0 }
 
-// Credentials returns how to dial a switch: TLS when the configuration names a CA, else
-// plain TCP. The files, which are in dirs, are read now, to refuse what is wrong with them, and
-// again for each connection, so that certificates may be replaced while the controller runs.
+// Credentials returns how to dial a switch: TLS when the configuration names a CA, else plain TCP. The files, which
+// are in dirs, are read now, to report their errors, and again for each connection, so that certificates may be
+// replaced while the controller runs.
 func Credentials(c config.TLS, dirs confine.Dirs) (grpc.DialOption, error) {
 	if c.CA == "" {
 		return grpc.WithTransportCredentials(insecure.NewCredentials()), nil

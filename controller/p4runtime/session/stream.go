@@ -28,7 +28,7 @@ type stream struct {
 	bid   *p4v1.Uint128
 	role  Role
 	seen  bool          // an arbitration message came
-	late  *p4v1.Uint128 // of a higher term, which had the switch; nil when none is known
+	late  *p4v1.Uint128 // election id of a higher term that was primary at the switch; nil when none is known
 }
 
 // outQueue is how many messages may wait for the stream.
@@ -63,8 +63,8 @@ func (s *stream) queue(m *p4v1.StreamMessageRequest) error {
 	}
 }
 
-// send is the only one that writes to the stream. It ends it when leave is closed. It returns nil
-// when the context ends, and when the stream is broken, since receive then knows better why.
+// send is the only writer of the stream. It ends the stream when leave is closed. It returns nil when the context
+// ends. It also returns nil when the stream breaks, because receive then returns the reason.
 func (s *stream) send(ctx context.Context, leave <-chan struct{}, rpc p4v1.P4Runtime_StreamChannelClient) error {
 	for {
 		select {
@@ -188,16 +188,16 @@ func (s *stream) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
 	return nil
 }
 
-// HeldError is why a session is a backup where another controller is primary.
+// HeldError is the reason why a session is a backup while another controller is primary.
 type HeldError struct{ Election string }
 
 func (e *HeldError) Error() string {
 	return "another controller is primary, with election id " + e.Election
 }
 
-// outbid makes the bid higher than an id that nobody has any more. An id of a higher term is either that of a later
-// leader, so that this one leads no more and RaiseTerm fails, or of one whose changes were lost: the cluster was made
-// anew, or restored from an older backup.
+// outbid raises the bid above an id that no controller uses any more. An id of a higher term may come from a later
+// leader: then this controller no longer leads, and RaiseTerm fails. Or it comes from a leader whose changes were
+// lost, because the cluster was made anew or restored from an older backup.
 func (s *stream) outbid(id *p4v1.Uint128) error {
 	switch {
 	case s.late != nil:
@@ -233,22 +233,21 @@ func idText(id *p4v1.Uint128) string {
 	return fmt.Sprintf("%d·2^64+%d", id.GetHigh(), id.GetLow())
 }
 
-// keepalive tells a dead switch from one that is slow, or busy with other things. Silence is counted in
-// heartbeats that came in time, and not by the clock: a controller that stood still, or is short of
-// processor time, has not heard either what was said meanwhile. tick has one caller, the other methods
-// have any.
+// keepalive tells a dead switch from one that is slow, or busy with other things. Silence is counted in heartbeats
+// that came in time, not by the clock, because a controller that stalled, or is short of processor time, has not
+// received messages meanwhile. Only one goroutine calls tick; any may call the other methods.
 type keepalive struct {
 	alive  atomic.Bool // the switch has said something since the last heartbeat
-	asked  atomic.Bool // it owes an answer
-	missed int         // heartbeats in a row without a word
+	asked  atomic.Bool // the switch owes an answer
+	missed int         // heartbeats in a row without a message
 }
 
 const (
-	// maxMissed is how many heartbeats a switch that was asked may say nothing: one that compiles a
-	// program, or has other work, is slow, and to begin anew would make it slower still.
+	// maxMissed is how many heartbeats a switch that was asked may stay silent. A switch that compiles a program, or
+	// has other work, is slow, and a new session would make it slower still.
 	maxMissed = 10
-	// maxUnacknowledged is how many heartbeats the switch's machine may acknowledge nothing: TCP finds
-	// out that it is dead, or the way there.
+	// maxUnacknowledged is how many heartbeats the switch's machine may acknowledge nothing. Then TCP considers the
+	// machine, or the path to it, dead.
 	maxUnacknowledged = 3
 	// tolerance is how late a heartbeat may be and still count; a tenth of the interval if that is more.
 	tolerance = 100 * time.Millisecond

@@ -17,8 +17,8 @@ import (
 // DefaultBuffer is how many values wait for a slow subscriber before the oldest are dropped.
 const DefaultBuffer = 1024
 
-// heldValues and heldBytes are what waits for all subscribers of a bus together. Each has its share of both, and at least
-// leastBuffer values, of which one may be larger than its share of the bytes.
+// heldValues and heldBytes bound the values that wait for all subscribers of a bus together. Each subscriber has an
+// equal share of both, and at least leastBuffer values; a single value may be larger than the share of bytes.
 const (
 	heldValues  = 64 << 10
 	heldBytes   = 16 << 20
@@ -28,12 +28,11 @@ const (
 // ErrClosed is returned by Next once the bus is closed and everything buffered was read.
 var ErrClosed = errors.New("the event bus is closed")
 
-// Bus hands every published value to every subscriber. It is safe for concurrent use; the
-// bus owns what follows mu, under mu.
+// Bus hands every published value to every subscriber. It is safe for concurrent use; mu guards the fields after it.
 type Bus[T any] struct {
 	size   func(T) int     // bytes of a value; nil where values are small
 	cursor func(T, string) // gives a value its cursor; nil where nobody asks for it
-	start  string          // tells cursors of this bus from those of others
+	start  string          // distinguishes cursors of this bus from those of others
 
 	mu                 sync.Mutex
 	history            *ring.Last[T]
@@ -48,14 +47,16 @@ func NewBus[T any](history int) *Bus[T] {
 	return &Bus[T]{history: ring.NewLast[T](history), subs: make(map[*Subscription[T]]struct{})}
 }
 
-// NewNumberedBus is NewBus for values that get a cursor when they are published, which has their number, from 1.
+// NewNumberedBus is NewBus for values that get a cursor when they are published. The cursor contains the value's
+// number, from 1.
 func NewNumberedBus[T any](history int, cursor func(T, string)) *Bus[T] {
 	b := NewBus[T](history)
 	b.cursor, b.start = cursor, strconv.FormatInt(time.Now().UnixNano(), 36)
 	return b
 }
 
-// Number returns the number in a cursor, and whether it is one of this bus; false without an error where another bus gave it.
+// Number returns the number in a cursor, and whether this bus made the cursor; false without an error if another bus
+// did.
 func (b *Bus[T]) Number(cursor string) (n uint64, ours bool, err error) {
 	start, number, _ := strings.Cut(cursor, "-")
 	if n, err = strconv.ParseUint(number, 10, 64); err == nil && start == "" {
@@ -103,7 +104,7 @@ func (b *Bus[T]) Publish(v T) {
 type Options[T any] struct {
 	Buffer int          // values that may wait, at least 1; 0 means DefaultBuffer
 	Recent int          // how many remembered values to start with, at most Buffer are kept
-	After  uint64       // of these only values with a larger number; what lies between is counted as dropped
+	After  uint64       // of these only values with a larger number; missing ones in between count as dropped
 	Match  func(T) bool // values to receive; nil means all. Called under the bus's lock.
 }
 
@@ -232,7 +233,7 @@ func (s *Subscription[T]) Close() {
 	s.close()
 }
 
-// push adds a value of so many bytes. It returns how many older ones were dropped, so that no more than the share of
+// push adds a value of the given size. It returns how many older ones were dropped, so that no more than the share of
 // values and bytes waits.
 func (s *Subscription[T]) push(v T, share, size, bytes int) (dropped uint64) {
 	if s.match != nil && !s.match(v) {

@@ -30,7 +30,7 @@ type Options struct {
 	Weights *weights.Registry
 	Events  *events.Bus[*pb.Event]
 	Samples *events.Bus[feature.Sample]
-	// HostAlarms returns how often each host was found to do something.
+	// HostAlarms returns how often each alarm about a host began.
 	HostAlarms func() map[conduct.HostAlarm]uint64
 }
 
@@ -134,7 +134,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// status sends a feature's metrics of all switches, and returns how many series were saved.
+// status sends a feature's metrics of all switches, and returns how many series merging saved.
 func (c *Collector) status(ch chan<- prometheus.Metric, t *tables.Table, list []series) int {
 	columns, kinds := 0, make([]kind, len(t.Columns))
 	for i, m := range c.tables[t] {
@@ -162,7 +162,7 @@ func row(sw string, r tables.Row) series {
 	return s
 }
 
-// one is a value alone.
+// one returns a series of a single value.
 func one(value float64, labels ...string) series {
 	return series{labels: labels, values: []float64{value}, known: []bool{true}}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/headgate/headgate/controller/serving/tables"
 )
 
-// MaxSeries is how many time series a table of a feature, and each of port_up and link_up, may have
-// over all switches: a scrape of each takes about 1 MB then. Where there would be more, the series of a
-// switch that differ in port and peer alone are one, with AllPorts for both: counters add up, times
-// are the oldest, whether a port or link is up the worst, and anything else is the largest.
+// MaxSeries is how many time series a table of a feature, and each of port_up and link_up, may have over all
+// switches: a scrape of each takes about 1 MB then. If there would be more, the series of a switch that differ only
+// in port and peer are merged, with AllPorts for both. A merged counter is the sum, a time the oldest, the state of a
+// port or link the worst, and any other value the largest.
 const MaxSeries = 10_000
 
-// AllPorts is the label of a series that stands for all ports of a switch.
+// AllPorts is the label of a series merged over all ports of a switch.
 const AllPorts = "(all)"
 
 // series are the values of one column under one set of labels.
@@ -88,7 +88,7 @@ func bounded(list []series, kinds []kind, columns int, at []int) ([]series, int)
 	return out, (len(list) - len(out)) * columns
 }
 
-// ofPort returns which labels of a table's series say the port, where the first is the switch's.
+// ofPort returns the indices of the labels that name the port or peer in a table's series; label 0 is the switch.
 func ofPort(t *tables.Table) (at []int) {
 	for i, key := range t.Keys {
 		if slices.Contains([]string{"port", "peer"}, key) {
@@ -158,8 +158,8 @@ var (
 	}
 )
 
-// families returns the metrics of a feature's table, one for each column; what is no metric
-// has no description.
+// families returns the metrics of a feature's table, one for each column; a column that is not a metric has no
+// description.
 func families(t *tables.Table) []metric {
 	labels := append([]string{"switch"}, t.Keys...)
 	list := make([]metric, len(t.Columns))

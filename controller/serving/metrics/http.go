@@ -21,15 +21,15 @@ import (
 
 // HandlerOptions are the pages served beside the metrics.
 type HandlerOptions struct {
-	// Ready says for /readyz whether the parts of the process and all that it drives work; nil has no parts.
-	// /healthz says that the process answers: a restart cures nothing else.
+	// Ready returns the checks of /readyz: whether the parts of the process and the switches work; nil has none.
+	// /healthz only shows that the process answers, because a restart cures nothing else.
 	Ready func() []Check
 	// Pages serves paths below /api/ to callers who may see the metrics; nil serves none.
 	Pages http.Handler
 	// Free serves every other path, for everyone; nil has none.
 	Free http.Handler
-	// Allow says with a status of HTTP who may see more than that all is well, or is not: 200 for
-	// yes. nil: everyone.
+	// Allow returns an HTTP status, 200 if the caller may see more than whether all is well. A nil Allow allows
+	// everyone.
 	Allow func(*http.Request) (code int, why string)
 	// Leads returns why this process may no longer answer about the fabric; nil means that it may.
 	Leads func() error
@@ -77,10 +77,10 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 	return mux, nil
 }
 
-// maxAnswers bounds the answers that are made, or wait for clients, at once: one of a large fabric has megabytes.
+// maxAnswers bounds the answers in progress, because an answer of a large fabric has megabytes.
 const maxAnswers = 16
 
-// allowed answers those who may not see h, and too many at once.
+// allowed serves h. It refuses callers that Allow refuses, and requests beyond maxAnswers at once.
 func (o HandlerOptions) allowed(h http.Handler) http.Handler {
 	room := make(chan struct{}, maxAnswers)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +103,7 @@ func (o HandlerOptions) allowed(h http.Handler) http.Handler {
 	})
 }
 
-// led answers as long as the process leads, and else with 503.
+// led passes an answer on while the process leads, else it answers 503.
 type led struct {
 	http.ResponseWriter
 	leads func() error
@@ -131,8 +131,8 @@ func (l *led) Write(text []byte) (int, error) {
 	return l.ResponseWriter.Write(text)
 }
 
-// verdict answers with a line for each part, and 503 when one of them is not good. Whoever may not
-// see the parts sees whether all of them are.
+// verdict answers with a line for each part, and 503 when one of them is not good. A caller who may not see the parts
+// only sees whether all of them are good.
 func (o HandlerOptions) verdict(checks func() []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		code, text := http.StatusOK, ""
