@@ -32,8 +32,7 @@ type Report struct {
 	emulated units.Rate // of the recorded port
 }
 
-// Check is a property that the scenario should show. It ignores invalid plays. A check that needs an invalid play
-// is left out.
+// Check is a property that the scenario should show. A report with an invalid play has no checks.
 type Check struct {
 	What     string `json:"what"`
 	Measured string `json:"measured"`

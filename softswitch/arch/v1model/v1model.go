@@ -41,8 +41,8 @@ const (
 	typeResubmitted
 )
 
-// model is v1model's part of one program. The names of its fields are those that BMv2 uses; p4c
-// maps them with field aliases.
+// model is v1model's part of one program. It finds its fields by BMv2's names. p4c maps these names to the
+// program's with field aliases.
 type model struct {
 	ingressPort, packetLength, instanceType, egressPort, spec engine.Field
 	parserError, checksumError                                engine.Field
