@@ -52,9 +52,9 @@ func TestEntries(t *testing.T) {
 			"ingress.punt.punt_table ether_type=0x8800&0xff00 priority 1 → punt_to_cpu(reason=2)",
 		},
 		{
-			"full range left out", p.Entry("ecn_red").Exact("queue", p4rtmsg.Uint(1)).Range("depth", p4rtmsg.Uint(0), p4rtmsg.Uint(0xffff)).Priority(1).Action("set_mark_probability", Arg{"p", p4rtmsg.Uint(65536)}).Entity,
+			"full range left out", p.Entry("ecn_red").Exact("curve", p4rtmsg.Uint(1)).Range("depth", p4rtmsg.Uint(0), p4rtmsg.Uint(0xffffffff)).Priority(1).Action("set_mark_probability", Arg{"p", p4rtmsg.Uint(65536)}).Entity,
 			`table_entry{table_id:0x02050001 match{field_id:1 exact{value:"\x01"}} action{action{action_id:0x01050001 params{param_id:1 value:"\x01\x00\x00"}}} priority:1}`,
-			"egress.ecn.ecn_red queue=1 priority 1 → set_mark_probability(p=65536)",
+			"egress.ecn.ecn_red curve=1 priority 1 → set_mark_probability(p=65536)",
 		},
 		{
 			"default entry", p.Default("maxqd_scale").Action("set_scale", Arg{"shift", p4rtmsg.Uint(0)}).Entity,
@@ -81,7 +81,7 @@ func TestEntries(t *testing.T) {
 			`packet_replication_engine_entry{clone_session_entry{session_id:510 replicas{egress_port:510 instance:1}}}`,
 			"clone session 510 → ports 510",
 		},
-		{"unknown table", p.Entry("ipv4").Entity, `the pipeline has no table "ipv4"; it has egress.ecn.ecn_red, egress.maxqd`, ""},
+		{"unknown table", p.Entry("ipv4").Entity, `the pipeline has no table "ipv4"; it has egress.ecn.ecn_curve, egress.ecn.ecn_red, egress.maxqd`, ""},
 		{"unknown key", p.Entry("ipv4_lpm").Exact("src_addr", p4rtmsg.Uint(1)).Member(1).Entity, `has no key "src_addr"; it has dst_addr`, ""},
 		{"wrong kind of key", p.Entry("ipv4_lpm").Exact("dst_addr", p4rtmsg.Uint(1)).Member(1).Entity, "matches by LPM, not by EXACT", ""},
 		{"unknown action", p.Entry("dscp_to_class").Exact("dscp", p4rtmsg.Uint(1)).Action("set_klass").Entity, `no action "set_klass"`, ""},
@@ -97,7 +97,7 @@ func TestEntries(t *testing.T) {
 		{"const default", p.Default("punt_table").Action("punt_to_cpu", Arg{"reason", p4rtmsg.Uint(1)}).Entity, "its default action is const", ""},
 		{"no action", p.Default("maxqd_scale").Entity, "has no action", ""},
 		{"empty value", p.Entry("dscp_to_class").Exact("dscp", nil).Entity, "the value is empty", ""},
-		{"range upside down", p.Entry("ecn_red").Exact("queue", p4rtmsg.Uint(1)).Range("depth", p4rtmsg.Uint(2), p4rtmsg.Uint(1)).Entity, "want low ≤ high", ""},
+		{"range upside down", p.Entry("ecn_red").Exact("curve", p4rtmsg.Uint(1)).Range("depth", p4rtmsg.Uint(2), p4rtmsg.Uint(1)).Entity, "want low ≤ high", ""},
 		{"prefix too long", p.Entry("ipv4_lpm").LPM("dst_addr", p4rtmsg.Uint(1), 33).Member(1).Entity, "want 0 to 32", ""},
 		{"member 0", entity(p.Member("ecmp", 0, "set_next_hop", nextHop...)), "wildcard", ""},
 		{"group too large", entity(p.Group("ecmp", 1, make([]uint32, 65))), "at most 64 fit", ""},
@@ -152,7 +152,7 @@ func TestNormalize(t *testing.T) {
 		},
 		{
 			"full range is left out",
-			`table_entry{table_id:0x02050001 match{field_id:2 range{low:"\x00" high:"\xff\xff"}}}`,
+			`table_entry{table_id:0x02050001 match{field_id:2 range{low:"\x00" high:"\xff\xff\xff\xff"}}}`,
 			`table_entry{table_id:0x02050001}`,
 		},
 		{

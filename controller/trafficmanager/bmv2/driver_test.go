@@ -49,7 +49,7 @@ func plan(t *testing.T, d *bmv2.Driver, want *trafficmanager.Config) []string {
 	}
 	var lines []string
 	for _, c := range changes {
-		lines = append(lines, c.String())
+		lines = append(lines, c.Line())
 	}
 	return lines
 }

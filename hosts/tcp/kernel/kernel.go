@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -130,6 +131,9 @@ func pinnedMaps(dir string) (m programMaps, err error) {
 // last is the name of the pin that load makes last. If it exists, all others do.
 const last = "parameters"
 
+// removal is how long the kernel may take to remove a congestion control after its pinned link is gone.
+const removal = 2 * time.Second
+
 func (k *Kernel) load(cfg Config, dir string) error {
 	shared, err := part(nil, "", func(*ebpf.CollectionSpec) error { return nil })
 	if err != nil {
@@ -142,6 +146,9 @@ func (k *Kernel) load(cfg Config, dir string) error {
 			return err
 		}
 		on, err := link.AttachStructOps(link.StructOpsOptions{Map: c.Maps[name]})
+		for end := time.Now().Add(removal); errors.Is(err, unix.EEXIST) && time.Now().Before(end); time.Sleep(removal / 100) {
+			on, err = link.AttachStructOps(link.StructOpsOptions{Map: c.Maps[name]})
+		}
 		c.Close()
 		if errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("a congestion control %q is there already: is another agent running, or one of another name?", k.names[l])
