@@ -152,6 +152,7 @@ func (o *Options) params() (v kernel.Params, err error) {
 func (o *Options) soze() (p soze.Params, unit units.Time, err error) {
 	p = param.For[soze.Params](o.flow())
 	p.M, p.Alpha, p.MinWindow = o.Soze.M, cmp.Or(o.Soze.Alpha, o.Rate), 2*p.MSS // a receiver acknowledges every second segment
+	p.WholeWindow = true                                                        // an application's first bytes are often few
 	p.P, p.K = cmp.Or(o.Soze.P, p.P), cmp.Or(o.Soze.K, p.K)
 	p.Beta = cmp.Or(o.Soze.Beta, soze.DefaultBeta(p.Alpha))
 	unit = cmp.Or(o.Unit, units.Microsecond<<soze.UnitShift(p.P+p.K))

@@ -194,7 +194,9 @@ func TestSaturatedEcho(t *testing.T) {
 // TestPauseBeforeJoining: a flow that has sent little and pauses, as an application that says hello, joins with what it sends
 // later: at the rate per weight of the queue that it then meets, and not at what the pause makes of its NIC's rate.
 func TestPauseBeforeJoining(t *testing.T) {
-	l, err := New(paperParams(), 1)
+	p := paperParams()
+	p.WholeWindow = true
+	l, err := New(p, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ type Params struct {
 	MSS           units.Bytes
 	InitialWindow units.Bytes
 	MinWindow     units.Bytes // least in flight: a packet, or two if the receiver acknowledges every second packet
+	WholeWindow   bool        // a flow joins only after a whole first window, also if its application pauses before
 }
 
 // DefaultM is the exponent per round trip when none is given.
@@ -57,6 +58,7 @@ func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
 	param.Of(s, "initial_window", &p.InitialWindow, 8*p.MSS, param.AtLeast(p.MSS), "what a flow sends before its first acknowledgement, paced at the line rate; default eight packets")
 	param.Path(s, "min_window", &p.MinWindow, p.MSS, param.AtLeast(p.MSS))
+	param.Bool(s, "whole_window", &p.WholeWindow, false, "whether a flow that pauses within its first window waits for the rest of the window before it believes the path's delay, so that connections that begin with a few bytes see each other")
 }
 
 // CheckWeight returns an error unless w is a weight: finite and positive.

@@ -106,8 +106,8 @@ func (l *Law) join(a *law.Ack, d, rest float64) {
 	if l.firstSeq == 0 {
 		l.firstSeq, l.firstOut = a.AckedSeq, out
 	}
-	if a.AckedSeq < uint64(l.par.InitialWindow) {
-		if a.AckedSeq >= a.SentSeq { // the application paused, so the gap does not show the NIC's rate
+	if idle := a.AckedSeq >= a.SentSeq; a.AckedSeq < uint64(l.par.InitialWindow) && (l.par.WholeWindow || !idle) {
+		if idle { // the application paused, so the gap does not show the NIC's rate
 			l.firstSeq = 0
 		}
 		return

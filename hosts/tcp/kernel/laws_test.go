@@ -50,7 +50,7 @@ func TestSozeAgrees(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		rate := []units.Rate{50 * units.Mbps, units.Gbps, 25 * units.Gbps, 100 * units.Gbps}[seed%4]
 		par := param.For[soze.Params](law.Flow{Rate: rate, MSS: 1448, Scale: float64(100*units.Gbps) / float64(rate)})
-		par.Alpha, par.Beta, par.MinWindow = rate, rate/100, units.Bytes(1+seed%2)*par.MSS
+		par.Alpha, par.Beta, par.MinWindow, par.WholeWindow = rate, rate/100, units.Bytes(1+seed%2)*par.MSS, true
 		longest := soze.LongestQD(par.P + par.K)
 		weight := math.Exp(rng.Float64()*4 - 2)
 		l, err := soze.New(par, weight)
