@@ -34,8 +34,7 @@ func (c *Controller) Fabric() *pb.GetFabricResponse {
 	})
 }
 
-// FabricOf returns what a configuration says of the fabric, with the states of links, by name, and why one is
-// down.
+// FabricOf returns the fabric of a configuration, with the states of links, by name, and why one is down.
 func FabricOf(cfg *config.Config, generation uint64, state func(link string) (pb.PortStatus_State, string)) *pb.GetFabricResponse {
 	f := &pb.GetFabricResponse{Name: cfg.Name, Generation: generation, Config: string(cfg.Source), Scale: cfg.Scale}
 	for _, s := range cfg.Switches {
@@ -60,7 +59,7 @@ func FabricOf(cfg *config.Config, generation uint64, state func(link string) (pb
 	return f
 }
 
-// Switches returns every switch's session, capabilities, ports and what the features know of it, in the order of the
+// Switches returns every switch's session, capabilities, ports and the features' status, in the order of the
 // configuration.
 func (c *Controller) Switches() []*pb.SwitchStatus {
 	cur := c.snapshot()

@@ -1,6 +1,6 @@
-// Package topology knows who is connected to whom, and computes from it which ports lead
-// to which host. It is pure: a Graph never changes, the state of links and switches is
-// passed in, and equal inputs give equal routes, in the same order.
+// Package topology holds the connections of switches and hosts, and computes which ports lead to which host. It is
+// pure: a Graph never changes, the state of links and switches is passed in, and equal inputs give equal routes, in
+// the same order.
 package topology
 
 import (

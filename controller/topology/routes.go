@@ -12,10 +12,9 @@ import (
 
 // State holds the broken links and switches. The zero value is a fabric in full health.
 //
-// They differ in what is done when there is no other way: a link that is down is never used, a
-// suspect one is better than none, and one that works and is only held, because it comes and
-// goes, is better than a suspect one. An operator's word makes a link down; a switch out of the
-// controller's reach may well still forward, so it is only suspect.
+// They differ when there is no other path. A link that is down is never used. A suspect link is used rather than
+// none. A held link, which works but comes and goes, is preferred to a suspect one. An operator takes a link down; a
+// switch out of the controller's reach may still forward, so it is only suspect.
 type State struct {
 	DownLinks       map[string]bool // by link name
 	SuspectLinks    map[string]bool // by link name
@@ -202,8 +201,8 @@ func (t *tree) ends(level int) []int {
 	return good
 }
 
-// usable says which links may be used on the way to the ends by a level. An end that is itself suspect
-// has no replacement, so its own suspicion must not hide its links.
+// usable returns which links may be used at a level on the way to the ends. An end that is itself suspect has no
+// replacement, so its own suspicion must not hide its links.
 func (t *tree) usable(level, link int, ends []int) bool {
 	cond := t.links[link]
 	switch {

@@ -20,8 +20,8 @@ import (
 // again whenever the switch comes back; one that never had to need not be closed. It is safe for use by several goroutines. Configs must not
 // be changed while it works on them.
 type Driver interface {
-	// Check says, without asking the switch, whether its kind can do what is wanted. The
-	// error, a *units.FieldError, names the field, its value and what is allowed.
+	// Check reports, without asking the switch, whether its kind supports the configuration. The error, a
+	// *units.FieldError, names the field, its value and what is allowed.
 	Check(want *Config) error
 	// Plan returns the writes of an Apply, and writes nothing.
 	Plan(ctx context.Context, want *Config) ([]*pb.Change, error)
@@ -35,8 +35,8 @@ type Driver interface {
 	Close() error
 }
 
-// Config is what a traffic manager is to do for some of its ports. All others are left
-// alone, but for the pools, which all ports share.
+// Config is the desired state of a traffic manager for some of its ports. Other ports are left alone, except that all
+// ports share the pools.
 type Config struct {
 	Ports []Port // each once
 	// MMU is the policy of the shared buffer, with its ports in the order of Ports. Buffer
@@ -46,8 +46,8 @@ type Config struct {
 	// Queues is how many egress queues of each port have strict priority over each other,
 	// the highest number first; 0 leaves the scheduler alone.
 	Queues int
-	// Weights are those of queues that share by DWRR what the others leave, 0 for the others, as far as
-	// Queues goes.
+	// Weights are the weights of queues that share by DWRR the rate that the other queues leave; 0 for the other
+	// queues. Only the first Queues count.
 	Weights     externs.Weights
 	QueueLimits []QueueLimit
 	// LosslessQueues are the egress queues of lossless classes, bit n for queue n: they do
@@ -55,7 +55,7 @@ type Config struct {
 	LosslessQueues uint8
 	// Victims are the ports that SPFC gives the whole shared pool now.
 	Victims []uint32
-	// PacketSize is what a packet is taken for by a switch that counts packets, > 0 there.
+	// PacketSize is the assumed size of a packet on a switch that counts packets, > 0 there.
 	PacketSize units.Bytes
 	// Filters are the time constants of the program's low-pass filters, by name.
 	Filters map[string]units.Time

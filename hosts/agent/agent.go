@@ -173,8 +173,7 @@ func (a *Agent) newLaw(f *flow, size units.Bytes, now units.Time) (law.Law, erro
 	return a.cfg.NewLaw(spec)
 }
 
-// restart connects a flow anew whose receiver no longer knows it, for what it has not
-// acknowledged.
+// restart reconnects a flow that its receiver has forgotten, to send the bytes that are not acknowledged.
 func (a *Agent) restart(f *flow, now units.Time) {
 	a.unschedule(f)
 	a.unbind(f)
@@ -291,10 +290,10 @@ func (a *Agent) SetShimPort(port uint16) error {
 	return nil
 }
 
-// Adopt changes the unit of maxQD and what makes laws. Running flows get a new law at once where
-// the old parameters are wrong: those that follow weights, since what they share bottlenecks by has
-// changed, and those of a channel, which has the base round trip in it. A flow whose channel does
-// not suit the new base is held until it has another. The others keep their laws.
+// Adopt changes the unit of maxQD and the function that makes laws. Running flows get a new law at once if the old
+// parameters are wrong. These are flows that follow weights, because the parameters decide how they share
+// bottlenecks, and flows with a channel, because the channel includes the base round trip. A flow whose channel does
+// not suit the new base is held until it has another. Other flows keep their laws.
 func (a *Agent) Adopt(now units.Time, unit maxqd.Unit, newLaw func(FlowSpec) (law.Law, error)) error {
 	a.cfg.Unit, a.cfg.NewLaw = unit, newLaw
 	for _, f := range a.inOrder() {
@@ -313,7 +312,7 @@ func (a *Agent) Adopt(now units.Time, unit maxqd.Unit, newLaw func(FlowSpec) (la
 	return nil
 }
 
-// renew gives a running flow a law of the parameters of now.
+// renew gives a running flow a law with the current parameters.
 func (a *Agent) renew(f *flow, now units.Time) error {
 	l, err := a.newLaw(f, f.left(), now)
 	if err != nil {

@@ -22,10 +22,9 @@ type Config struct {
 	Rate    units.Rate // of the NIC's link, counting frames without preamble and FCS
 	Unit    maxqd.Unit // of the fabric
 
-	// NewLaw returns the law of a flow that starts. Laws that implement law.Weighted follow
-	// weights, others share the NIC by them. The spec has the flow's weight and channel of now,
-	// and of its size and deadline what is left: a flow whose receiver has forgotten it gets a
-	// new law.
+	// NewLaw returns the law of a flow that starts. Laws that implement law.Weighted follow weights, others share the
+	// NIC by them. The spec has the flow's current weight and channel, and the rest of its size and deadline, because
+	// a flow whose receiver has forgotten it gets a new law.
 	NewLaw func(spec FlowSpec) (law.Law, error)
 	// Law is the name of NewLaw's law, for reports.
 	Law string

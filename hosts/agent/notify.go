@@ -53,10 +53,9 @@ func notification(f *packet.Frame) {
 	f.BTH.Opcode, f.BTH.BECN, f.Payload = packet.CNP, true, cnpReserved[:]
 }
 
-// onCNP takes a congestion notification. A receiver names the flow by its queue pair. A
-// switch that knows flows by their addresses alone sets none, or one that no flow of ours
-// ever had: the notification is then for every flow of ours to its source. One for a flow
-// that is over is late, and for nobody.
+// onCNP takes a congestion notification. A receiver names the flow by its queue pair. A switch that only knows
+// addresses sets no queue pair, or one that no flow of ours ever had: then the notification is for every flow of ours
+// to its source. A notification for an ended flow is late and is ignored.
 func (a *Agent) onCNP(now units.Time, f *packet.Frame) {
 	if !f.BTH.BECN {
 		a.counts.Unknown++

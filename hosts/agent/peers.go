@@ -15,10 +15,10 @@ const (
 	// maxPeersOfSource bounds the flows of one address, so that one host alone does not fill the table.
 	maxPeersOfSource = maxPeers / 4
 	maxAnswers       = 1 << 16
-	// peerIdle is after which silence a flow that is received may be forgotten when there
-	// is no room for another; its sender then starts it anew.
+	// peerIdle is the silence after which a received flow may be forgotten to make room for another; its sender then
+	// restarts it.
 	peerIdle = 10 * units.Second
-	// lookAt is how many flows are looked at for one that is idle when there is no room.
+	// lookAt is how many flows are checked for an idle one when there is no room.
 	lookAt = 8
 )
 

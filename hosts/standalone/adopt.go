@@ -38,8 +38,7 @@ func (o *Options) family() string {
 	return ""
 }
 
-// awaits reports whether the flows have to wait for the controller: it knows something that they
-// need and that no flag gives.
+// awaits reports whether the flows have to wait for the controller, because they need a parameter that no flag gives.
 func (o *Options) awaits() bool {
 	needs := []string{"udp-port"}
 	if law := o.family(); law != "" {
@@ -58,7 +57,7 @@ func notYet(agent.FlowSpec) (law.Law, error) {
 	return nil, errors.New("the controller has not sent the fabric's parameters")
 }
 
-// fabric is how a process comes by the fabric's parameters.
+// fabric gets the fabric's parameters for a process.
 type fabric struct {
 	o   *Options
 	d   driver
@@ -68,7 +67,7 @@ type fabric struct {
 	err   error
 }
 
-// newFabric returns one that is known already where the options say everything.
+// newFabric returns a fabric; it is already known if the flows need not wait for the controller.
 func newFabric(o *Options, d driver, log *slog.Logger) *fabric {
 	f := &fabric{o: o, d: d, log: log, known: make(chan struct{})}
 	if !o.awaits() {

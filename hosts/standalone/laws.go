@@ -46,7 +46,7 @@ func (o *Options) lawKind() (*registry.Kind, error) {
 	return k, nil
 }
 
-// params returns what --param gives, and what other flags give of the same.
+// params returns the parameters from --param and from other flags.
 func (o *Options) params(k *registry.Kind) (map[string]string, error) {
 	values := map[string]string{}
 	for _, s := range o.Params {

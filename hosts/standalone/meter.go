@@ -100,8 +100,8 @@ func (m *meter) add(now units.Time, flows []agent.FlowReport, stats agent.Stats)
 	}
 }
 
-// warn says once of each flow that its queue stays beyond p + k: weights may then have little
-// effect, and everybody waits longer than the parameters provide for.
+// warn logs once per flow that its queue stays beyond p + k: weights may then have little effect, and all packets
+// wait longer than the parameters intend.
 func (m *meter) warn(o *Options, log *slog.Logger) {
 	for _, f := range m.now {
 		switch n := m.crowded[f.Key]; {

@@ -87,7 +87,7 @@ func Attach(ctx context.Context, group *errgroup.Group, address string, dial cli
 	return nil
 }
 
-// turned waits until the agent's loop has come round; the error says that it has not while ctx lasted.
+// turned waits until the agent's loop has run once; it returns an error if ctx ends before.
 func turned(ctx context.Context, d driver) error {
 	if err := d.Do(ctx, func(*agent.Agent, units.Time) {}); err != nil {
 		return fmt.Errorf("the agent's loop: %w", err)

@@ -63,8 +63,8 @@ var handlers = func() map[string]grpc.MethodHandler {
 	return by
 }()
 
-// call answers a request from the state. It is not admitted where the authorizer refuses it, or where the state
-// lacks what is asked for.
+// call answers a request from the state. It is not admitted if the authorizer refuses it, or if the state lacks the
+// requested object.
 func (s *FollowerState) call(ctx context.Context, method string, request raw) (answer any, admitted bool, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if ctx, err = s.Authorizer.Tap(ctx, &tap.Info{FullMethodName: method, Header: md}); err != nil {
@@ -86,14 +86,14 @@ func (s *FollowerState) call(ctx context.Context, method string, request raw) (a
 	return answer, admitted, err
 }
 
-// lead lets nothing out that a controller says when it may not lead any more: another one may have changed what
-// this one answers from.
+// lead holds back answers of a controller that may no longer lead: a new leader may have changed the state that the
+// answers come from.
 type lead struct {
 	leads   func() error     // as Options.Leads
 	pending *outcome.Pending // nil: none
 }
 
-// over is UNAVAILABLE where the lead may have ended.
+// over returns UNAVAILABLE if the lead may have ended.
 func (l lead) over() error {
 	if err := l.leads(); err != nil {
 		return status.Error(codes.Unavailable, clean(err.Error()))

@@ -85,7 +85,7 @@ func (t *hostTable) startLease(host string) {
 	t.absent[host] = timer
 }
 
-// close ends all leases without a word.
+// close ends all leases without calling expire.
 func (t *hostTable) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,9 +96,9 @@ func (t *hostTable) close() {
 	clear(t.absent)
 }
 
-// attach makes a the host's stream and ends the one before: after a broken connection the
-// agent is back before the old stream is found dead. It waits until what the end of the host's lease undoes is
-// undone, at most until ctx ends.
+// attach makes a the host's stream and ends the one before: after a broken connection the agent is back before the
+// old stream is found dead. If the host's lease has just ended, it waits until expire has finished, at most until ctx
+// ends.
 func (t *hostTable) attach(ctx context.Context, host string, a *attachment) error {
 	t.mu.Lock()
 	for t.ending[host] != nil {

@@ -52,8 +52,8 @@ type RelayOptions struct {
 	Wait  time.Duration // for a leader to be there; 0 means leaderWait
 }
 
-// Relay serves the API of a standby. It answers calls about replicated state and hands the others on
-// to the leader, which decides who may do what. It also hands on calls that it would refuse.
+// Relay serves the API of a standby. It answers calls about replicated state and forwards the others to the leader,
+// which decides who may do what. It also forwards calls that it would refuse.
 type Relay struct {
 	RelayOptions
 	grpc *grpc.Server
@@ -118,8 +118,8 @@ func (r *Relay) another(address string) (bool, <-chan struct{}) {
 	return now != "" && now != address, changed
 }
 
-// hold returns a context for a call of who leads at an address. It ends when somebody else leads: who is
-// frozen or cut off does not answer.
+// hold returns a context for a call of the leader at an address. It ends when another member leads, because a frozen
+// or cut-off leader does not answer.
 func (r *Relay) hold(ctx context.Context, address string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -138,7 +138,7 @@ func (r *Relay) hold(ctx context.Context, address string) (context.Context, cont
 	return ctx, cancel
 }
 
-// statusOf is the error of a call of a method, with the caller's context, of who leads, or led, at an address.
+// statusOf returns the caller's error for a failed call of a method at the leader, or former leader, at an address.
 func (r *Relay) statusOf(ctx context.Context, method, address string, err error) error {
 	c := status.Code(err)
 	if err == nil || c != codes.Canceled && c != codes.Unavailable || tells(err) || ctx.Err() != nil { // or the caller has gone
@@ -221,7 +221,7 @@ func reply(in grpc.ServerStream, m any, err error) error {
 	return in.SendMsg(m)
 }
 
-// ask hands a call of one request and one answer on.
+// ask forwards a call of one request and one answer.
 func (r *Relay) ask(ctx context.Context, method string, request raw) (answer raw, err error) {
 	conn, address, err := r.leader(ctx, method)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/headgate/headgate/internal/maxmin"
 )
 
-// Span is how far back samples go, and Step the time between two samples of a fabric of up to portsPerStep ports. A
-// fabric with more ports is sampled more rarely by as many times as it begins portsPerStep ports, so that memory and
-// work stay the same.
+// Span is how far back samples go, and Step the time between two samples of a fabric of up to portsPerStep ports.
+// With more ports the time between samples is multiplied by the number of ports divided by portsPerStep, rounded up,
+// so that memory and work stay the same.
 const (
 	Span         = 10 * time.Minute
 	Step         = 2 * time.Second

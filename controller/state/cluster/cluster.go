@@ -143,7 +143,8 @@ func (m *Node) setLeader(name string) {
 	m.changed = make(chan struct{})
 }
 
-// follow watches who leads. It asks now and then too: etcd in this process watches on where the majority is gone.
+// follow watches who leads. It also asks now and then, because a watch of etcd in this process does not end when the
+// majority is lost.
 func (m *Node) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		watch, stop := context.WithCancel(ctx)
@@ -269,7 +270,7 @@ func (m *Node) stand(ctx, standing context.Context) (*Term, error) {
 	return t, nil
 }
 
-// End ends the lead, and says why to those who hold its context.
+// End ends the lead; why becomes the cause of its context.
 func (t *Term) End(why error) { t.cancel(why) }
 
 // Resign gives the lead back, so that nobody waits for the lease to end.

@@ -42,7 +42,7 @@ func (m *Node) awaited(c etcdconfig.ServerConfig) bool {
 	return false
 }
 
-// askOthers returns which members etcd's cluster has, as each other member says that answers.
+// askOthers returns the members of etcd's cluster, one list from each other member that answers.
 func (m *Node) askOthers(log *zap.Logger, secure transport.TLSInfo) (lists [][]*membership.Member) {
 	way, err := transport.NewTransport(secure, answers)
 	if err != nil {
@@ -61,8 +61,8 @@ func (m *Node) askOthers(log *zap.Logger, secure transport.TLSInfo) (lists [][]*
 	return lists
 }
 
-// whyStopped says why etcd ended in this process: with its reason in the log alone, or as the others have
-// removed this member, who then refuse its messages.
+// whyStopped returns why etcd ended in this process. Either the other members removed this one and refuse its
+// messages, or the reason is only in the log.
 func (m *Node) whyStopped() error {
 	for _, members := range m.askOthers(m.server.Cfg.Logger, m.server.Cfg.PeerTLSInfo) {
 		if !slices.ContainsFunc(members, func(o *membership.Member) bool { return o.ID == m.server.MemberID() }) {
@@ -117,8 +117,8 @@ func (*Node) is(o *etcdserverpb.Member, name, at string) bool {
 }
 
 // bootTime is CLOCK_BOOTTIME in ns. Go's own monotonic clock, CLOCK_MONOTONIC, stands still while the machine is
-// suspended, and etcd's leader elsewhere, which ends the lease, does not wait for that. Neither clock of a guest
-// goes on while its hypervisor has paused it.
+// suspended. etcd's leader, on another machine, goes on and ends the lease. Neither clock of a guest goes on while
+// its hypervisor has paused it.
 func bootTime() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -127,15 +127,16 @@ func bootTime() int64 {
 	return t.Nano()
 }
 
-// leaseEnd is when a lease may end that was asked for, or for more of, at a time: etcd's leader reckons from when that
-// came to it. A hundredth is for clocks that do not run alike: NTP slews by no more than 500 millionths.
+// leaseEnd returns the earliest time at which a lease may end that was requested, or renewed, at asked: etcd's leader
+// counts from the later arrival of the request. A hundredth is a margin for clock drift: NTP slews by at most 500
+// millionths.
 func leaseEnd(asked, seconds int64) int64 {
 	all := seconds * int64(time.Second)
 	return asked + all - all/100
 }
 
-// Leads says why somebody else may lead by now; nil where nobody can. It may say so for a while, and then not:
-// a lease that was renewed late is the same lead.
+// Leads returns why another member may lead by now; nil if none can. The error may vanish again: a lease that was
+// renewed late is the same lead.
 func (t *Term) Leads() error {
 	if lie.Late {
 		return nil
@@ -149,8 +150,8 @@ func (t *Term) Leads() error {
 	return nil
 }
 
-// renew asks for more of a term's lease until the term ends. The session does too, and does not say from when the
-// lease it was given is reckoned.
+// renew asks for more of a term's lease until the term ends. The session renews it too, but does not tell from when
+// the renewed lease counts.
 func (m *Node) renew(ctx context.Context, t *Term, id clientv3.LeaseID) {
 	every := time.NewTicker(m.Cluster.Lease / 5)
 	defer every.Stop()

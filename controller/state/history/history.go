@@ -46,8 +46,7 @@ type Note struct {
 	unconfirmed bool // Expect must be unconfirmed too
 }
 
-// Check says whether the note goes with a configuration that takes the place of a generation; if
-// not, with a *GenerationError.
+// Check returns a *GenerationError if the note expects another generation in force than this one.
 func (n Note) Check(generation uint64) error {
 	if n.Expect != nil && *n.Expect != generation {
 		return &GenerationError{Is: generation, Want: *n.Expect}
@@ -173,10 +172,9 @@ func (s *Store) pending() (last, before Entry, waits bool) {
 	return last, before, last.Confirm != 0 && before.Generation != 0
 }
 
-// Run calls rollback for each entry that was not confirmed in time, until ctx ends. The context of
-// that call says so: its apply fails when somebody confirms at the last moment. The time passes as it
-// does for people, not as the clock is set, but for what passed before Run: of that the clock tells,
-// and it cannot make the time longer.
+// Run calls rollback for each entry that was not confirmed in time, until ctx ends. The context of that call says so:
+// its apply fails when somebody confirms at the last moment. The time is measured by the monotonic clock. Only the
+// part before Run is taken from the wall clock, and it cannot make the time longer.
 func (s *Store) Run(ctx context.Context, rollback func(ctx context.Context, to Entry) error) {
 	var known uint64
 	var due time.Time

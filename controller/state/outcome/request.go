@@ -1,6 +1,6 @@
-// Package outcome says what became of a change: it was made, it was not, or nobody knows. A client that
-// does not know names its change with a request id and asks again; the result of the first time is kept with
-// the change (Done) and answered again.
+// Package outcome tracks the outcome of a change: it was made, it was not, or that is unknown. A client that does not
+// know names its change with a request id and asks again; the result of the first time is kept with the change (Done)
+// and answered again.
 package outcome
 
 import (
@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Done is what came of a request with an id: a change, with which it is kept, or a refusal.
+// Done is the outcome of a request with an id: a change, with which it is stored, or a refusal.
 type Done struct {
 	Key    string          `json:"key"`              // who asked, and the id
 	Digest string          `json:"digest"`           // of the request
@@ -149,8 +149,8 @@ func Tells(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.As(err, &not)
 }
 
-// Of is the error of a change that a store did not acknowledge with err: one that wraps ErrUnknown or a
-// *NotMadeError; nil where err is. No other function may say that nothing was changed.
+// Of returns the error of a change that a store failed with err: one that wraps ErrUnknown or a *NotMadeError; nil
+// for a nil err. No other function may say that nothing was changed.
 func Of(err error) error {
 	if err == nil || errors.Is(err, ErrUnknown) {
 		return err
@@ -158,9 +158,9 @@ func Of(err error) error {
 	return &NotMadeError{err}
 }
 
-// Pending are the changes that are being made: durable perhaps, and not yet in what the leader answers from.
-// A read waits for those that are under way when it begins, as another member may have answered with them
-// already. Nil and the zero Pending have none. It is safe for concurrent use.
+// Pending are the changes in progress: they may be durable, but are not yet in the state from which the leader
+// answers. A read waits for the changes that are in progress when it begins, because another member may already have
+// answered with them. Nil and the zero Pending have none. It is safe for concurrent use.
 type Pending struct {
 	open sync.Map // a chan struct{} for each, which is closed at its end
 }

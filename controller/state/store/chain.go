@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/authz/audit"
 )
 
-// chain is how far a state was read, or a state file is written.
+// chain is the position to which a state was read, or a state file was written.
 type chain struct {
 	records int                 // their number
 	pieces  int                 // how many values they are in the file
@@ -26,7 +26,7 @@ type chain struct {
 	log     audit.Head          // the audit log's last line when the last change was made
 }
 
-// hash returns what the hash of a change is; false where the summary has it with others.
+// hash returns the hash of a change; false if the change is merged into the summary.
 func (l *chain) hash(change uint64) ([sha256.Size]byte, bool) {
 	switch first := l.before.Seq + 1; {
 	case change == l.before.Seq:
@@ -159,7 +159,7 @@ func (c *contents) load(name string, data []byte) (l chain, err error) {
 	return l, damage(name, err)
 }
 
-// damage gives an error of what was read its place. A version is no damage.
+// damage wraps a read error with the name of what was read. An unknown version is no damage.
 func damage(name string, err error) error {
 	var version *versionError
 	switch {

@@ -70,8 +70,8 @@ func Check(path string) (Summary, error) {
 	return c.summary(), nil
 }
 
-// read reads a state file, which a controller may write meanwhile: then what was read is of no one moment, which
-// shows as damage, and is read again.
+// read reads a state file. A controller may write it meanwhile: then the bytes mix several moments, which shows as
+// damage, and the file is read again.
 func read(path string) (c *contents, l chain, err error) {
 	var before []byte
 	for range mostReads {
@@ -145,9 +145,9 @@ func (c *contents) create(text []byte, to string) (Summary, error) {
 	return c.summary(), nil
 }
 
-// Restore checks a backup and puts a state file with its contents in a state file's place, which no controller
-// may have open. What stood there is kept under the same name with ".old" behind it, which is
-// returned; "" when nothing did.
+// Restore checks a backup and puts a state file with its contents in a state file's place, which no controller may
+// have open. An earlier file there is kept under the same name with the suffix ".old". That name is returned, "" if
+// there was no file.
 func Restore(from, path string) (sum Summary, old string, err error) {
 	c, l, err := read(from)
 	if err != nil {
@@ -201,8 +201,8 @@ func (s *Store) Loss() error {
 	return s.lost
 }
 
-// AuditLog returns the line of the audit log that was the last when the last change was made. The zero Head is
-// that of a store that has no file, or knows of none.
+// AuditLog returns the last line of the audit log at the time of the last change. It is the zero Head if the store
+// has no file or has recorded no line.
 func (s *Store) AuditLog() audit.Head {
 	s.writing.Lock()
 	defer s.writing.Unlock()

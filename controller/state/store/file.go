@@ -27,8 +27,8 @@ const (
 	lockWait = time.Second
 	// slack is how many bytes a journal may always grow by before it is compacted.
 	slack = 1 << 20
-	// endBucket has, under its own name, the end of the chain: apart from the records, so that no older page of those
-	// is taken for the last one.
+	// endBucket has the end of the chain, under its own name. It is separate from the records, so that an older page
+	// of records is not mistaken for the last one.
 	endBucket    = "end"
 	recordBucket = "records" // number of the piece → the piece of the records' JSON, each with a newline behind it
 	// pieceSize is the most bytes in a piece: two of them fill a page of 4096 bytes. A change writes the last leaf again,
@@ -172,7 +172,8 @@ func (f *file) append(r record, state *contents) error {
 	return nil
 }
 
-// held keeps a file locked that has failed. It is not closed: bbolt may wait for ever for what has failed.
+// held keeps a failed file locked. The file is not closed, because bbolt may wait for ever for the failed
+// transaction.
 type held struct{ *bolt.DB }
 
 // Close implements io.Closer.

@@ -25,7 +25,7 @@ const (
 )
 
 const (
-	// answerWait is how long a change may take. A leader that cannot write for so long has none to lead.
+	// answerWait is how long a change may take. A leader that cannot write for this long has lost the majority.
 	answerWait = 5 * time.Second
 	// batchLines and batchBytes bound what is written at once, below etcd's own bounds of 128 and 1.5 MiB.
 	batchLines = 100
@@ -46,8 +46,8 @@ type Lead struct {
 	Term uint64
 }
 
-// termStep is how much higher the terms of a cluster are that begins with a backup: etcd counts changes anew there,
-// and made fewer after the backup than that.
+// termStep is added to the terms of a cluster that begins with a backup: its etcd counts changes from 0 again, and
+// the old cluster made fewer changes after the backup than this.
 const termStep = 1 << 40
 
 // get reads keys. A leader that cannot read has none to lead: etcd's own leader may have changed, or

@@ -1,11 +1,11 @@
-// Package store keeps what the controller must not forget: the configurations that were applied, the
-// last of which is in force, the operator's word on links, virtual priorities, weights, budgets and
-// the audit log. It is a journal of changes, in a file of bbolt or in etcd. Every change is durable before the
-// call returns, so a crash at any moment leaves the last whole change. When the journal has grown to
-// more than twice what it says, a new one with only that takes its place.
+// Package store keeps what the controller must not forget: the configurations that were applied, the last of which is
+// in force, the links out of service, virtual priorities, weights, budgets and the audit log. It is a journal of
+// changes, in a file of bbolt or in etcd. Every change is durable before the call returns, so a crash at any moment
+// leaves the last whole change. A journal more than twice as large as the state is replaced by a new one with only
+// the state.
 //
-// In a file each change has a number and the hash of the one before, and says how long the audit log was; each
-// line of that says how many changes there were. So each shows whether the other is the one that was beside it.
+// In a file each change has a number, the hash of the change before, and the position of the audit log; each line of
+// the audit log has the position of the state file. So a mismatch of the two files is found.
 package store
 
 import (
@@ -54,7 +54,7 @@ type journal interface {
 	// append keeps a change of the state, all of it or nothing. Where it cannot know which, the error wraps
 	// outcome.ErrUnknown.
 	append(r record, state *contents) error
-	// tidy may put a journal of nothing but the state in this one's place. When it fails, this one goes on.
+	// tidy may replace the journal by one with only the state. If that fails, the old journal stays in use.
 	tidy(state *contents) error
 	close() error
 }
@@ -105,7 +105,7 @@ func (s *Store) Term() uint64 {
 	return s.state.term + s.lead
 }
 
-// maxTerm leaves terms for later leaders whatever a switch says that it knows.
+// maxTerm leaves terms for later leaders, whatever term a switch reports.
 const maxTerm = 1 << 62
 
 // RaiseTerm makes Term return more than above, now and for all later leaders, and returns it. It fails where this leader
@@ -166,8 +166,8 @@ func (s *Store) Done(key string) (outcome.Done, bool) {
 // KeepDone keeps the outcome of a request that changed nothing else.
 func (s *Store) KeepDone(d outcome.Done) error { return s.change(record{Done: &d}) }
 
-// change makes a change, which is durable when it returns nil. It may be where the error wraps outcome.ErrUnknown,
-// and is not made where it is another.
+// change makes a change, which is durable when it returns nil. If the error wraps outcome.ErrUnknown, the change may
+// have been made; with any other error it was not made.
 func (s *Store) change(r record) error {
 	if err := r.check(); err != nil {
 		return err
