@@ -22,7 +22,7 @@ var support = []string{"tests/", "controller/internal/testenv/",
 // elsewhere are functions that other modules call, and one that the generator of package ids writes
 // for each kind of constant.
 var elsewhere = []string{"main", "init", "Init", "Unwrap", "Is", "MarshalJSON", "UnmarshalJSON", "String", "Error",
-	"AuthType", "GetRequestMetadata", "RequireTransportSecurity", "Dims", "DropReason"}
+	"AuthType", "GetRequestMetadata", "RequireTransportSecurity", "DataRange", "Dims", "DropReason", "GlyphBoxes"}
 
 // uncalled returns the functions and methods of the product that no product code names, and how many
 // functions there are. Names that several functions have count for all of them.
