@@ -136,9 +136,10 @@ func (p *previewFlags) require(ctx context.Context, e *env, r *pb.ApplyConfigReq
 	if len(missed) > 0 {
 		return fmt.Errorf("--require: %s; nothing was sent to the switches", strings.Join(missed, "; "))
 	}
-	if r.ExpectGeneration == nil {
-		r.ExpectGeneration = &generation
+	if r.ExpectGeneration != nil && r.GetExpectGeneration() != generation {
+		return fmt.Errorf("--expect-generation: is %d, but the prediction is for a change of generation %d, which is in force; nothing was sent to the switches", r.GetExpectGeneration(), generation)
 	}
+	r.ExpectGeneration = &generation
 	r.PredictedTraffic = predicted.Traffic
 	for _, m := range predicted.Measures {
 		if v := value(m.After); v != nil {

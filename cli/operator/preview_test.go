@@ -137,6 +137,7 @@ func TestRequire(t *testing.T) {
 		{[]string{"apply", "--traffic", traffic, "--require", "fct<1us", "--require", "pause_time<0%"}, 0, "want pause_time<0%; nothing was sent to the switches"},
 		{[]string{"apply", "--traffic", traffic, "--require", "luck>1"}, 0, `--require: "luck>1": there is no measure "luck": want one of pause_time, `},
 		{[]string{"apply", "--traffic", traffic}, 0, "--traffic: is for a preview: want --require or --preview with it"},
+		{[]string{"apply", "--traffic", traffic, "--seeds", "2", "--require", "pause_time<=0%", "--expect-generation", "6"}, 0, "--expect-generation: is 6, but the prediction is for a change of generation 7"},
 		{[]string{"plan", "--seeds", "2"}, 0, "--seeds: is for a preview: want --preview with it"},
 		{[]string{"plan", "--plot", "a.png"}, 0, "--plot: is for a preview: want --preview with it"},
 		{[]string{"plan", "--preview", "--traffic", traffic, "--plot", "a.gif"}, 0, `--plot: "a.gif" is not allowed: want a name that ends in .svg, .png, .pdf`},
