@@ -179,8 +179,8 @@ type held struct{ *bolt.DB }
 // Close implements io.Closer.
 func (held) Close() error { return nil }
 
-// put writes pieces, from one number on, and the end of the chain. A panic, as of a page that somebody else has
-// overwritten, is an error.
+// put writes pieces, from one number on, and the end of the chain. It returns a panic of bbolt as an error: bbolt
+// panics if another program has overwritten a page of the file.
 func (f *file) put(db *bolt.DB, from int, end audit.Head, parts [][]byte) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -70,7 +70,7 @@ func (r *importer) sections(profiles []buffer.HeadroomProfile) []byte {
 	return w.Bytes()
 }
 
-// portItems returns what ports have for themselves as the list ports of a switch.
+// portItems returns the settings that differ by port, as the key ports of a switch.
 func (r *importer) portItems() string {
 	var items []string
 	for i, port := range r.ports {
