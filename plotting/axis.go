@@ -38,10 +38,10 @@ func axisOf(title string, values []float64, log, zero bool) axis {
 		}
 	}
 	a.log = log && most > 0 && (least > 0 || least == 0 && zero)
-	name, rest, _ := cutLast(title, " (")
 	for kind, list := range kinds {
 		for _, given := range list {
-			if rest != given.name+")" {
+			name, ok := strings.CutSuffix(title, " ("+given.name+")")
+			if !ok {
 				continue
 			}
 			a.title, a.kind = name, kind
@@ -53,14 +53,6 @@ func axisOf(title string, values []float64, log, zero bool) axis {
 		}
 	}
 	return a
-}
-
-// cutLast is strings.Cut at the last separator.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
 
 // OneAxis reports whether bars fit on one linear axis.

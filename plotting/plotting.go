@@ -165,7 +165,7 @@ func paint(canvas draw.Canvas, panels []Panel) error {
 	for i, area := range areas {
 		area.Min.X += left - plots[i].DataCanvas(area).Min.X
 		fit(&plots[i].Title.TextStyle, plots[i].Title.Text, area.Size().X)
-		fit(&plots[i].Y.Label.TextStyle, plots[i].Y.Label.Text, 0.8*area.Size().Y) // beside the axis, in a viewer with a wider font
+		fit(&plots[i].Y.Label.TextStyle, plots[i].Y.Label.Text, 0.8*area.Size().Y) // the axis is shorter than the panel
 		plots[i].Draw(area)
 		if legends[i] != nil {
 			area.Min.X, area.Max.X = canvas.Max.X-strip, canvas.Max.X

@@ -98,8 +98,8 @@ func newSonicImportCommand() *cobra.Command {
 		Long: `Write what SONiC's CONFIG_DB says of buffers as sections of a fabric file: its buffer policy, the classes
 of packets and the PFC watchdog. What the sections cannot say of them is an error, or with --approximate a
 warning. What else its tables of buffers and classes have is not taken, and named on standard error with
-the reason. Tables of other purposes are not looked at. What ports have for themselves is a comment in
-front: it belongs into the list ports of the switch.`,
+the reason. Tables of other purposes are not looked at. Settings that
+differ by port come first, as a comment: they belong in the list ports of the switch.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			file, text, err := command.ReadConfig(c.InOrStdin(), name)

@@ -52,8 +52,8 @@ control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
             (paused != 0) ? standard.egress_global_timestamp : paused_at);
     }
 
-    // The controller sends this when no packet of the port is in the switch. Bytes that remain are
-    // of packets that the traffic manager dropped by itself. All classes resume.
+    // The controller asks for this when no packet of the port is in the switch. Bytes that remain
+    // belong to packets that the traffic manager dropped by itself. All classes resume.
     @hidden
     action forget() {
         bit<32> port = (bit<32>)meta.departure.port;

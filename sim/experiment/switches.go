@@ -19,9 +19,9 @@ const maxChipPorts = 1024
 // unlimited is the policy of a buffer that takes everything and never pauses.
 const unlimited = "unlimited"
 
-// decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config. The ports are the
-// switch's own. Some switches may have other values. Some ports may have headroom of their own, or be set as the
-// victims that SPFC would find. With chip_ports a switch reserves memory for that number of ports even if it has
+// decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config, except the ports, which
+// are those of each switch. Further keys give other values to single switches, give headroom to single ports, and
+// name ports that SPFC treats as victims. With chip_ports a switch reserves memory for that number of ports even if it has
 // fewer links, as its chip does. "mmu: hpcc" is the public HPCC simulator's SwitchMmu.
 func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	m.Need("policy")

@@ -100,9 +100,9 @@ type Said struct {
 	Last       string // the last line's entry, as the log has it
 }
 
-// OpenFile opens or creates a log. It checks the current file and the one before, so that a restart is quick; Verify
-// checks all. A log that was changed or cut, or that does not contain the line known from a state file, is refused
-// with a *DamagedError. A last line that a crash cut short is removed, with a message to log.
+// OpenFile opens or creates a log. It checks only the current file and the one before, so that a restart is quick;
+// Verify checks all files. known is the last line that a state file names. If the log was changed or cut, or lacks
+// known, OpenFile returns a *DamagedError. It removes a last line that a crash cut short, and reports that to log.
 func OpenFile(path string, known Head, log *slog.Logger) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("audit log %s: %w", path, err)
@@ -120,8 +120,8 @@ func (t *File) Path() string { return t.path }
 // Said returns the log's record of the state file, as it was when the log was opened.
 func (t *File) Said() Said { return t.said }
 
-// Follow has each line record the head of a state file, which the function returns. The function must not wait for
-// the log.
+// Follow makes the log write the head of a state file into each later line. state returns that head. It must not
+// wait for the log.
 func (t *File) Follow(state func() Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

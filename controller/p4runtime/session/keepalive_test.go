@@ -117,7 +117,7 @@ func TestUserTimeout(t *testing.T) {
 	}
 }
 
-// TestUnixSocket: a switch may be at unix:PATH, which gRPC hands on as unix:// and the path.
+// TestUnixSocket: a switch with the address unix:PATH is reached. gRPC passes unix://PATH to the dialer.
 func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "switch")
 	l, err := net.Listen("unix", path)
