@@ -71,24 +71,34 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestLearningCostsTheSame: a flow that is reported costs the same in a full table as in an empty one, whether it
-// takes another's place or is refused.
+// TestLearningCostsTheSame: a flow that is reported costs the same in a full table of 65 536 flows as in one of a
+// single flow, both when it takes another flow's place and when it is refused.
 func TestLearningCostsTheSame(t *testing.T) {
-	cost.Flat(t, func(size int) func() {
-		table, n := filled(size), size
-		var st LoopStats
-		return func() {
-			n++
-			table.learn(numbered(1, n, false), uint64(2+n), &st)
-		}
-	})
+	for name, written := range map[string]bool{"eviction": true, "refusal": false} {
+		t.Run(name, func(t *testing.T) {
+			cost.Flat(t, func(size int) func() {
+				table, n := filled(size, written), size
+				var st LoopStats
+				return func() {
+					n++
+					f := numbered(1, n, false)
+					table.learn(f, uint64(2*(1+n)), &st) // a flow can be evicted after a period
+					if s := table.flows[f]; (s != nil) != written {
+						t.Fatalf("flow %d is in the table: %t, want %t", n, s != nil, written)
+					} else if s != nil {
+						s.written = true
+					}
+				}
+			})
+		})
+	}
 }
 
-// filled is a table full of flows that are written.
-func filled(size int) *learned {
+// filled is a full table. Flows whose entries are not written cannot be evicted.
+func filled(size int, written bool) *learned {
 	table := newLearned(size, 1, func(uint32) bool { return true })
 	for i := range size {
-		table.put(numbered(1, i, false), &flowState{written: true})
+		table.put(numbered(1, i, false), &flowState{written: written})
 	}
 	return &table
 }
@@ -97,11 +107,11 @@ func filled(size int) *learned {
 func BenchmarkLearn(b *testing.B) {
 	for _, size := range []int{1, cost.Many} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			table := filled(size)
+			table := filled(size, true)
 			var st LoopStats
 			for n := size; b.Loop(); n++ {
 				f := numbered(1, n, false)
-				table.learn(f, uint64(2+n), &st)
+				table.learn(f, uint64(2*(1+n)), &st) // a flow can be evicted after a period
 				if s := table.flows[f]; s != nil {
 					s.written = true
 				}
