@@ -48,11 +48,7 @@ func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) 
 		return nil, fmt.Errorf("P4Runtime server: %w", err)
 	}
 	l = clients.Limit(l, clients.Options{Name: "p4runtime", Log: s.log})
-	opts := p4rt.ServerOptions(clients.Process)
-	if creds != nil {
-		opts = append(opts, grpc.Creds(creds))
-	}
-	gs := grpc.NewServer(opts...)
+	gs := grpc.NewServer(p4rt.ServerOptions(clients.Process, creds)...)
 	s.server.Register(gs)
 	gnmi.Register(gs, s.shown, context.Background()) // gs.Stop ends gNMI's streams
 	g.running, g.done = gs, make(chan struct{})

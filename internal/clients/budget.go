@@ -4,6 +4,9 @@
 // Bytes are counted from when a message is encoded until it is written to the connection, or its connection is
 // gone. A stream whose client reads nothing for Unread ends with RESOURCE_EXHAUSTED; the connection of a client that
 // does not read the answer of a call that has ended is closed after the same time.
+//
+// Messages that have arrived in part are counted too. When they take more than 160 MiB, the connection with the most
+// of them is closed.
 package clients
 
 import (
@@ -36,8 +39,8 @@ var Process = New(maxBytes)
 
 // Budget bounds the bytes that all clients of some servers use. It is safe for concurrent use.
 type Budget struct {
-	limit       int64 // bytes
-	used, calls atomic.Int64
+	limit, maxReceiving    int64 // bytes
+	used, receiving, calls atomic.Int64
 
 	unread, closed, refused, full atomic.Uint64
 
@@ -49,7 +52,7 @@ type Budget struct {
 
 // New returns a budget of that many bytes.
 func New(limit int64) *Budget {
-	return &Budget{limit: limit, conns: map[*conn]struct{}{}, served: map[string]*served{}}
+	return &Budget{limit: limit, maxReceiving: maxReceiving, conns: map[*conn]struct{}{}, served: map[string]*served{}}
 }
 
 // Take takes n bytes, until Release, for something that waits for clients. It reports whether a
@@ -74,9 +77,10 @@ func Full(what string) error {
 // Stats is the use of a budget.
 type Stats struct {
 	Bytes, Limit int64  // bytes that wait, and their limit
+	Receiving    int64  // bytes of messages that have arrived in part
 	Calls        int64  // under way
 	Unread       uint64 // streams that ended because their clients did not read them
-	Closed       uint64 // connections that were closed because answers were not read
+	Closed       uint64 // connections that were closed because answers were not read, or messages did not arrive whole
 	Refused      uint64 // calls that found no room
 	Full         uint64 // messages and requests that found no room
 	Listeners    []Listener
@@ -94,7 +98,7 @@ func (b *Budget) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Stats{
-		Bytes: b.used.Load(), Limit: b.limit, Calls: b.calls.Load(),
+		Bytes: b.used.Load(), Limit: b.limit, Receiving: b.receiving.Load(), Calls: b.calls.Load(),
 		Unread: b.unread.Load(), Closed: b.closed.Load(), Refused: b.refused.Load(), Full: b.full.Load(),
 	}
 	for name, l := range b.served {

@@ -46,7 +46,7 @@ var endless = grpc.ServiceDesc{
 func serve(t *testing.T, b *Budget) func() *grpc.ClientConn {
 	t.Helper()
 	l := bufconn.Listen(1 << 16)
-	s := grpc.NewServer(ServerOptions(b, nil)...)
+	s := grpc.NewServer(ServerOptions(b, nil, nil)...)
 	s.RegisterService(&endless, nil)
 	go s.Serve(Limit(l, Options{Name: "test", Budget: b})) //nolint:errcheck // ends with Stop
 	t.Cleanup(s.Stop)
@@ -173,7 +173,7 @@ func TestConnections(t *testing.T) {
 	const most = 20
 	b := New(1 << 20)
 	var log strings.Builder
-	s := grpc.NewServer(append(ServerOptions(b, nil), grpc.ConnectionTimeout(300*time.Millisecond))...)
+	s := grpc.NewServer(append(ServerOptions(b, nil, nil), grpc.ConnectionTimeout(300*time.Millisecond))...)
 	s.RegisterService(&endless, nil)
 	addresses := map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "socket")}
 	for network, address := range addresses {

@@ -137,6 +137,7 @@ type conn struct {
 	mu          sync.Mutex // guards what follows, and all outs and calls of the connection
 	first, last *out       // oldest first
 	waiting     int64      // bytes
+	receiving   int64      // bytes of messages that have arrived in part
 	closed      bool
 }
 
@@ -156,6 +157,7 @@ func (c *conn) Close() error {
 	c.closed = true
 	if first {
 		c.budget.used.Add(-c.waiting)
+		c.budget.receiving.Add(-c.receiving)
 		c.waiting, c.first, c.last = 0, nil, nil
 	}
 	c.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/peer"
@@ -20,16 +22,20 @@ import (
 const handshake = 10 * time.Second
 
 // ServerOptions keep a gRPC server within a budget. Put them first among its options, because their
-// interceptors must be the outermost. codec encodes messages; nil means protobuf. Connections are
-// closed and counted if the server's listener is one of Limit.
-func ServerOptions(b *Budget, codec encoding.CodecV2) []grpc.ServerOption {
+// interceptors must be the outermost. codec encodes messages; nil means protobuf. Without creds the server speaks
+// plain text. Connections are closed and counted if the server's listener is one of Limit.
+func ServerOptions(b *Budget, codec encoding.CodecV2, creds credentials.TransportCredentials) []grpc.ServerOption {
 	if codec == nil {
 		codec = encoding.GetCodecV2("proto")
+	}
+	if creds == nil {
+		creds = insecure.NewCredentials()
 	}
 	stream := func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		return b.stream(srv, s, counting{codec}, handler)
 	}
 	return []grpc.ServerOption{
+		grpc.Creds(counted{creds}), grpc.StaticConnWindowSize(connWindow), grpc.StaticStreamWindowSize(streamWindow),
 		grpc.ConnectionTimeout(handshake),
 		grpc.ForceServerCodecV2(counting{codec}),
 		grpc.ChainUnaryInterceptor(b.unary),

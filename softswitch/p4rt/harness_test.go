@@ -128,7 +128,7 @@ func newRig(t testing.TB, edit ...func(*Options)) *rig {
 	s := New(opts, dev)
 	dev.server = s
 	l := bufconn.Listen(1 << 20)
-	gs := grpc.NewServer(ServerOptions(clients.Process)...)
+	gs := grpc.NewServer(ServerOptions(clients.Process, nil)...)
 	s.Register(gs)
 	served := make(chan struct{})
 	go func() {

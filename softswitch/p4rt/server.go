@@ -12,6 +12,7 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
@@ -151,9 +152,9 @@ func (s *Server) Register(gs *grpc.Server) {
 }
 
 // ServerOptions returns the options that a gRPC server for P4Runtime needs. Among others,
-// pipelines and batches can exceed gRPC's limit of 4 MB for received messages.
-func ServerOptions(b *clients.Budget) []grpc.ServerOption {
-	return append(clients.ServerOptions(b, wire.NewCodec()),
+// pipelines and batches can exceed gRPC's limit of 4 MB for received messages. Without creds the server speaks plain text.
+func ServerOptions(b *clients.Budget, creds credentials.TransportCredentials) []grpc.ServerOption {
+	return append(clients.ServerOptions(b, wire.NewCodec(), creds),
 		grpc.MaxRecvMsgSize(maxReceive),
 		grpc.MaxConcurrentStreams(maxCalls),
 		// Clients may ping once a second, with or without a stream. gRPC's own limit is five minutes;

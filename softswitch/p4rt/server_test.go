@@ -18,7 +18,7 @@ func TestKeepalive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gs := grpc.NewServer(ServerOptions(clients.Process)...)
+	gs := grpc.NewServer(ServerOptions(clients.Process, nil)...)
 	served := make(chan error, 1)
 	go func() { served <- gs.Serve(l) }()
 	defer func() { gs.Stop(); <-served }()

@@ -88,7 +88,7 @@ func (s *server) start() error {
 		return err
 	}
 	p := p4rt.New(p4rt.Options{DeviceID: uint64(s.at + 1), Options: entity.Options{CPUPort: ids.CPUPort, Queues: ids.QueuesPerPort}}, s)
-	g := grpc.NewServer(append(p4rt.ServerOptions(clients.Process), grpc.UnaryInterceptor(s.count))...)
+	g := grpc.NewServer(append(p4rt.ServerOptions(clients.Process, nil), grpc.UnaryInterceptor(s.count))...)
 	p.Register(g)
 	s.mu.Lock()
 	s.addr, s.p4rt, s.grpc = l.Addr().String(), p, g

@@ -96,7 +96,7 @@ func (s *Switch) Start(opts ...grpc.ServerOption) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	g := grpc.NewServer(append(append(p4rt.ServerOptions(clients.Process), opts...), grpc.ChainUnaryInterceptor(s.unary), grpc.ChainStreamInterceptor(s.stream))...)
+	g := grpc.NewServer(append(append(p4rt.ServerOptions(clients.Process, nil), opts...), grpc.ChainUnaryInterceptor(s.unary), grpc.ChainStreamInterceptor(s.stream))...)
 	s.mu.Lock()
 	s.p4rt.Register(g)
 	s.server = g

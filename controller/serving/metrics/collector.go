@@ -185,6 +185,7 @@ func bus(ch chan<- prometheus.Metric, name string, s events.Stats) {
 func budget(ch chan<- prometheus.Metric, s clients.Stats) {
 	waitingBytes.send(ch, float64(s.Bytes))
 	waitingLimit.send(ch, float64(s.Limit))
+	receiving.send(ch, float64(s.Receiving))
 	clientCalls.send(ch, float64(s.Calls))
 	unreadStreams.send(ch, float64(s.Unread))
 	unreadConns.send(ch, float64(s.Closed))

@@ -145,15 +145,16 @@ var (
 	waitingBytes  = gauge("client_waiting_bytes", "Memory of what waits to be sent to all clients.")
 	waitingLimit  = gauge("client_limit_bytes", "Memory that what waits for all clients may take.")
 	clientCalls   = gauge("client_calls", "Calls under way, with streams.")
+	receiving     = gauge("client_receiving_bytes", "Memory that messages from clients take which have arrived in part.")
 	unreadStreams = counter("client_unread_streams", "Streams that ended because their clients did not read them.")
-	unreadConns   = counter("client_unread_connections", "Connections that were closed because their clients did not read the answers of calls.")
+	unreadConns   = counter("client_unread_connections", "Connections that were closed because their clients did not read the answers of calls, or did not send messages whole.")
 	refusedCalls  = counter("client_refused_calls", "Calls refused because too many were under way, or too much waited for clients.")
 	openConns     = gauge("client_connections", "Open connections of clients.", "listener")
 	refusedConns  = counter("client_refused_connections", "Connections that were closed at once because as many as may be were open.", "listener")
 
 	all = []metric{
 		generation, linkUp, switchState, switchEntries, switchReconciles, switchDropped, hostAlarms, portUp, merged,
-		waitingBytes, waitingLimit, clientCalls, unreadStreams, unreadConns, refusedCalls, openConns, refusedConns,
+		waitingBytes, waitingLimit, receiving, clientCalls, unreadStreams, unreadConns, refusedCalls, openConns, refusedConns,
 		weightFlows, weightUsed, weightLimit, weightChanges, weightRefusals, weightWatchers, busPublished, busDropped, busSubscribers,
 	}
 )

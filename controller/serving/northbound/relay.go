@@ -67,8 +67,8 @@ type Relay struct {
 func NewRelay(o RelayOptions) *Relay {
 	o.Wait = cmp.Or(o.Wait, leaderWait)
 	r := &Relay{RelayOptions: o}
-	r.grpc = grpc.NewServer(append(clients.ServerOptions(clients.Process, rawCodec{}),
-		grpc.Creds(authz.Credentials(o.TLS, nil)), grpc.UnknownServiceHandler(r.handle),
+	r.grpc = grpc.NewServer(append(clients.ServerOptions(clients.Process, rawCodec{}, authz.Credentials(o.TLS, nil)),
+		grpc.UnknownServiceHandler(r.handle),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls), keepAlive, enforced,
 	)...)
 	healthpb.RegisterHealthServer(r.grpc, health.NewServer()) // the process lives; the rest is the leader's to say

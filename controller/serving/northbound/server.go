@@ -144,8 +144,7 @@ func New(o Options) *Server {
 		o.Log.ErrorContext(ctx, "a call of the API panicked", "panic", p, "stack", string(debug.Stack()))
 		return status.Error(codes.Internal, "internal error: the controller's log has the details")
 	})
-	s.grpc = grpc.NewServer(append(clients.ServerOptions(clients.Process, nil),
-		grpc.Creds(authz.Credentials(o.TLS, o.MembersTLS)),
+	s.grpc = grpc.NewServer(append(clients.ServerOptions(clients.Process, nil, authz.Credentials(o.TLS, o.MembersTLS)),
 		grpc.InTapHandle(led.tap(o.Authorizer.Tap)),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxConcurrentStreams(maxCalls),
