@@ -2,12 +2,17 @@ package port
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"testing"
+	"time"
 	"unsafe"
 
 	"pgregory.net/rapid"
+
+	"github.com/headgate/headgate/internal/veth"
 )
 
 // leaving returns the frames of a batch, with their virtio_net headers in front, as the kernel reads
@@ -89,12 +94,7 @@ func TestJoin(t *testing.T) {
 // TestJoinWhole: the parts of a segment of 64 KB, and of one whose last part is short, leave as one
 // frame. While no host uses segmentation offload each leaves by itself.
 func TestJoinWhole(t *testing.T) {
-	f := make([]byte, linkHeader+65_000)
-	copy(f[12:], []byte{0x08, 0x00, 0x45, 0, 65_000 >> 8, 65_000 & 0xff, 0, 1, 0x40, 0, 64, protocolTCP})
-	s := f[linkHeader+20:]
-	s[12], s[13] = 0x50, tcpACK|tcpPush
-	whole, _ := transportOf(f)
-	parts, _ := whole.split(nil, nil, f, 1460)
+	parts := segments(64_948, 1448)
 	for _, on := range []bool{true, false} {
 		if on {
 			joinable(t)
@@ -110,6 +110,74 @@ func TestJoinWhole(t *testing.T) {
 			t.Errorf("joining %v: %d parts leave as %d frames", on, len(parts), n)
 		}
 	}
+}
+
+// TestCutAtReceive: a segment that a host leaves to its interface to cut arrives as frames of the MTU, whether it
+// fits a slot of the receive ring or not.
+func TestCutAtReceive(t *testing.T) {
+	p := veth.New(t, 1)[0]
+	joinable(t)
+	host, _, err := OpenInterface(Named{Number: 1, Name: p.Host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sw, source, err := OpenInterface(Named{Number: 2, Name: p.Switch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	received, done := make(chan []byte, 1024), make(chan error, 1)
+	go func() {
+		done <- source.Run(ctx, func(b *Batch) {
+			for _, f := range b.Frames {
+				received <- bytes.Clone(f.Data)
+			}
+			b.Release()
+		})
+	}()
+	defer func() {
+		cancel()
+		if err := errors.Join(<-done, host.Close(), sw.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	const size = 1448
+	for _, data := range []int{size + 1, size + 56, size + 112, size + 200, 2 * size, 3*size + 7, 44 * size} {
+		parts := segments(data, size)
+		for _, f := range parts {
+			host.Send(f)
+		}
+		if err := host.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range parts {
+			select {
+			case got := <-received:
+				if !bytes.Equal(got, want) {
+					t.Fatalf("segment of %d bytes: frame %d has %d bytes, want %d", data, i, len(got), len(want))
+				}
+			case <-time.After(hang):
+				t.Fatalf("segment of %d bytes: frame %d does not come", data, i)
+			}
+		}
+	}
+	if c := host.Counters(); c.TxErrors != 0 {
+		t.Errorf("%d frames were refused", c.TxErrors)
+	}
+}
+
+// segments returns the frames that an interface cuts from a TCP segment of so many bytes of data, size bytes each.
+func segments(data, size int) [][]byte {
+	f := make([]byte, linkHeader+20+32+data)
+	for i := range f {
+		f[i] = byte(i)
+	}
+	copy(f[12:], []byte{0x08, 0x00, 0x45, 0, byte((52 + data) >> 8), byte(52 + data), 0, 1, 0x40, 0, 64, protocolTCP})
+	s := f[linkHeader+20:]
+	s[12], s[13] = 0x80, tcpACK|tcpPush
+	whole, _ := transportOf(f)
+	parts, _ := whole.split(nil, nil, f, size)
+	return parts
 }
 
 // BenchmarkJoin cuts a segment of 64 KB and joins its parts.

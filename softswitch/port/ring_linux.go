@@ -38,12 +38,10 @@ const (
 	// ringHeader is the space in front of a frame: the kernel's header, a link-layer address and
 	// padding.
 	ringHeader = 128
-	// vnetHeader is the size of struct virtio_net_hdr, which stands in front of a frame and says
-	// how the frame was merged. mergedUDP is the value of its second byte for merged datagrams
-	// (VIRTIO_NET_HDR_GSO_UDP_L4). The fifth and sixth byte hold the length of the merged
-	// segments.
+	// vnetHeader is the size of struct virtio_net_hdr, which stands in front of a frame. Its second
+	// byte says how the frame was merged, 0 if it was not (VIRTIO_NET_HDR_GSO_NONE). The fifth and
+	// sixth byte hold the length of the merged segments.
 	vnetHeader = 10
-	mergedUDP  = 5
 	// longest exceeds the largest frame of an interface without segmentation (GSO_MAX_SIZE, 64
 	// KiB).
 	longest = 128 << 10
@@ -134,7 +132,7 @@ func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
 		if int(h.Len) != len(whole)-vnetHeader || !r.divide(h, status, whole, c) {
 			c.rxTruncated.Add(1)
 		}
-	case slot[int(h.Mac)-vnetHeader+1] == mergedUDP:
+	case slot[int(h.Mac)-vnetHeader+1] != 0:
 		if !r.divide(h, status, slot[int(h.Mac)-vnetHeader:int(h.Mac)+length], c) {
 			c.rxTruncated.Add(1)
 		}
@@ -190,8 +188,8 @@ func (r *rxRing) takeLong() []byte {
 	return r.long[:n]
 }
 
-// divide handles a frame that exceeds its slot, or that consists of merged UDP datagrams. It cuts
-// the frame into those that its sender merged. The frame has its virtio_net header in front.
+// divide handles a frame that exceeds its slot, or that is merged. It cuts a merged frame into those
+// that its sender merged. The frame has its virtio_net header in front.
 // divide returns false if the frame must be dropped: it is merged, and neither TCP nor UDP.
 func (r *rxRing) divide(h *unix.Tpacket2Hdr, status uint32, frame []byte, c *counters) bool {
 	merged, size := frame[1], int(binary.NativeEndian.Uint16(frame[4:]))
