@@ -38,16 +38,26 @@ var meters = map[string]meter{
 	"headroom": {"KB", true, func(v *Result, _ Measure) float64 {
 		return v.peak(func(p Pools) uint64 { return p.Headroom + p.Insurance })
 	}},
-	"queue":          {"KB", false, func(v *Result, _ Measure) float64 { return v.Queue.PeakKB }},
-	"settled_queue":  {"KB", false, func(v *Result, _ Measure) float64 { return v.Queue.SettledKB }},
-	"settled_low":    {"KB", false, func(v *Result, _ Measure) float64 { return v.Queue.LowKB }},
-	"settled_high":   {"KB", false, func(v *Result, _ Measure) float64 { return v.Queue.HighKB }},
-	"settled":        {"µs", false, func(v *Result, _ Measure) float64 { return orNever(v.Queue.SettledUS) }},
-	"steady":         {"µs", false, func(v *Result, _ Measure) float64 { return orNever(v.Queue.SteadyUS) }},
+	"queue":          {"KB", false, ofQueue(func(q *Queue) float64 { return q.PeakKB })},
+	"settled_queue":  {"KB", false, ofQueue(func(q *Queue) float64 { return q.SettledKB })},
+	"settled_low":    {"KB", false, ofQueue(func(q *Queue) float64 { return q.LowKB })},
+	"settled_high":   {"KB", false, ofQueue(func(q *Queue) float64 { return q.HighKB })},
+	"settled":        {"µs", false, ofQueue(func(q *Queue) float64 { return orNever(q.SettledUS) })},
+	"steady":         {"µs", false, ofQueue(func(q *Queue) float64 { return orNever(q.SteadyUS) })},
 	"makespan":       {"µs", true, func(v *Result, _ Measure) float64 { return v.burst().makespan() }},
 	"cnps":           {"", false, func(v *Result, m Measure) float64 { return float64(v.total(m.Group).CNPs) }},
 	"lossless_drops": {"", true, func(v *Result, _ Measure) float64 { return float64(v.Losses.Lossless) }},
 	"drops":          {"", false, func(v *Result, _ Measure) float64 { return float64(v.Losses.Dropped() + v.Losses.Faults()) }},
+}
+
+// ofQueue measures the recorded queue. It gives NaN if the scenario records none.
+func ofQueue(of func(*Queue) float64) func(*Result, Measure) float64 {
+	return func(v *Result, _ Measure) float64 {
+		if v.Queue == nil {
+			return math.NaN()
+		}
+		return of(v.Queue)
+	}
 }
 
 // orNever returns a time, or infinity for nil.

@@ -193,12 +193,10 @@ func (r *Run) play(ctx context.Context) (*Result, error) {
 		return nil, errors.Join(err, group.Wait())
 	}
 	defer r.control.Conn.Close()
-	if s.Law == Soze { // the agents take their weights from the controller
-		for name, h := range f.Hosts {
-			group.Go(func() error {
-				return network.IgnoreCancel(ctx, remote.Run(ctx, r.control.Hosts, remote.Options{Host: name, Do: remote.Of(h.Do), Log: r.opts.Log, Interval: 250 * time.Millisecond}))
-			})
-		}
+	for name, h := range f.Hosts { // they report their flows, and Söze's take their weights from the controller
+		group.Go(func() error {
+			return network.IgnoreCancel(ctx, remote.Run(ctx, r.control.Hosts, remote.Options{Host: name, Do: remote.Of(h.Do), Log: r.opts.Log, Interval: 250 * time.Millisecond}))
+		})
 	}
 	var result *Result
 	group.Go(func() error {

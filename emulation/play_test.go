@@ -10,8 +10,11 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/tests/race"
 	"github.com/headgate/headgate/units"
@@ -66,8 +69,16 @@ func play(t *testing.T, name string, phases int, until units.Time, variants ...s
 		lines.Reset()
 		t.Run("free ports", func(t *testing.T) { s = onFreePorts(t, s) }) // they are let go when it ends
 		plain := NewPlain(&lines)
+		var looking sync.WaitGroup
+		show := func(e Event) {
+			plain.Show(e)
+			if e.Kind == PhaseBegun && e.Phase == phases-1 {
+				looking.Go(func() { listed(t, e.Run) })
+			}
+		}
 		var err error
-		report, err = Play(t.Context(), Options{Scenario: s, Show: plain.Show, Log: slog.New(slog.NewTextHandler(&logs, nil))})
+		report, err = Play(t.Context(), Options{Scenario: s, Show: show, Log: slog.New(slog.NewTextHandler(&logs, nil))})
+		looking.Wait()
 		plain.Close()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, logs.String())
@@ -99,6 +110,27 @@ func play(t *testing.T, name string, phases int, until units.Time, variants ...s
 		t.FailNow()
 	}
 	return report
+}
+
+// listed checks that the controller lists the first flow of the scenario, with its law, while a run plays.
+func listed(t *testing.T, r *Run) {
+	track := r.recorder.tracks[0]
+	var last []*pb.HostReport
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		list, err := r.control.Hosts.ListFlows(t.Context(), &pb.ListFlowsRequest{})
+		if err != nil { // the run is over
+			break
+		}
+		last = list.Hosts
+		for _, h := range last {
+			for _, f := range h.Flows {
+				if h.Host == track.From[0] && f.Law == string(r.Scenario.Law) && f.AckedBytes > 0 {
+					return
+				}
+			}
+		}
+	}
+	t.Errorf("the controller does not list flow %s of %s with law %s: %v", track.Name, track.From[0], r.Scenario.Law, last)
 }
 
 // failures returns the checks that fail.

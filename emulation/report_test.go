@@ -3,11 +3,13 @@ package emulation
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/emulation/network"
 	"github.com/headgate/headgate/internal/jsonfile"
 )
@@ -127,5 +129,26 @@ func TestReportIsWritten(t *testing.T) {
 		if err != nil || !strings.Contains(string(picture), want) {
 			t.Errorf("the picture lacks %q (%v)", want, err)
 		}
+	}
+}
+
+// TestWithoutAQueue: a scenario that records no queue is plotted and measured without one.
+func TestWithoutAQueue(t *testing.T) {
+	r := reportOf(t, "dsh", dshPlay("sih", 30, 20e9))
+	r.scenario.Port = config.Endpoint{}
+	for _, v := range r.Variants {
+		v.Series.QueueKB, v.Queue = nil, nil
+		for _, m := range r.scenario.values(v, false) {
+			if m.Name == "queue" && !math.IsNaN(m.Value) {
+				t.Errorf("a queue of %v KB, want none", m.Value)
+			}
+		}
+	}
+	file := filepath.Join(t.TempDir(), "run.svg")
+	if err := r.Plot(file); err != nil {
+		t.Fatal(err)
+	}
+	if picture, err := os.ReadFile(file); err != nil || strings.Contains(string(picture), "queue") {
+		t.Errorf("the picture has a queue (%v)", err)
 	}
 }

@@ -103,7 +103,7 @@ func (r *Report) Plot(file string) error {
 	if s.Fabric == nil {
 		rates.X = "time (µs)"
 	}
-	queue := plotting.Panel{X: rates.X, Y: "queue of " + s.Port.String() + " (KB)"}
+	queue, recorded := plotting.Panel{X: rates.X, Y: "queue of " + s.Port.String() + " (KB)"}, s.Port.Node != ""
 	var drawn []string
 	for _, p := range s.Phases {
 		for _, a := range p.Actions {
@@ -135,12 +135,16 @@ func (r *Report) Plot(file string) error {
 			of = append(of, v.Series.Rates[name])
 		}
 		rates.Lines = append(rates.Lines, line(v.name(), v, of...))
-		queue.Lines = append(queue.Lines, line(v.name(), v, v.Series.QueueKB))
+		if recorded {
+			queue.Lines = append(queue.Lines, line(v.name(), v, v.Series.QueueKB))
+		}
 	}
-	if s.Fabric == nil {
+	if s.Fabric != nil {
+		rates.Y = "payload of " + strings.Join(drawn, " + ") + " (b/s)"
+	}
+	if !recorded {
 		return plotting.Save(file, rates)
 	}
-	rates.Y = "payload of " + strings.Join(drawn, " + ") + " (b/s)"
 	if s.Target > 0 {
 		queue.Levels = []plotting.Level{{Name: "Qth", Y: float64(s.Target) / 1e3}}
 	}
