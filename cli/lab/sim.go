@@ -191,15 +191,19 @@ func newSimExplainCommand() *cobra.Command {
 		Use:   "explain [KEY]",
 		Short: "Say what a key of an experiment file is, what it may be and what it is by default",
 		Long: `Explains a key such as flows.load, with those below it: what may stand there, what does by default, and with which kinds. For
-measures.what it lists what can be measured, with units. Without a key it lists the sections. docs/reference/experiment.md has all of them.
+measures.what it lists what can be measured, with units; for laws.KIND, such as laws.swift, the parameters of a law. Without a key it lists the sections. docs/reference/experiment.md has all of them.
 With --schema it prints a JSON schema of the file for editors.`,
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) (list []string, _ cobra.ShellCompDirective) {
 			keys, _ := experiment.Keys() // without keys there is nothing to complete
 			for _, k := range keys {
-				if len(args) == 0 {
-					list = append(list, keydoc.Plain(k.Path))
-				}
+				list = append(list, keydoc.Plain(k.Path))
+			}
+			for _, kind := range registry.Names() {
+				list = append(list, "laws."+kind)
+			}
+			if len(args) > 0 {
+				list = nil
 			}
 			return command.Matching(list, typed), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -219,8 +223,25 @@ With --schema it prints a JSON schema of the file for editors.`,
 			case schema:
 				return jsonfile.Encode(o.Out, keydoc.Schema(keys))
 			}
-			if err := command.Explain(o, keys, path, "the experiment file"); err != nil || o.Format != command.Table || keydoc.Plain(path) != "measures.what" {
+			law, isLaw := strings.CutPrefix(keydoc.Plain(path), "laws.")
+			params := slices.DeleteFunc(experiment.LawParameters(), func(p experiment.LawParameter) bool { return p.Name != law && !slices.Contains(p.Kinds, law) })
+			if kind := registry.Find(law); isLaw && kind != nil {
+				return o.Value(params, func(w io.Writer) {
+					fmt.Fprintf(w, "%s: %s\n\n", kind.Name, kind.About)
+					drawParameters(w, params, "KEY", func(p experiment.LawParameter) string { return p.Name })
+				})
+			}
+			if err := command.Explain(o, keys, path, "the experiment file"); err != nil || o.Format != command.Table {
 				return err
+			}
+			switch {
+			case isLaw && len(params) > 0:
+				fmt.Fprintln(o.Out)
+				return o.Tabs(func(w io.Writer) {
+					drawParameters(w, params, "LAW", func(p experiment.LawParameter) string { return strings.Join(p.Kinds, ", ") })
+				})
+			case keydoc.Plain(path) != "measures.what":
+				return nil
 			}
 			list, err := experiment.AllMeasures()
 			if err != nil {
@@ -238,6 +259,14 @@ With --schema it prints a JSON schema of the file for editors.`,
 	command.AddOutputFlag(c)
 	c.Flags().BoolVar(&schema, "schema", false, "print a JSON schema of experiment files")
 	return c
+}
+
+// drawParameters prints parameters of laws, with a first column of the caller's.
+func drawParameters(w io.Writer, list []experiment.LawParameter, title string, first func(experiment.LawParameter) string) {
+	command.Row(w, title, "DEFAULT", "ALLOWED", "MEANING")
+	for _, p := range list {
+		command.Row(w, first(p), p.Default, p.Allowed, p.Text)
+	}
 }
 
 func newSimRunCommand() *cobra.Command {

@@ -151,15 +151,18 @@ func TestSimNewAndCheck(t *testing.T) {
 func TestSimExplain(t *testing.T) {
 	race.SkipSequential(t)
 	for args, want := range map[string]string{
-		"flows.load":     "flows[].load: a number from 0.000001 to 1\ndefault: follows from other keys\nwhere kind is coflows, poisson\n\nPart of",
-		"":               "topology",
-		"measures.what":  "goodput         Gb/s  payload of a group",
-		"run -o json":    `"key": "run.until"`,
-		"--schema":       `"additionalProperties": false`,
-		"flows.colour":   `"flows.colour" is no key: flows has no "colour", want one of class, `,
-		"colour":         `"colour" is no key: the experiment file has no "colour", want one of `,
-		"flows --schema": `--schema: KEY is "flows", want none`,
-		"laws.increase":  "where kind is aimd, d2tcp",
+		"flows.load":        "flows[].load: a number from 0.000001 to 1\ndefault: follows from other keys\nwhere kind is coflows, poisson\n\nPart of",
+		"":                  "topology",
+		"measures.what":     "goodput         Gb/s  payload of a group",
+		"run -o json":       `"key": "run.until"`,
+		"--schema":          `"additionalProperties": false`,
+		"flows.colour":      `"flows.colour" is no key: flows has no "colour", want one of class, `,
+		"colour":            `"colour" is no key: the experiment file has no "colour", want one of `,
+		"flows --schema":    `--schema: KEY is "flows", want none`,
+		"laws.increase":     "where kind is aimd, d2tcp",
+		"laws.max_mdf":      "swift  ",
+		"laws.swift":        "KEY             DEFAULT              ALLOWED",
+		"laws.none -o json": `"kinds": [`,
 	} {
 		out, _, err := sim(t, append([]string{"explain"}, strings.Fields(args)...)...)
 		if err != nil {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	_ "embed"
 	"maps"
 	"slices"
@@ -33,23 +34,83 @@ func Keys() ([]keydoc.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range registry.Kinds {
-		for _, p := range k.Params() {
-			t.Keys["laws."+p.Name] = p.Doc
-		}
+	params := LawParameters()
+	for _, p := range params {
+		t.Keys["laws."+p.Name] = p.Text
 	}
 	read := yamlnode.AllKeys(func(d *yamlnode.Doc) {
 		root := d.Root()
 		root.Patch("full")
 		(&File{places: map[string]place{}}).decode(d, root)
 	})
-	return keydoc.Of(read, func(k yamlnode.Key) string {
+	keys := keydoc.Of(read, func(k yamlnode.Key) string {
 		path := keydoc.Plain(k.Path)
 		if text := t.Keys[path]; text != "" {
 			return text
 		}
 		return t.Any[path[strings.LastIndexByte(path, '.')+1:]]
-	}), nil
+	})
+	for i := range keys {
+		k := &keys[i]
+		first := true
+		for _, p := range params {
+			switch {
+			case "laws."+p.Name != keydoc.Plain(k.Path):
+			case first:
+				k.Allowed, k.Default, first = p.Allowed, p.Default, false
+			default:
+				if !strings.Contains(k.Allowed, p.Allowed) {
+					k.Allowed += ", or " + p.Allowed
+				}
+				if k.Default != p.Default {
+					k.Default = byKind
+				}
+				if !strings.Contains(k.Description, p.Text) {
+					k.Description += "; or " + p.Text
+				}
+			}
+		}
+	}
+	return keys, nil
+}
+
+// byKind is the default of a law's parameter that has another one in each kind.
+const byKind = "by the kind"
+
+// LawParameter is a parameter that is the same in some kinds of laws.
+type LawParameter struct {
+	Name    string   `json:"key"` // below laws.*
+	Kinds   []string `json:"kinds"`
+	Allowed string   `json:"allowed"`
+	Default string   `json:"default"`
+	Text    string   `json:"description"`
+}
+
+// LawParameters returns the parameters of all kinds of laws. A name stands several times where kinds differ in what they
+// allow, take by default or mean.
+func LawParameters() (list []LawParameter) {
+	for _, k := range registry.Kinds {
+		for _, p := range k.Params() {
+			allowed := map[string]string{"time": "a time", "bytes": "an amount", "rate": "a rate", "number": "a number", "whole number": "an integer"}[p.Kind]
+			n := LawParameter{p.Name, []string{k.Name}, cmp.Or(allowed, p.Kind), p.Default, p.Doc}
+			if p.Want != "" {
+				n.Allowed += ", " + p.Want
+			}
+			if n.Default == "" {
+				n.Default = keydoc.Told
+			}
+			at := slices.IndexFunc(list, func(o LawParameter) bool {
+				return o.Name == n.Name && o.Allowed == n.Allowed && o.Default == n.Default && o.Text == n.Text
+			})
+			if at < 0 {
+				list = append(list, n)
+			} else {
+				list[at].Kinds = append(list[at].Kinds, k.Name)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b LawParameter) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // Measured is something that an experiment can measure.
