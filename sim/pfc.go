@@ -35,6 +35,8 @@ type pauseState struct {
 	until      [NumClasses]units.Time
 	since      [NumClasses]units.Time
 	total      [NumClasses]units.Time // time paused, in pauses that have ended
+	anySince   units.Time             // begin of the time in which at least one class is paused
+	anyTotal   units.Time             // such times that have ended
 	count      [NumClasses]uint32     // PAUSE frames that stopped a class
 	frames     uint32                 // PAUSE frames that stopped at least one class
 	whole      uint32                 // frames of these that stopped all classes
@@ -153,6 +155,9 @@ func (s *partition) applyPFC(i int32) {
 			st.count[c]++
 		}
 	}
+	if p.paused == 0 {
+		st.anySince = s.now
+	}
 	p.paused |= mask
 	if !st.expiring {
 		st.expiring = true
@@ -171,7 +176,9 @@ func (s *partition) resume(i int32, mask uint8) {
 		c := bits.TrailingZeros8(m)
 		st.total[c] += s.now - st.since[c]
 	}
-	p.paused &^= mask
+	if p.paused &^= mask; p.paused == 0 {
+		st.anyTotal += s.now - st.anySince
+	}
 	if (p.active|p.ready)&mask != 0 {
 		s.schedulePort(i)
 	}
@@ -203,6 +210,15 @@ func (s *Sim) pausedFor(i int32, class int) units.Time {
 	t := s.pauses[i].total[class]
 	if s.ports[i].paused>>class&1 == 1 {
 		t += s.now - s.pauses[i].since[class]
+	}
+	return t
+}
+
+// stoppedFor returns the total time for which at least one class of a port has been paused.
+func (s *Sim) stoppedFor(i int32) units.Time {
+	t := s.pauses[i].anyTotal
+	if s.ports[i].paused != 0 {
+		t += s.now - s.pauses[i].anySince
 	}
 	return t
 }

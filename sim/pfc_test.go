@@ -53,6 +53,33 @@ func TestPFCFramesJoin(t *testing.T) {
 	}
 }
 
+// TestStopped: a port is stopped while at least one of its classes is, at one time or one after the other.
+func TestStopped(t *testing.T) {
+	g := must[*topo.Graph](t)(topo.Star(2, line100))
+	s := must[*Sim](t)(New(Config{Graph: g, NewBuffer: static(60*units.KB, 58*units.KB, 200*units.KB)}))
+	out := must[int](t)(s.PortOf(2, 0)) // the switch's port to host 0
+	peer := int(s.ports[out].peer)
+	const pause = 512 * units.Nanosecond // 100 quanta at 100 Gb/s
+	for i, classes := range []uint8{0b1, 0b10, 0b1100} {
+		s.At(units.Time(i)*units.Microsecond, func(s *Sim) error {
+			s.at(2).sendPFC(int32(out), classes, 100)
+			return nil
+		})
+	}
+	took := line100.Rate.TxTime(64) + line100.Delay + line100.Rate.TxTime(3840) // from sending to effect
+	for _, step := range []struct{ at, stopped units.Time }{{took + pause/2, pause / 2}, {took + units.Microsecond + pause/4, pause + pause/4}, {took + 10*units.Microsecond, 3 * pause}} {
+		if err := s.Run(step.at); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Port(peer).Stopped; got != step.stopped {
+			t.Errorf("stopped for %v until %v, want %v", got, step.at, step.stopped)
+		}
+	}
+	if st := s.Port(peer); st.Paused[0] != pause || st.Paused[3] != pause {
+		t.Errorf("classes were stopped for %v, want %v each of the first four", st.Paused, pause)
+	}
+}
+
 // TestIgnoredPauses: a port that ignores the PAUSE of a class sends on, and its peer drops; other classes are stopped as ever.
 func TestIgnoredPauses(t *testing.T) {
 	for ignored, drops := range map[uint8]bool{0: false, 0xFE: false, 1: true} {

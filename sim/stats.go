@@ -106,6 +106,7 @@ type PortStats struct {
 	Frames     uint32                 // PAUSE frames that stopped any class that ran
 	PortPauses uint32                 // frames of Frames that stopped all classes
 	Paused     [NumClasses]units.Time // time that a class was stopped
+	Stopped    units.Time             // time that at least one class was stopped
 	Dropped    uint64                 // sent packets that the buffer at the other end of the link dropped
 }
 
@@ -127,7 +128,7 @@ func (s *Sim) Port(i int) PortStats {
 	p := &s.ports[i]
 	st := PortStats{
 		Node: s.graph.Names[p.node], Peer: s.graph.Names[s.ports[p.peer].node],
-		TxBytes: p.txBytes, Pauses: s.pauses[i].count, Frames: s.pauses[i].frames, PortPauses: s.pauses[i].whole, Dropped: s.ports[p.peer].dropped,
+		TxBytes: p.txBytes, Pauses: s.pauses[i].count, Frames: s.pauses[i].frames, PortPauses: s.pauses[i].whole, Stopped: s.stoppedFor(int32(i)), Dropped: s.ports[p.peer].dropped,
 	}
 	for c := range st.Paused {
 		st.Paused[c] = s.pausedFor(int32(i), c)

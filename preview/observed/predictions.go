@@ -27,24 +27,29 @@ const (
 // Counters is the state of the switches' and hosts' counters at one time.
 type Counters struct {
 	at       time.Time
-	paused   map[string]time.Duration // by switch and port: the pause time of the class that was paused longest
-	drops    uint64                   // dropped packets of lossless classes
-	headroom uint64                   // bytes of headroom: the highest peak of any switch since its start
+	paused   map[class]time.Duration
+	drops    uint64 // dropped packets of lossless classes
+	headroom uint64 // bytes of headroom: the highest peak of any switch since its start
 	ended    map[Sizes]Completions
+}
+
+// class is a class of a switch's port.
+type class struct {
+	node        string
+	port, class uint32
 }
 
 // ReadCounters reads the counters from the switches' status. ended has the hosts' counts of completed flows.
 // ReadCounters keeps the map and does not copy it.
 func ReadCounters(at time.Time, switches []*pb.SwitchStatus, ended map[Sizes]Completions) Counters {
-	c := Counters{at: at, paused: map[string]time.Duration{}, ended: ended}
+	c := Counters{at: at, paused: map[class]time.Duration{}, ended: ended}
 	for _, s := range switches {
 		buffer := s.GetFeatures().GetBuffer()
-		for _, class := range buffer.GetClasses() {
-			if class.PausedTime != nil {
-				port := fmt.Sprintf("%s:%d", s.GetName(), class.GetPort())
-				c.paused[port] = max(c.paused[port], class.GetPausedTime().AsDuration())
+		for _, of := range buffer.GetClasses() {
+			if of.PausedTime != nil {
+				c.paused[class{s.GetName(), of.GetPort(), of.GetClass()}] = of.GetPausedTime().AsDuration()
 			}
-			c.drops += class.GetLosslessDrops()
+			c.drops += of.GetLosslessDrops()
 		}
 		held := uint64(0)
 		for _, p := range buffer.GetPools() {
@@ -96,11 +101,16 @@ func (c Counters) measured(measure string, before Counters, f Fabric) (float64, 
 	if elapsed <= 0 {
 		return 0, false
 	}
-	most, sum := time.Duration(0), time.Duration(0)
-	for port, t := range c.paused {
-		if was := before.paused[port]; t >= was { // a lower value means that the switch restarted
+	longest := map[class]time.Duration{} // by port: the pause time of the class that was paused longest
+	for of, t := range c.paused {
+		if was := before.paused[of]; t >= was { // a lower value means that the switch restarted
 			t -= was
 		}
+		of.class = 0
+		longest[of] = max(longest[of], t)
+	}
+	most, sum := time.Duration(0), time.Duration(0)
+	for _, t := range longest {
 		most, sum = max(most, t), sum+t
 	}
 	switch measure {

@@ -58,6 +58,13 @@ func TestScores(t *testing.T) {
 			shown("s1", map[string]time.Duration{"1/3": a, "1/4": a / 2}, drops, peak), shown("s2", map[string]time.Duration{"1/3": b}, 0, 5),
 		}, nil)
 	}
+	// A class that was paused for long before does not hide another one that is paused now.
+	classes := func(at int, a, b time.Duration) Counters {
+		return ReadCounters(begin.Add(time.Duration(at)*time.Second), []*pb.SwitchStatus{shown("s1", map[string]time.Duration{"1/3": a, "1/4": b}, 0, 0)}, nil)
+	}
+	if v, ok := classes(20, 5*time.Second, 3*time.Second).measured("pause_time", classes(10, 5*time.Second, time.Second), Fabric{}); v != 20 || !ok {
+		t.Errorf("paused for %v %% of the time, want 20", v)
+	}
 	var book Predictions
 	book.Applied(1, "", nil, read(0, 0, 0, 0, 0), Fabric{Links: 5, Scale: 1}) // nobody predicted it
 	if got := list(&book, 1, read(1, 0, 0, 0, 0)); got != "" {

@@ -110,23 +110,24 @@ func (t *track) within(part float64) float64 {
 }
 
 // each returns, for each flow, the time in µs from the start to the end of the first sample from which on the flow
-// is within part of its fair rate. It returns nil if a flow is not within it in the last sample.
+// is within part of its fair rate. It returns nil if a flow is not within it in its own last sample.
 func (t *track) each(part float64) (all []float64) {
-	since := map[int]int{} // by result: the first of such samples
+	since := map[int]float64{} // by result: the end of the first of such samples, NaN after a sample that is off
 	for i, off := range t.off {
 		for j, x := range off {
-			if _, seen := since[t.who[i][j]]; x > part {
-				since[t.who[i][j]] = i + 1
-			} else if !seen {
-				since[t.who[i][j]] = i
+			of := t.who[i][j]
+			if was, seen := since[of]; x > part {
+				since[of] = math.NaN()
+			} else if !seen || math.IsNaN(was) {
+				since[of] = t.times[i] - t.start.Micros()
 			}
 		}
 	}
-	for _, i := range since {
-		if i == len(t.times) {
+	for _, at := range since {
+		if math.IsNaN(at) {
 			return nil
 		}
-		all = append(all, t.times[i]-t.start.Micros())
+		all = append(all, at)
 	}
 	return all
 }

@@ -84,13 +84,7 @@ var gaugeKinds = map[string]*gaugeKind{
 		return oneIf(m.PortPaused(port))
 	}},
 	"throughput": {unit: "Gb/s", at: atPort, factor: 8e-9, growth: func(s *sim.Sim, port int) float64 { return float64(s.Port(port).TxBytes) }},
-	"paused": {unit: "%", at: atPort, factor: 100, growth: func(s *sim.Sim, port int) float64 {
-		var most time // classes that are stopped at the same time count once
-		for _, t := range s.Port(port).Paused {
-			most = max(most, t)
-		}
-		return most.Seconds()
-	}},
+	"paused":     {unit: "%", at: atPort, factor: 100, growth: func(s *sim.Sim, port int) float64 { return s.Port(port).Stopped.Seconds() }},
 	"rtt": {unit: "µs", at: atGroup, now: func(s *sim.Sim, group int) float64 {
 		sum, n := 0.0, 0
 		s.Flows(func(f *sim.Flow) {

@@ -122,12 +122,11 @@ func (r *run) victims(group int) (n int) {
 	return n
 }
 
-// stoppedFor returns, for each port, the pause time of the class that PFC stopped longest.
+// stoppedFor returns, for each port, the time in which PFC stopped at least one class.
 func (r *run) stoppedFor() []time {
 	list := make([]time, r.sim.Ports())
 	for i := range list {
-		st := r.sim.Port(i)
-		list[i] = slices.Max(st.Paused[:])
+		list[i] = r.sim.Port(i).Stopped
 	}
 	return list
 }

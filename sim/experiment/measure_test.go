@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -366,6 +367,39 @@ func TestSummaries(t *testing.T) {
 	for i, want := range []string{"2.5 ± 2.0543 (1…4) in 4 of 5", "– in 0 of 5"} {
 		if got := s[i].String(); got != want {
 			t.Errorf("%s prints as %q, want %q", s[i].Measure, got, want)
+		}
+	}
+}
+
+// TestEachFlowConverges: a flow that is off its rate in its own last sample has not converged, also where it ends before
+// the others.
+func TestEachFlowConverges(t *testing.T) {
+	of := func(offs ...[]float64) []float64 { // of two flows, by sample; NaN where a flow does not count
+		tr := &track{}
+		for i, list := range offs {
+			var who []int
+			var off []float64
+			for flow, x := range list {
+				if !math.IsNaN(x) {
+					who, off = append(who, flow), append(off, x)
+				}
+			}
+			tr.times, tr.who, tr.off = append(tr.times, float64(i+1)), append(tr.who, who), append(tr.off, off)
+		}
+		all := tr.each(0.1)
+		slices.Sort(all)
+		return all
+	}
+	none := math.NaN()
+	for name, tc := range map[string]struct{ got, want []float64 }{
+		"both":                      {of([]float64{0.5, 0.1}, []float64{0.1, 0.5}, []float64{0, 0}), []float64{2, 3}},
+		"one ends at its rate":      {of([]float64{0.5, 0.5}, []float64{0.1, 0.5}, []float64{none, 0}), []float64{2, 3}},
+		"one ends off its rate":     {of([]float64{0, 0.5}, []float64{0.5, 0.5}, []float64{none, 0}), nil},
+		"one is off at the end":     {of([]float64{0, 0}, []float64{0, 0.5}), nil},
+		"one leaves it and is back": {of([]float64{0, 0}, []float64{0.5, 0}, []float64{0, 0}), []float64{1, 3}},
+	} {
+		if !slices.Equal(tc.got, tc.want) {
+			t.Errorf("%s: %v, want %v", name, tc.got, tc.want)
 		}
 	}
 }
