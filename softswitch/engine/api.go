@@ -156,12 +156,24 @@ func (a ActionInfo) ObjectName() string { return a.Name }
 // ParamInfo describes one parameter of an action.
 type ParamInfo = bmv2json.Param
 
+// LearnInfo describes a learn list, the fields of a digest.
+type LearnInfo struct {
+	ID   int
+	Name string
+	Bits []int // widths of the fields; 0 of a variable field
+}
+
+// ObjectName returns the learn list's name.
+func (l LearnInfo) ObjectName() string { return l.Name }
+
 // Options configure an Instance.
 type Options struct {
 	// DropPort is the port that means drop in v1model, 511 when zero.
 	DropPort uint32
 	// CPUPort is the port of packet I/O, PSA_PORT_CPU in PSA's programs; 0 means none.
 	CPUPort uint32
+	// LearnNames has the names of digests by the numbers of learn lists, in place of the program's.
+	LearnNames map[int]string
 	// Queues is the number of priority queues of a port; 1 when zero. Packets for a queue beyond
 	// it are dropped, as in BMv2.
 	Queues int

@@ -297,6 +297,19 @@ func (p *Program) JSON() []byte { return p.doc }
 // Source is the document that the program was compiled from; it must not be changed.
 func (p *Program) Source() *bmv2json.Program { return p.source }
 
+// LearnLists describes the learn lists.
+func (p *Program) LearnLists() []LearnInfo {
+	var list []LearnInfo
+	for _, l := range p.source.LearnLists {
+		info := LearnInfo{ID: l.ID, Name: l.Name}
+		for _, r := range p.learns[l.ID].fields {
+			info.Bits = append(info.Bits, r.F.Bits)
+		}
+		list = append(list, info)
+	}
+	return list
+}
+
 // Tables describes the tables, in order of declaration.
 func (p *Program) Tables() []TableInfo {
 	infos := make([]TableInfo, len(p.tables.list))

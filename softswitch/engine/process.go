@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -132,7 +133,7 @@ func (p *Packet) digest(list uint64, out Out) {
 		}
 		fields[i] = fieldBytes(p.Of(r), r.F.Bits)
 	}
-	out.Digest(l.name, fields)
+	out.Digest(cmp.Or(p.in.opts.LearnNames[int(list)], l.name), fields)
 }
 
 // Enqueue passes the packet to the traffic manager. It drops the packet if there is no such queue.

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
-	"github.com/headgate/headgate/softswitch/p4rt/schema"
 	"github.com/headgate/headgate/units"
 )
 
@@ -44,9 +43,6 @@ func (s *Server) Digest(name string, fields [][]byte) {
 	l := s.running.Load()
 	if l == nil || l.digests == nil {
 		return
-	}
-	if d := l.schema.Digests.List; name == schema.UnnamedDigest && len(d) == 1 {
-		name = d[0].Name
 	}
 	if list := l.digests.Add(name, fields, s.dev.Now()); list != nil {
 		s.sendDigest(l, list)

@@ -40,11 +40,8 @@ func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.load(deviceData(cfg.P4DeviceConfig))
+	l, err := s.load(deviceData(cfg.P4DeviceConfig), sch)
 	if err != nil {
-		return nil, err
-	}
-	if err := sch.Bind(l.Program); err != nil {
 		return nil, err
 	}
 	if absent := sch.AllAbsent(); len(absent) > 0 {
@@ -53,7 +50,7 @@ func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
 	if bytes.Equal(cfg.P4DeviceConfig, l.Program.JSON()) { // so keep the program's copy, which all switches of the process share
 		cfg = &p4v1.ForwardingPipelineConfig{P4Info: cfg.P4Info, P4DeviceConfig: l.Program.JSON(), Cookie: cfg.Cookie}
 	}
-	l.P4Info, l.Raw, l.schema = cfg.P4Info, cfg, sch
+	l.P4Info, l.Raw = cfg.P4Info, cfg
 	l.digests = digest.New(sch, 1)
 	opts := s.opts.Options
 	opts.Now = s.dev.Now
@@ -87,14 +84,20 @@ func deviceData(config []byte) []byte {
 	return program
 }
 
-// load compiles a program that has no P4Info.
-func (s *Server) load(doc []byte) (*live, error) {
+// load compiles a program and joins it with its P4Info, if it has one.
+func (s *Server) load(doc []byte, sch *schema.Schema) (*live, error) {
 	prog, err := engine.Load(doc)
 	if err != nil {
 		return nil, err
 	}
-	in := engine.New(prog, engine.Options{DropPort: s.opts.DropPort, CPUPort: s.opts.CPUPort, Queues: s.opts.Queues, Log: s.log, Tracer: s.opts.Tracer, Times: s.opts.Times})
-	return &live{Pipeline: Pipeline{Program: prog, Instance: in}}, nil
+	o := engine.Options{DropPort: s.opts.DropPort, CPUPort: s.opts.CPUPort, Queues: s.opts.Queues, Log: s.log, Tracer: s.opts.Tracer, Times: s.opts.Times}
+	if sch != nil {
+		if err := sch.Bind(prog); err != nil {
+			return nil, err
+		}
+		o.LearnNames = sch.LearnNames()
+	}
+	return &live{Pipeline: Pipeline{Program: prog, Instance: engine.New(prog, o)}, schema: sch}, nil
 }
 
 // LoadPipeline starts the switch with a program, as simple_switch_grpc does with a JSON
@@ -104,7 +107,7 @@ func (s *Server) LoadPipeline(p4info, json []byte) error {
 	var l *live
 	var err error
 	if len(p4info) == 0 {
-		l, err = s.load(json)
+		l, err = s.load(json, nil)
 	} else {
 		info := &p4configv1.P4Info{}
 		// p4c writes fields that the Go module of P4Runtime does not have yet.

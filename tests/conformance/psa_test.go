@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -223,6 +225,18 @@ func testPSADigestsAndPacketIO(r *rig) {
 		r.Errorf("port %d sent %x", f.Port, f.Data)
 	}
 	learned(r.primary.next(patience), 0xfffffffd)
+
+	// A packet may pack several digests.
+	r.write(insert(&p4v1.DigestEntry{DigestId: p.digest("alarm"), Config: &p4v1.DigestEntry_Config{MaxListSize: 1}}))
+	alarming := bytes.Clone(frame)
+	binary.BigEndian.PutUint16(alarming[12:], 0x88b5)
+	r.passes(4, alarming, 5, alarming)
+	learned(r.primary.next(patience), 4)
+	alarm := r.primary.next(patience).GetDigest()
+	want := []*p4v1.P4Data{{Data: &p4v1.P4Data_Struct{Struct: &p4v1.P4StructLike{Members: []*p4v1.P4Data{bits(0x646464646464)}}}}}
+	if diff := cmp.Diff(want, alarm.GetData(), protocmp.Transform()); diff != "" || alarm.GetDigestId() != p.digest("alarm") {
+		r.Errorf("the second digest, %#x (-want +got):\n%s", alarm.GetDigestId(), diff)
+	}
 }
 
 // testPSAPush: a PSA program takes the place of a v1model one while the switch runs, and back.
@@ -246,9 +260,9 @@ func (r *rig) must(err error) {
 	}
 }
 
-// testPSALeft: p4c-bm2-psa leaves direct counters and action profiles out of the program. A direct
-// counter cannot be written or read, and the rest of the program works. A table with an action
-// profile could not be programmed, so that program is refused.
+// testPSALeft: p4c-bm2-psa leaves direct counters, action profiles and the names of digests out of the program. A
+// direct counter, and digests that cannot be told apart, are refused, and the rest of the program works. A table with
+// an action profile could not be programmed, so that program is refused.
 func testPSALeft(r *rig) {
 	p := r.load(psaPrograms + "left")
 	e := p.entry("counted", exact(2), 0, p.do("to_port", 5))
@@ -264,6 +278,18 @@ func testPSALeft(r *rig) {
 	r.must(err)
 	if _, err = stream.Recv(); len(details(err)) != 1 || details(err)[0].GetMessage() != want {
 		r.Errorf("read of the counter: %v, want %q", err, want)
+	}
+	// In the program all digests have one name. Those whose widths are no other's are found.
+	for name, other := range map[string]string{"from": "In.to", "to": "In.from", "by": ""} {
+		err := r.try(insert(&p4v1.DigestEntry{DigestId: p.digest(name), Config: &p4v1.DigestEntry_Config{MaxListSize: 1}}))
+		want := fmt.Sprintf(`digest "In.%s" is in the P4Info, but not in the program: it has fields of the same widths as %q, and the compiler left the names of digests out`, name, other)
+		if got := details(err); other == "" && err != nil || other != "" && (len(got) != 1 || got[0].GetMessage() != want) {
+			r.Errorf("digest %s: %v, %q", name, err, got)
+		}
+	}
+	r.passes(2, frame, 5, frame)
+	if d := r.primary.next(patience).GetDigest(); d.GetDigestId() != p.digest("by") {
+		r.Errorf("digest %v, want that of the port", d)
 	}
 	err = r.push(&p4v1.Uint128{Low: 1}, loadProgram(r.T, psaPrograms+"profile"))
 	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), `table "In.spread": its implementation, action profile "In.members", is not in the BMv2 JSON: the compiler left it out`) {

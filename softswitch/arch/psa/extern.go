@@ -33,7 +33,12 @@ func (m *model) Primitive(c *engine.Compiler, j *bmv2json.Primitive) engine.Emit
 	zero := expr.NewInt(0)
 	switch j.Op {
 	case "generate_digest":
-		return c.Store(m.learnList, expr.NewOp(expr.Add, c.LearnList(j, 0), expr.NewInt(1)))
+		list := c.LearnList(j, 0)
+		if list.Kind != expr.Const || !list.K.IsUint64() || list.K.Uint64() >= maxLearnLists {
+			c.Fail("generate_digest wants the number of a learn list, 0 to %d", maxLearnLists-1)
+		}
+		bit := uint64(1) << list.K.Uint64()
+		return engine.Call(func(p *engine.Packet) { m.packed.Set(p, m.packed.Get(p)|bit) })
 	case "_Hash_get_hash":
 		f, input := m.hash(c, j), c.Bytes(j, 2, 8)
 		return c.Compute(j, 1, zero, zero, func(p *engine.Packet, _, _ uint64) uint64 { return f(input(p)) })

@@ -1,6 +1,8 @@
 package psa
 
 import (
+	"math/bits"
+
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/units"
 )
@@ -112,11 +114,12 @@ func (m *model) again(p *engine.Packet, frame []byte, port, path uint64) *engine
 	return q
 }
 
-// digest sends the learning message that the deparser asked for.
+// digest sends the digests that the packet has packed, in the order of their learn lists.
 func (m *model) digest(t *engine.Worker, p *engine.Packet, out engine.Out) {
-	if list := m.learnList.Get(p); list != 0 {
-		m.learnList.Set(p, 0)
-		t.Digest(p, list-1, out)
+	packed := m.packed.Get(p)
+	m.packed.Set(p, 0)
+	for ; packed != 0; packed &= packed - 1 {
+		t.Digest(p, uint64(bits.TrailingZeros64(packed)), out)
 	}
 }
 

@@ -47,6 +47,9 @@ var _ = engine.Support(engine.Architecture{
 	Colors:          [3]uint64{1, 2, 0},
 })
 
+// maxLearnLists bounds the learn lists of a program. p4c makes one of each call of Digest.pack.
+const maxLearnLists = 64
+
 // model is PSA's part of one program.
 type model struct {
 	in struct { // of ingress
@@ -59,13 +62,13 @@ type model struct {
 		class, instance, time, err                   engine.Field
 		clone, session, drop                         engine.Field
 	}
-	learnList engine.Field            // number of the learn list, plus one
-	sums      map[string]engine.Field // states of the Internet checksums
-	hashes    map[string]string       // algorithms of the hashes
+	packed engine.Field            // learn lists that the packet has packed, a bit each
+	sums   map[string]engine.Field // states of the Internet checksums
+	hashes map[string]string       // algorithms of the hashes
 }
 
 func newModel(c *engine.Compiler) engine.Model {
-	m := &model{learnList: c.Scratch(0, 16), sums: map[string]engine.Field{}, hashes: map[string]string{}}
+	m := &model{packed: c.Scratch(0, maxLearnLists), sums: map[string]engine.Field{}, hashes: map[string]string{}}
 	type metadata []struct {
 		field        *engine.Field
 		header, name string

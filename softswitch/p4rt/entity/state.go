@@ -160,8 +160,8 @@ func (s *State) Apply(u *p4v1.Update) error {
 		return invalid("update type is %v, allowed are INSERT, MODIFY and DELETE", u.GetType())
 	case k == nil:
 		return invalid("entity is unset")
-	case s.schema.Absent(k.object(e)):
-		return status.Errorf(codes.FailedPrecondition, "%s is in the P4Info, but not in the program: the compiler left it out", s.schema.Describe(k.object(e)))
+	case s.schema.Absent(k.object(e)) != "":
+		return status.Errorf(codes.FailedPrecondition, "%s is in the P4Info, but not in the program: %s", s.schema.Describe(k.object(e)), s.schema.Absent(k.object(e)))
 	}
 	return statusOf(k.write(s, u.Type, e))
 }
@@ -173,7 +173,7 @@ func (s *State) Read(req *p4v1.Entity, emit func(Found)) error {
 	switch {
 	case k == nil:
 		return invalid("entity is unset")
-	case s.schema.Absent(k.object(req)):
+	case s.schema.Absent(k.object(req)) != "":
 		return nil
 	}
 	return statusOf(k.read(s, req, emit))

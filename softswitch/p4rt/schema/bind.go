@@ -39,8 +39,13 @@ func (s *Schema) Bind(prog *engine.Program) error {
 			}
 		}
 	}
-	return s.bindExterns(prog.Source())
+	if err := s.bindExterns(prog.Source()); err != nil {
+		return err
+	}
+	return s.bindDigests(prog.LearnLists())
 }
+
+const leftOut = "the compiler left it out"
 
 // bind calls join for each object of the P4Info and the object of the same name in the program.
 // Objects that the program does not have are marked absent.
@@ -54,7 +59,7 @@ func bind[T interface{ object() Object }, P interface{ ObjectName() string }](s 
 		o := v.object()
 		p, ok := byName[o.Name]
 		if !ok {
-			s.absent[o.ID] = true
+			s.absent[o.ID] = leftOut
 			continue
 		}
 		if err := join(v, p); err != nil {
@@ -121,7 +126,7 @@ func (t *Table) bind(info *engine.TableInfo) error {
 // p4c-bm2-psa.
 func (s *Schema) omit(id *uint32, has bool) {
 	if *id != 0 && !has {
-		s.absent[*id] = true
+		s.absent[*id] = leftOut
 		*id = 0
 	}
 }
@@ -161,13 +166,9 @@ func bindKey(fields []*Field, key []engine.KeyField) error {
 	return nil
 }
 
-// UnnamedDigest is the name that p4c-bm2-psa gives to the learn list of each digest. It stands for
-// the only digest of the P4Info.
-const UnnamedDigest = "digest"
-
 func (s *Schema) bindExterns(j *bmv2json.Program) error {
 	for _, p := range s.Profiles.List {
-		p.Tables = slices.DeleteFunc(p.Tables, func(t *Table) bool { return s.absent[t.ID] })
+		p.Tables = slices.DeleteFunc(p.Tables, func(t *Table) bool { return s.absent[t.ID] != "" })
 	}
 	var profiles []bmv2json.Profile
 	for i := range j.Pipelines {
@@ -184,23 +185,48 @@ func (s *Schema) bindExterns(j *bmv2json.Program) error {
 			meters = append(meters, m.Array)
 		}
 	}
-	learns := slices.Clone(j.LearnLists)
-	if len(learns) == 1 && len(s.Digests.List) == 1 && learns[0].Name == UnnamedDigest {
-		learns[0].Name = s.Digests.List[0].Name
-	}
 	return cmp.Or(
 		bind(s, &s.Profiles, profiles, func(*Profile, bmv2json.Profile) error { return nil }),
 		bind(s, &s.Counters, counters, (*Array).bind),
 		bind(s, &s.Meters, meters, (*Array).bind),
 		bind(s, &s.Registers, j.RegisterArrays, (*Array).bind),
 		bind(s, &s.ValueSets, j.ValueSets, func(*ValueSet, bmv2json.ValueSet) error { return nil }),
-		bind(s, &s.Digests, learns, func(d *Digest, l bmv2json.FieldList) error {
-			if want := len(d.Type.Leaves()); len(l.Elements) != want {
-				return fmt.Errorf("it has %d fields in the P4Info and %d in the BMv2 JSON", want, len(l.Elements))
-			}
-			return nil
-		}),
 	)
+}
+
+// unnamed is the name that p4c-bm2-psa gives to the learn list of each digest.
+const unnamed = "digest"
+
+// bindDigests finds the digest of each learn list by its name, or of a list without a name by the widths of its
+// fields. Digests of the same widths cannot be told apart then, so they are absent.
+func (s *Schema) bindDigests(lists []engine.LearnInfo) error {
+	s.learns = map[int]string{}
+	for i, l := range lists {
+		if _, named := s.Digests.Name(unnamed); named || l.Name != unnamed {
+			continue
+		}
+		var of []*Digest
+		for _, d := range s.Digests.List {
+			if slices.Equal(d.Type.Leaves(), l.Bits) {
+				of = append(of, d)
+			}
+		}
+		if len(of) == 0 {
+			return fmt.Errorf("learn list %d of the BMv2 JSON has fields of %d bits, as no digest of the P4Info has", l.ID, l.Bits)
+		}
+		s.learns[l.ID], lists[i].Name = of[0].Name, of[0].Name
+		for _, d := range of[1:] {
+			s.absent[d.ID] = fmt.Sprintf("it has fields of the same widths as %q, and the compiler left the names of digests out", of[0].Name)
+			s.absent[of[0].ID] = fmt.Sprintf("it has fields of the same widths as %q, and the compiler left the names of digests out", d.Name)
+		}
+	}
+	s.Digests.List = slices.DeleteFunc(s.Digests.List, func(d *Digest) bool { return s.absent[d.ID] != "" })
+	return bind(s, &s.Digests, lists, func(d *Digest, l engine.LearnInfo) error {
+		if want := len(d.Type.Leaves()); len(l.Bits) != want {
+			return fmt.Errorf("it has %d fields in the P4Info and %d in the BMv2 JSON", want, len(l.Bits))
+		}
+		return nil
+	})
 }
 
 func (a *Array) bind(j bmv2json.Array) error {

@@ -14,7 +14,7 @@ import (
 // Parse checks a P4Info by itself and indexes it. The error names the object, the field,
 // the value and what is allowed.
 func Parse(info *p4configv1.P4Info) (*Schema, error) {
-	s := &Schema{Info: info, direct: map[uint32]direct{}, types: info.GetTypeInfo(), ids: map[uint32]string{}, names: map[uint32]string{}, absent: map[uint32]bool{}}
+	s := &Schema{Info: info, direct: map[uint32]direct{}, types: info.GetTypeInfo(), ids: map[uint32]string{}, names: map[uint32]string{}, absent: map[uint32]string{}}
 	for _, step := range []func() error{
 		s.parseActions, s.parseProfiles, s.parseDirect, s.parseTables, s.linkProfiles,
 		s.parseArrays, s.parseValueSets, s.parseDigests, s.parseHeaders,

@@ -37,15 +37,20 @@ type Schema struct {
 	types  *p4configv1.P4TypeInfo
 	ids    map[uint32]string // kind and name of the object with an id
 	names  map[uint32]string // preamble.name by id
-	absent map[uint32]bool   // objects that are in the P4Info and not in the program
+	absent map[uint32]string // why objects of the P4Info are not in the program
+	learns map[int]string    // names of digests by learn list, of lists without a name of their own
 }
 
 // NameOf returns the name of the P4Info object with an id, or "" if there is none.
 func (s *Schema) NameOf(id uint32) string { return s.names[id] }
 
-// Absent reports whether the P4Info has an object with this id that the program does not have.
+// Absent returns why the program does not have the P4Info's object with this id, "" if it has it.
 // Compilers omit objects that no packet can reach from the program.
-func (s *Schema) Absent(id uint32) bool { return s.absent[id] }
+func (s *Schema) Absent(id uint32) string { return s.absent[id] }
+
+// LearnNames returns the names of digests by the numbers of the program's learn lists, of lists that the compiler
+// gave no name.
+func (s *Schema) LearnNames() map[int]string { return s.learns }
 
 // AllAbsent returns the absent objects, kind and name, in alphabetical order.
 func (s *Schema) AllAbsent() []string {

@@ -1,4 +1,4 @@
-// A digest for each packet, and packet I/O.
+// A digest for each packet, another one for packets of an EtherType, and packet I/O.
 #include <core.p4>
 #include <bmv2/psa.p4>
 
@@ -22,10 +22,12 @@ parser InParser(packet_in p, out headers_t hdr, inout meta_t meta,
 }
 
 struct learn_t { bit<48> src; bit<32> port; }
+struct alarm_t { bit<48> dst; }
 
 control In(inout headers_t hdr, inout meta_t meta,
            in psa_ingress_input_metadata_t istd, inout psa_ingress_output_metadata_t ostd) {
     Digest<learn_t>() learn; // p4c takes it in a control only
+    Digest<alarm_t>() alarm;
     action to_port(bit<32> port) { send_to_port(ostd, (PortId_t)(PortIdUint_t)port); }
     action to_cpu() {
         send_to_port(ostd, PSA_PORT_CPU);
@@ -41,6 +43,9 @@ control In(inout headers_t hdr, inout meta_t meta,
         meta.src = hdr.eth.src;
         meta.port = (bit<32>)(PortIdUint_t)istd.ingress_port;
         tell();
+        if (hdr.eth.type == 0x88b5) {
+            alarm.pack({ hdr.eth.dst });
+        }
         if (hdr.out_hdr.isValid()) {
             to_port((bit<32>)hdr.out_hdr.egress_port);
             hdr.out_hdr.setInvalid();

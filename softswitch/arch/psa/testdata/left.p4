@@ -1,10 +1,13 @@
-// A direct counter, which p4c-bm2-psa leaves out of the JSON, though it is in the P4Info.
+// What p4c-bm2-psa leaves out of the JSON, though it is in the P4Info: a direct counter, and the names of digests,
+// which matter where two have fields of the same widths.
 #include <core.p4>
 #include <bmv2/psa.p4>
 
 header eth_t { bit<48> dst; bit<48> src; bit<16> type; }
 struct headers_t { eth_t eth; }
 struct empty_t {}
+struct address_t { bit<48> address; }
+struct port_t { bit<32> port; }
 
 parser InParser(packet_in p, out headers_t hdr, inout empty_t meta, in psa_ingress_parser_input_metadata_t istd,
                 in empty_t resub, in empty_t recirc) {
@@ -13,13 +16,21 @@ parser InParser(packet_in p, out headers_t hdr, inout empty_t meta, in psa_ingre
 
 control In(inout headers_t hdr, inout empty_t meta, in psa_ingress_input_metadata_t istd, inout psa_ingress_output_metadata_t ostd) {
     DirectCounter<bit<32>>(PSA_CounterType_t.PACKETS) hits;
+    Digest<address_t>() from;
+    Digest<address_t>() to;
+    Digest<port_t>() by;
     action to_port(bit<32> port) { send_to_port(ostd, (PortId_t)(PortIdUint_t)port); hits.count(); }
     table counted {
         key = { hdr.eth.dst : exact; }
         actions = { to_port; NoAction; }
         psa_direct_counter = hits;
     }
-    apply { counted.apply(); }
+    apply {
+        from.pack({ hdr.eth.src });
+        to.pack({ hdr.eth.dst });
+        by.pack({ (bit<32>)(PortIdUint_t)istd.ingress_port });
+        counted.apply();
+    }
 }
 
 control InDeparser(packet_out p, out empty_t clone, out empty_t resub, out empty_t normal, inout headers_t hdr, in empty_t meta,
