@@ -185,7 +185,7 @@ func read(ctx context.Context, t *target, args []string) error {
 	kind, name := "table", ""
 	var index *uint32
 	if len(args) > 0 {
-		if slices.Contains(kinds(), args[0]) {
+		if slices.Contains(pipeline.KindNames(), args[0]) {
 			kind, args = args[0], args[1:]
 		}
 	}
@@ -200,14 +200,6 @@ func read(ctx context.Context, t *target, args []string) error {
 		index = &n
 	}
 	return t.read(ctx, func(p *pipeline.Pipeline) ([]*p4v1.Entity, error) { return p.Query(kind, name, index) })
-}
-
-func kinds() []string {
-	list := []string{"register"}
-	for _, k := range pipeline.Kinds {
-		list = append(list, k.Kind)
-	}
-	return list
 }
 
 // read prints the entities that the requests of some queries match.

@@ -71,7 +71,7 @@ func completeRead(cmd *cobra.Command, args []string, typed string) ([]string, co
 	i := info(cmd)
 	switch {
 	case len(args) == 0:
-		return pick(append(kinds(), names(i.GetTables())...), typed)
+		return pick(append(pipeline.KindNames(), names(i.GetTables())...), typed)
 	case len(args) == 1:
 		return pick(objects(i, args[0]), typed)
 	}
@@ -104,11 +104,7 @@ func completeWrite(cmd *cobra.Command, args []string, typed string) ([]string, c
 	}
 	i, args := info(cmd), args[1:]
 	if len(args) == 0 {
-		var words []string
-		for _, k := range pipeline.Kinds {
-			words = append(words, k.Kind)
-		}
-		return pick(append(words, names(i.GetTables())...), typed)
+		return pick(append(pipeline.KindNames(), names(i.GetTables())...), typed)
 	}
 	if len(args) == 1 && len(objects(i, args[0])) > 0 {
 		return pick(objects(i, args[0]), typed)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,8 +21,15 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
+// shell runs commands of p4 for one switch.
+type shell struct {
+	address string
+	device  uint64
+}
+
 // rig is a switch, and files of our program to load.
 type rig struct {
+	shell
 	*switchtest.Switch
 	info, program string
 }
@@ -30,7 +38,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	s := switchtest.New(t, 7)
 	s.Start()
-	r := &rig{Switch: s, info: filepath.Join(t.TempDir(), "headgate.p4info.txtpb"), program: filepath.Join(t.TempDir(), "headgate.json")}
+	r := &rig{shell: shell{s.Address(), 7}, Switch: s, info: filepath.Join(t.TempDir(), "headgate.p4info.txtpb"), program: filepath.Join(t.TempDir(), "headgate.json")}
 	for file, text := range map[string][]byte{r.info: p4src.P4Info, r.program: p4src.JSON()} {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
@@ -40,26 +48,27 @@ func newRig(t *testing.T) *rig {
 }
 
 // call runs a command of p4 and returns what it prints.
-func (r *rig) call(ctx context.Context, out *bytes.Buffer, args ...string) error {
-	return r.root(out, append([]string{"p4"}, args...)...).ExecuteContext(ctx)
+func (s shell) call(ctx context.Context, out *bytes.Buffer, args ...string) error {
+	return s.root(out, append([]string{"p4"}, args...)...).ExecuteContext(ctx)
 }
 
 // root returns the command line for the switch; args begin with p4, or with __complete p4.
-func (r *rig) root(out io.Writer, args ...string) *cobra.Command {
+func (s shell) root(out io.Writer, args ...string) *cobra.Command {
 	root := &cobra.Command{Use: "headgate", SilenceUsage: true, SilenceErrors: true}
 	command.AddServerFlags(root)
 	root.AddCommand(Commands()...)
 	root.SetOut(out)
 	root.SetErr(io.Discard)
 	at := slices.Index(args, "p4") + 1
-	root.SetArgs(slices.Insert(slices.Clone(args), at, "--switch", r.Address(), "--device-id", "7"))
+	root.SetArgs(slices.Insert(slices.Clone(args), at, "--switch", s.address, "--device-id", fmt.Sprint(s.device)))
 	return root
 }
 
-func (r *rig) must(t *testing.T, args ...string) string {
+func (s shell) must(t *testing.T, args ...string) string {
+	t.Helper()
 	t.Helper()
 	var out bytes.Buffer
-	if err := r.call(t.Context(), &out, args...); err != nil {
+	if err := s.call(t.Context(), &out, args...); err != nil {
 		t.Fatalf("%v: %v", args, err)
 	}
 	return out.String()
@@ -134,6 +143,8 @@ func TestRefused(t *testing.T) {
 		{"write insert punt_table priority=1 punt_to_cpu", `parameter "reason" is missing`},
 		{"write insert group ecmp x 1", `"x" is not allowed`},
 		{"write insert counter nothing 1 packets=1", `no counter "nothing"`},
+		{"write modify register nothing 1 1", `no register "nothing"`},
+		{"write modify register last_delay 1", "want register NAME INDEX VALUE"},
 		{"write -f " + file, file + ":4: "},
 		{"read register nothing", `no register "nothing"`},
 		{"read counter x y", `"y" is not allowed`},
@@ -187,6 +198,34 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// expect waits for the next line, which contains a text.
+func (l lines) expect(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case line := <-l:
+		if !strings.Contains(line, want) {
+			t.Errorf("printed %q, want %q", line, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%q was not printed", want)
+	}
+}
+
+// watch runs the command watch until the test ends.
+func (s shell) watch(t *testing.T, flags ...string) lines {
+	ctx, stop := context.WithCancel(context.Background())
+	out := make(lines, 16)
+	done := make(chan error, 1)
+	go func() { done <- s.root(out, append([]string{"p4", "watch"}, flags...)...).ExecuteContext(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return out
+}
+
 // TestWatchAndPacketOut: watch prints a packet-in by its fields, packet-out sends what it is given.
 func TestWatchAndPacketOut(t *testing.T) {
 	r := newRig(t)
@@ -202,31 +241,10 @@ func TestWatchAndPacketOut(t *testing.T) {
 	case <-time.After(3 * time.Second):
 		t.Error("the packet did not arrive")
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	out := make(lines)
-	done := make(chan error, 1)
-	go func() {
-		done <- r.root(out, "p4", "watch").ExecuteContext(ctx)
-	}()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
-	for _, want := range []string{"primary", "packet-in  ingress_port=4"} {
-		select {
-		case line := <-out:
-			if !strings.Contains(line, want) {
-				t.Errorf("printed %q, want %q", line, want)
-			}
-		case <-time.After(3 * time.Second):
-			t.Fatalf("%q was not printed", want)
-		}
-		if want == "primary" {
-			r.PacketIn(&p4v1.PacketIn{Payload: []byte{1, 2}, Metadata: []*p4v1.PacketMetadata{{MetadataId: 1, Value: []byte{4}}}})
-		}
-	}
+	out := r.watch(t)
+	out.expect(t, "primary")
+	r.PacketIn(&p4v1.PacketIn{Payload: []byte{1, 2}, Metadata: []*p4v1.PacketMetadata{{MetadataId: 1, Value: []byte{4}}}})
+	out.expect(t, "packet-in  ingress_port=4")
 }
 
 // TestCompletion: words are completed by the program of the switch.

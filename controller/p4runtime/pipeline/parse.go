@@ -27,7 +27,17 @@ var Kinds = []struct{ Kind, Form string }{
 	{"clone", "clone ID PORT..."},
 	{"counter", "counter NAME INDEX packets=N bytes=N"},
 	{"meter", "meter NAME INDEX cir=N cburst=N pir=N pburst=N"},
+	{"register", "register NAME INDEX VALUE"},
 	{"digest", "digest NAME [max_list_size=N] [max_timeout=DURATION]"},
+}
+
+// KindNames returns the kinds of Kinds.
+func KindNames() []string {
+	names := make([]string, len(Kinds))
+	for i, k := range Kinds {
+		names[i] = k.Kind
+	}
+	return names
 }
 
 // Parse reads an entity from words in the form that Kinds gives for its kind; a first word that is no kind is a
@@ -39,7 +49,7 @@ func (p *Pipeline) Parse(words []string, delete bool) (*p4v1.Entity, error) {
 		return nil, errors.New("no entity is given")
 	}
 	kind := words[0]
-	if !slices.ContainsFunc(Kinds, func(k struct{ Kind, Form string }) bool { return k.Kind == kind }) {
+	if !slices.Contains(KindNames(), kind) {
 		kind, words = "table", append([]string{"table"}, words...)
 	}
 	if words = words[1:]; len(words) == 0 {
@@ -78,6 +88,8 @@ func (p *Pipeline) Parse(words []string, delete bool) (*p4v1.Entity, error) {
 		return p.parseMember(name, id, rest, delete)
 	case "group":
 		return p.parseGroup(name, id, rest)
+	case "register":
+		return p.parseRegister(name, id, rest)
 	case "counter":
 		n, err := parseNumbers(kind+" "+name, rest, "packets", "bytes")
 		if err != nil {
@@ -94,6 +106,24 @@ func (p *Pipeline) Parse(words []string, delete bool) (*p4v1.Entity, error) {
 	m, err := p.meters.find(name)
 	return p4rtmsg.Of(&p4v1.MeterEntry{MeterId: m.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(id)},
 		Config: &p4v1.MeterConfig{Cir: n[0], Cburst: n[1], Pir: n[2], Pburst: n[3]}}), err
+}
+
+// parseRegister reads the value of a cell, which must be one number.
+func (p *Pipeline) parseRegister(name string, index uint32, words []string) (*p4v1.Entity, error) {
+	r, err := p.regs.find(name)
+	if err != nil {
+		return nil, err
+	}
+	bits := r.GetTypeSpec().GetBitstring().GetBit()
+	switch {
+	case bits == nil:
+		return nil, fmt.Errorf("register %s: its cells are no numbers of type bit, which is what can be written", name)
+	case len(words) != 1:
+		return nil, fmt.Errorf("register %s: want %s", name, form("register"))
+	}
+	v, err := parseValue("register "+name, words[0], bits.GetBitwidth())
+	return p4rtmsg.Of(&p4v1.RegisterEntry{RegisterId: r.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(index)},
+		Data: &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: v}}}), err
 }
 
 func form(kind string) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
-// Query returns the Read requests for all entities of a kind: one of Kinds, or "register". A name limits it to one
+// Query returns the Read requests for all entities of a kind: one of Kinds. A name limits it to one
 // table, action profile, counter and so on; index, of a counter, meter or register, to one cell. Entries are asked
 // for with their direct counters and meters.
 func (p *Pipeline) Query(kind, name string, index *uint32) ([]*p4v1.Entity, error) {
