@@ -268,7 +268,7 @@ const (
 func (s *Realtime) watch(ctx context.Context, group *errgroup.Group, changed <-chan struct{}) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
-	down := map[uint32]bool{}
+	down, said := map[uint32]bool{}, map[string]bool{}
 	event := false // an event arrived within lookPause and is not handled yet
 	looked := time.Now()
 	s.choose(true)
@@ -285,6 +285,7 @@ func (s *Realtime) watch(ctx context.Context, group *errgroup.Group, changed <-c
 				s.log.Info("port state", "switch", s.name, "port", p.Port, "interface", p.Name, "up", p.Up)
 				s.portState(p.Port, p.Up)
 			}
+			s.sayDrops(&p, said)
 			s.reopen(ctx, group, p)
 		}
 		select {
@@ -301,6 +302,31 @@ func (s *Realtime) watch(ctx context.Context, group *errgroup.Group, changed <-c
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// remedies says what helps against drops by reason. Drops that the program wants have none.
+var remedies = map[string]string{
+	"queue-full":   "raise --queue-limit; a host with segmentation offload sends some 45 packets at once",
+	"no-queue":     "raise --priority-queues",
+	"rx-overrun":   "the senders are faster than the switch",
+	"rx-truncated": "lower the MTU of the senders",
+	"tx-error":     "raise the MTU of the interface, or lower that of the senders",
+}
+
+// sayDrops logs the first drops of a port for each reason. said holds those that were logged.
+func (s *Realtime) sayDrops(p *PortStats, said map[string]bool) {
+	for why, n := range p.Lost() {
+		remedy := remedies[why]
+		if n == 0 || remedy == "" {
+			continue
+		}
+		drops := fmt.Sprint(p.Port, why)
+		if said[drops] {
+			continue
+		}
+		said[drops] = true
+		s.log.Warn("packets are dropped; said once a port and reason", "switch", s.name, "port", p.Port, "interface", p.Name, "reason", why, "packets", n, "remedy", remedy)
 	}
 }
 

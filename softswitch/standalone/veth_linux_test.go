@@ -111,6 +111,22 @@ func testInterfaces(t *testing.T, driver string, pairs []veth.Pair) {
 	}
 }
 
+// TestDropsAreSaid: the log says once that a queue was full, and what helps.
+func TestDropsAreSaid(t *testing.T) {
+	pairs := veth.New(t, 2)
+	log := make(lines, 1024)
+	startLogged(t, slog.New(slog.NewTextHandler(log, nil)), "-i", "1@"+pairs[0].Switch, "-i", "2@"+pairs[1].Switch, "--port-driver", "afpacket",
+		"--port-rate", "2=100kbps", program(t), "--", "--grpc-server-addr", listen)
+	h1 := openStation(t, pairs[0].Host)
+	for i := range byte(100) {
+		h1.Send(frame(2, i))
+	}
+	if err := h1.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	log.said(t, "level=WARN", "port=2", "interface="+pairs[1].Switch, "reason=queue-full", "--queue-limit")
+}
+
 // TestPortZero: port 0 is an ordinary port, with and without a CPU port. testdata/wire.json joins
 // ports 0 and 3.
 func TestPortZero(t *testing.T) {
