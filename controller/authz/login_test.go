@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/tests/oidctest"
 )
 
 // browser is a client of a page that the guard of a rig keeps: it follows links and keeps cookies.
@@ -111,7 +113,7 @@ func TestLogin(t *testing.T) {
 // TestLoginByIssuer: the issuer's word on who it is lets a browser in: for the login that the same browser began, once.
 func TestLoginByIssuer(t *testing.T) {
 	r := start(t, "", policy)
-	i := newIssuer(t, r)
+	i := oidctest.New(t, r.Authority, "127.0.0.1")
 	r.write(t, "policy.yaml", strings.Replace(policy, "grants:", fmt.Sprintf("oidc: {issuer: %q, audience: headgate, claim: email, ca: ca.pem}\ngrants:\n  - {who: 'oidc:carol@lab', role: viewer}", i.URL), 1))
 	if err := r.apply(); err != nil {
 		t.Fatal(err)
@@ -119,7 +121,7 @@ func TestLoginByIssuer(t *testing.T) {
 	claims := map[string]any{"email": "carol@lab", "email_verified": true}
 	with := func(more map[string]any) func() map[string]any {
 		return func() map[string]any {
-			all := map[string]any{"nonce": i.asked.Get("nonce")}
+			all := map[string]any{"nonce": i.Asked.Get("nonce")}
 			maps.Copy(all, claims)
 			maps.Copy(all, more)
 			return all
@@ -138,12 +140,12 @@ func TestLoginByIssuer(t *testing.T) {
 		{"carol", nil, http.StatusOK, "url=/", http.StatusOK},
 	} {
 		b := newBrowser(t, r)
-		i.claims = with(c.more)
+		i.Claims = with(c.more)
 		b.expect(t, c.name, "GET", "/login/oidc", "", c.code, c.text)
 		b.expect(t, c.name+", then", "GET", "/api/fabric", "", c.inside, "")
-		b.expect(t, c.name+", again", "GET", "/login/oidc/callback?code=once&state="+i.asked.Get("state"), "", http.StatusBadRequest, "no login was begun")
+		b.expect(t, c.name+", again", "GET", "/login/oidc/callback?code=once&state="+i.Asked.Get("state"), "", http.StatusBadRequest, "no login was begun")
 	}
-	if a := i.asked; a.Get("response_type") != "code" || a.Get("client_id") != "headgate" || a.Get("scope") != "openid profile email" {
+	if a := i.Asked; a.Get("response_type") != "code" || a.Get("client_id") != "headgate" || a.Get("scope") != "openid profile email" {
 		t.Errorf("the issuer was asked %v", a)
 	}
 	b := newBrowser(t, r)
@@ -154,7 +156,7 @@ func TestLoginByIssuer(t *testing.T) {
 	}
 	b.expect(t, "an answer for another login", "GET", "/login/oidc/callback?code=once&state="+url.QueryEscape("x"), "", http.StatusBadRequest, "for another login")
 	b.do(t, "GET", "/login/oidc", "")
-	i.asked = url.Values{"code_challenge": {"x"}, "code_challenge_method": {"S256"}}
+	i.Asked = url.Values{"code_challenge": {"x"}, "code_challenge_method": {"S256"}}
 	u, err := url.Parse(b.url)
 	if err != nil {
 		t.Fatal(err)

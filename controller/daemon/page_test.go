@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -8,6 +9,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	bt "github.com/headgate/headgate/tests/browsertest"
+	"github.com/headgate/headgate/tests/oidctest"
 )
 
 // TestPageOverTLS: a browser sees nothing of the fabric until it shows a token, and nothing any more after it has logged
@@ -35,5 +37,41 @@ func TestPageOverTLS(t *testing.T) {
 		chromedp.Click("#logout"), outside,
 	); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPageByIssuer: a browser logs in at the issuer of OpenID Connect, which is another site. Who has no grant is told so.
+func TestPageByIssuer(t *testing.T) {
+	ctx := bt.Start(t)
+	g := newGuarded(t)
+	i := oidctest.New(t, g.Authority, "localhost")
+	i.Form = true
+	g.write(t, "policy.yaml", fmt.Sprintf("grants:\n  - {who: 'cn:alice', role: admin}\n  - {who: 'oidc:carol@lab', role: viewer}\noidc: {issuer: %q, audience: headgate, claim: email, ca: ca.pem}\n", i.URL))
+	conn, _ := serve(t, g.options(t))
+	if _, err := pb.NewFabricServiceClient(conn).GetFabric(t.Context(), &pb.GetFabricRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	page := "https://" + g.metrics + "/"
+	outside := bt.Until("!document.getElementById('login').hidden && !document.getElementById('oidc').hidden")
+	login := func(email string) chromedp.Tasks {
+		return chromedp.Tasks{
+			chromedp.Click("#oidc a"), bt.Until("document.title === 'Issuer' && document.activeElement.id === 'email'"),
+			chromedp.KeyEvent(email + kb.Enter),
+		}
+	}
+	if err := chromedp.Run(ctx, bt.Window{Width: 820, Height: 1100}.Set(),
+		chromedp.Navigate(page), outside, login("dave@lab"),
+		bt.Until("location.pathname === '/login/oidc/callback' && document.body.innerText.includes('oidc:dave@lab has no role')"),
+		chromedp.Navigate(page), outside, login("carol@lab"),
+		bt.Until("location.pathname === '/' && !document.getElementById('fabric-parts').hidden && document.querySelectorAll('#fabric a.node').length > 0"),
+		bt.Is(t, "document.cookie", ""), // scripts do not see it
+		chromedp.Reload(), bt.Until("document.querySelectorAll('#fabric a.node').length > 0 && !document.getElementById('logout').hidden"),
+		chromedp.Click("#logout"), outside,
+		bt.Is(t, "document.querySelectorAll('#fabric a.node').length", "0"),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if a := i.Asked; a.Get("response_type") != "code" || a.Get("code_challenge_method") != "S256" || a.Get("redirect_uri") != page+"login/oidc/callback" {
+		t.Errorf("the issuer was asked %v", a)
 	}
 }

@@ -66,7 +66,7 @@ func (a *Authority) Pair(t testing.TB, name string) tls.Certificate {
 	return pair
 }
 
-// Issue writes name.pem and name.key: a certificate for 127.0.0.1 with a common name and URIs.
+// Issue writes name.pem and name.key: a certificate for 127.0.0.1 and localhost with a common name and URIs.
 func (a *Authority) Issue(t testing.TB, name, commonName string, uris ...string) {
 	t.Helper()
 	a.IssueUntil(t, time.Now().Add(valid), name, commonName, uris...)
@@ -78,7 +78,7 @@ func (a *Authority) IssueUntil(t testing.TB, until time.Time, name, commonName s
 	key := newKey(t)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: commonName},
-		NotBefore: time.Now().Add(-valid), NotAfter: until, IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, a.IPs...),
+		NotBefore: time.Now().Add(-valid), NotAfter: until, IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, a.IPs...), DNSNames: []string{"localhost"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	for _, u := range uris {
