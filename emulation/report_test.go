@@ -125,7 +125,7 @@ func TestReportIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	picture, err := os.ReadFile(file)
-	for _, want := range []string{"payload of F0 (Gb/s)", "queue of right:3 (KB)", ">sih<", ">dsh<"} {
+	for _, want := range []string{"payload of F0 (Gb/s)", "queue of right:3 (KB)", ">SIH<", ">DSH<"} {
 		if err != nil || !strings.Contains(string(picture), want) {
 			t.Errorf("the picture lacks %q (%v)", want, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/headgate/headgate/plotting"
+	"github.com/headgate/headgate/sim/experiment"
 )
 
 // WriteTable writes the report for people: faults of the play first, then the measurements, then the
@@ -134,9 +135,10 @@ func (r *Report) Plot(file string) error {
 		for _, name := range drawn {
 			of = append(of, v.Series.Rates[name])
 		}
-		rates.Lines = append(rates.Lines, line(v.name(), v, of...))
+		name := experiment.People(v.name())
+		rates.Lines = append(rates.Lines, line(name, v, of...))
 		if recorded {
-			queue.Lines = append(queue.Lines, line(v.name(), v, v.Series.QueueKB))
+			queue.Lines = append(queue.Lines, line(name, v, v.Series.QueueKB))
 		}
 	}
 	if s.Fabric != nil {

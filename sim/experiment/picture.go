@@ -180,12 +180,12 @@ func (f *File) panels(p picture, of map[string][]*Outcome, ours lookup) (out []p
 		if p.kind == "bars" {
 			panel.Lines = []plotting.Line{{Name: me}}
 			for _, v := range p.variants {
-				panel.Categories = append(panel.Categories, people(v))
+				panel.Categories = append(panel.Categories, People(v))
 				unit = cmp.Or(add(&panel.Lines[0], 0, v, me), unit)
 			}
 		} else {
 			for _, v := range p.variants {
-				name := people(f.places[v].line)
+				name := People(f.places[v].line)
 				i := slices.IndexFunc(panel.Lines, func(l plotting.Line) bool { return l.Name == name })
 				if i < 0 {
 					i = len(panel.Lines)
@@ -194,14 +194,17 @@ func (f *File) panels(p picture, of map[string][]*Outcome, ours lookup) (out []p
 				unit = cmp.Or(add(&panel.Lines[i], f.places[v].x, v, me), unit)
 			}
 		}
-		if panel.Y = people(me); unit != "" {
+		if panel.Y = People(me); unit != "" {
 			panel.Y += " (" + unit + ")"
 		}
 		panel = p.axes(panel)
 		if last := len(out) - 1; p.kind == "bars" && last >= 0 && units[last] == unit && plotting.OneAxis(append(out[last].Lines, panel.Lines...)...) {
 			out[last].Lines = append(out[last].Lines, panel.Lines...)
 			if p.y == "" {
-				out[last].Y = fmt.Sprintf("%s (%s)", cmp.Or(quantities[unit], "value"), unit)
+				out[last].Y = cmp.Or(quantities[unit], "value")
+			}
+			if p.y == "" && unit != "" {
+				out[last].Y += " (" + unit + ")"
 			}
 			continue
 		}
@@ -227,16 +230,16 @@ var proper = map[string]string{
 	"powertcp": "PowerTCP", "soze": "Söze", "prioplus": "PrioPlus", "swift": "Swift", "ledbat": "LEDBAT", "none": "no law",
 }
 
-// people returns a name of a file in the form that people write.
-func people(name string) string {
-	words := strings.Split(name, " ")
-	for i, w := range words {
-		bare := strings.TrimRight(w, ",:")
-		if p, ok := proper[bare]; ok && (bare != "none" || len(words) > 1) {
-			words[i] = p + w[len(bare):]
+var word = regexp.MustCompile(`\pL[\pL\d]*`)
+
+// People returns a name of a file in the form that people write.
+func People(name string) string {
+	return word.ReplaceAllStringFunc(name, func(w string) string {
+		if w == "none" && name == w {
+			return w
 		}
-	}
-	return strings.Join(words, " ")
+		return cmp.Or(proper[w], w)
+	})
 }
 
 // time draws one line per variant if the picture has one name, else a panel per variant.
@@ -247,7 +250,7 @@ func (p picture) time(of map[string][]*Outcome) (out []plotting.Panel) {
 	p.each(of, func(variant, name string, o *Outcome) {
 		title := p.title
 		if len(p.of) > 1 && variant != "" {
-			title += ": " + people(variant)
+			title += ": " + People(variant)
 		}
 		if panels[title] == nil {
 			panels[title] = &plotting.Panel{Title: title, X: "time (ms)", Y: y}
@@ -282,11 +285,11 @@ func (p picture) each(of map[string][]*Outcome, do func(variant, name string, o 
 func (p picture) label(variant, name string) string {
 	switch {
 	case len(p.of) == 1 && variant != "":
-		return people(variant)
+		return People(variant)
 	case p.kind == "cdf" && len(p.variants) > 1:
-		return people(variant) + ", " + people(name)
+		return People(variant) + ", " + People(name)
 	}
-	return people(name)
+	return People(name)
 }
 
 func (p picture) axes(panel plotting.Panel) plotting.Panel {

@@ -80,11 +80,12 @@ function fillLink(e, l, selected) {
 
 function newMark() { return svg('g', {}, svg('circle', {class: 'queue'}), svg('path', {class: 'pause'}), svg('path', {class: 'victim'}), svg('title')); }
 
-// fillMark draws a port's queue, its pause and whether it is a victim, a fifth of the way to the other end.
+// fillMark draws a port's queue, its pause and whether it is a victim: a quarter of the way to another switch, which has marks of
+// its own on the link, and half of the way to a host, since hosts of a leaf are close to each other.
 function fillMark(e, k) {
   const here = places.get(k.end.node), there = places.get(k.other.node);
   if (!here || !there) return;
-  const x = here.x + 0.26 * (there.x - here.x), y = here.y + 0.26 * (there.y - here.y), p = k.port;
+  const part = k.other.port ? 0.26 : 0.5, x = here.x + part * (there.x - here.x), y = here.y + part * (there.y - here.y), p = k.port;
   const r = Math.min(16, Math.sqrt(p.queue ?? 0) / 20), [circle, pause, victim, title] = e.children;
   set(circle, {cx: x, cy: y, r: r > 1 ? r.toFixed(1) : 0});
   set(pause, {d: p.paused.length > 0 ? `M${x - 4} ${y - 8}v16M${x + 4} ${y - 8}v16` : null});
