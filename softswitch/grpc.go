@@ -27,7 +27,26 @@ type grpcServer struct {
 	done    chan struct{}
 }
 
-// ServeGRPC serves P4Runtime, and the switch's state over gNMI, on host:port or unix:PATH until
+// listen listens on host:port, or on an address in one of gRPC's forms: dns:[///]host:port, ipv4:address:port,
+// ipv6:[address]:port, unix:path, unix:///path and unix-abstract:name
+// (https://github.com/grpc/grpc/blob/master/doc/naming.md).
+func listen(addr string) (net.Listener, error) {
+	switch scheme, rest, _ := strings.Cut(addr, ":"); scheme {
+	case "unix":
+		return service.ListenUnix(context.Background(), strings.TrimPrefix(rest, "//"))
+	case "unix-abstract":
+		return net.Listen("unix", "@"+rest)
+	case "dns":
+		return net.Listen("tcp", strings.TrimPrefix(rest, "///"))
+	case "ipv4":
+		return net.Listen("tcp4", rest)
+	case "ipv6":
+		return net.Listen("tcp6", rest)
+	}
+	return net.Listen("tcp", addr)
+}
+
+// ServeGRPC serves P4Runtime, and the switch's state over gNMI, on an address that listen reads until
 // StopGRPC, and returns the address. It uses TLS if creds is not nil. Entries and pipeline belong
 // to the switch, so they outlive the server and are there when it starts again.
 func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) (net.Addr, error) {
@@ -37,13 +56,7 @@ func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) 
 	if g.running != nil {
 		return nil, ErrServing
 	}
-	var l net.Listener
-	var err error
-	if path, unix := strings.CutPrefix(addr, "unix:"); unix { // gRPC's unix:path and unix:///path
-		l, err = service.ListenUnix(context.Background(), strings.TrimPrefix(path, "//"))
-	} else {
-		l, err = net.Listen("tcp", addr)
-	}
+	l, err := listen(addr)
 	if err != nil {
 		return nil, fmt.Errorf("P4Runtime server: %w", err)
 	}

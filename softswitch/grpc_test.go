@@ -2,9 +2,11 @@ package softswitch
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
@@ -169,7 +171,10 @@ func TestRestartOfTheP4RuntimeServer(t *testing.T) {
 // TestClients: a switch serves every kind of address that gRPC has, keeps clients that ping often,
 // and describes its services to clients without the .proto files.
 func TestClients(t *testing.T) {
-	for _, addr := range []string{"127.0.0.1:0", "[::1]:0", "unix:" + filepath.Join(t.TempDir(), "p4rt.sock")} {
+	for _, addr := range []string{
+		"127.0.0.1:0", "[::1]:0", "localhost:0", "ipv4:127.0.0.1:0", "ipv6:[::1]:0", "dns:localhost:0", "dns:///localhost:0",
+		"unix:" + filepath.Join(t.TempDir(), "p4rt.sock"), "unix://" + filepath.Join(t.TempDir(), "p4rt.sock"), fmt.Sprint("unix-abstract:headgate-", os.Getpid()),
+	} {
 		s, err := NewOnLoop(clock.NewLoop(), config("a"))
 		if err != nil {
 			t.Fatal(err)
@@ -181,7 +186,9 @@ func TestClients(t *testing.T) {
 			continue
 		}
 		target := at.String()
-		if at.Network() == "unix" {
+		if name, abstract := strings.CutPrefix(target, "@"); abstract {
+			target = "unix-abstract:" + name
+		} else if at.Network() == "unix" {
 			target = "unix:" + target
 		}
 		conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))

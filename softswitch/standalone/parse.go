@@ -78,7 +78,7 @@ func newFlags() *flags {
 	t.SortFlags = false
 	t.Usage = func() {}
 	f.target = t
-	t.StringVar(&o.GRPCAddr, "grpc-server-addr", "0.0.0.0:9559", "address of the P4Runtime server, `HOST:PORT` or unix:PATH")
+	t.StringVar(&o.GRPCAddr, "grpc-server-addr", "0.0.0.0:9559", "address of the P4Runtime server, `HOST:PORT`, unix:PATH or another form of gRPC")
 	t.BoolVar(&o.TLS.Enabled, "grpc-server-ssl", false, "serve P4Runtime over TLS")
 	t.StringVar(&o.TLS.CA, "grpc-server-cacert", "", "`PEM` file of CA certificates to verify clients against")
 	t.StringVar(&o.TLS.Cert, "grpc-server-cert", "", "`PEM` file of the server's certificate")
