@@ -17,13 +17,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/prototext"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	"github.com/headgate/headgate/internal/tlsfiles"
 )
 
@@ -115,11 +114,9 @@ func readInfo(file string) (*p4configv1.P4Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := &p4configv1.P4Info{}
-	// A newer p4c writes fields that the Go module of P4Runtime in use does not have.
-	err = prototext.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, info)
-	if err != nil && proto.Unmarshal(text, info) != nil {
-		return nil, fmt.Errorf("%s: neither a P4Info in protobuf's binary format nor in its text format: %w", file, err)
+	info, err := p4rtmsg.ParseP4Info(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return info, nil
 }

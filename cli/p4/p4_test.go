@@ -219,8 +219,15 @@ func (s shell) watch(t *testing.T, flags ...string) lines {
 	go func() { done <- s.root(out, append([]string{"p4", "watch"}, flags...)...).ExecuteContext(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
+		for {
+			select {
+			case <-out: // printed meanwhile
+			case err := <-done:
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
 		}
 	})
 	return out

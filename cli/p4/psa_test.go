@@ -14,15 +14,15 @@ import (
 // psaPrograms is the folder of PSA programs and what p4c-bm2-psa made of them.
 const psaPrograms = "../../softswitch/arch/psa/testdata/"
 
-// psaRig is an embedded switch that forwards frames. BMv2's psa_switch serves Thrift alone, so no command of p4
-// can talk to it.
-type psaRig struct {
+// forwarding is an embedded switch that forwards frames. BMv2's psa_switch serves Thrift alone, so no
+// command of p4 can talk to it.
+type forwarding struct {
 	shell
 	*embedded.Switch
 	*testing.T
 }
 
-func newPSARig(t *testing.T, program string) *psaRig {
+func newForwarding(t *testing.T, program string) *forwarding {
 	t.Helper()
 	s, err := embedded.Start()
 	if err != nil {
@@ -34,13 +34,13 @@ func newPSARig(t *testing.T, program string) *psaRig {
 		}
 	})
 	_, address := s.Address()
-	r := &psaRig{shell{address, frames.DeviceID}, s, t}
-	r.must(t, "load", psaPrograms+program+".p4info.txtpb", psaPrograms+program+".json")
+	r := &forwarding{shell{address, frames.DeviceID}, s, t}
+	r.must(t, "load", program+".p4info.txtpb", program+".json")
 	return r
 }
 
 // send sends a frame, hexadecimal, to port 1.
-func (r *psaRig) send(frame string) {
+func (r *forwarding) send(frame string) {
 	r.Helper()
 	f, err := hex.DecodeString(strings.ReplaceAll(frame, " ", ""))
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *psaRig) send(frame string) {
 }
 
 // receives checks the next frame that leaves, which begins as given.
-func (r *psaRig) receives(port uint32, want string) {
+func (r *forwarding) receives(port uint32, want string) {
 	r.Helper()
 	f, ok := r.Receive(frames.Any, 10*time.Second)
 	if got := hex.EncodeToString(f.Data); !ok || f.Port != port || !strings.HasPrefix(got, strings.ReplaceAll(want, " ", "")) {
@@ -60,14 +60,14 @@ func (r *psaRig) receives(port uint32, want string) {
 	}
 }
 
-func (r *psaRig) passes(frame string, port uint32, want string) {
+func (r *forwarding) passes(frame string, port uint32, want string) {
 	r.Helper()
 	r.send(frame)
 	r.receives(port, want)
 }
 
 // leaves sends a frame that leaves once by each of the ports, in any order.
-func (r *psaRig) leaves(frame string, want ...uint32) {
+func (r *forwarding) leaves(frame string, want ...uint32) {
 	r.Helper()
 	r.send(frame)
 	var got []uint32
@@ -82,7 +82,7 @@ func (r *psaRig) leaves(frame string, want ...uint32) {
 
 // TestPSA is a session with a PSA program at the shell. Each entity that is written acts on a frame.
 func TestPSA(t *testing.T) {
-	r := newPSARig(t, "ways")
+	r := newForwarding(t, psaPrograms+"ways")
 	for _, tt := range []struct{ command, want string }{
 		{"tables entries", "In.entries  hdr.test.dst ternary 48  In.set_c(c:16)"},
 		{"write insert entries dst=0a:00:00:00:00:00&0xff0000000000 priority=7 set_c c=0x1234",
@@ -123,7 +123,7 @@ func TestPSA(t *testing.T) {
 
 // TestPSAStream: packet-outs reach ports, watch prints packet-ins and the digests of a PSA program by their names.
 func TestPSAStream(t *testing.T) {
-	r := newPSARig(t, "learn")
+	r := newForwarding(t, psaPrograms+"learn")
 	const frame = "646464646464 737373737373 88b5 0102"
 	r.must(t, "packet-out", "egress_port=5", frame)
 	r.receives(5, frame)
@@ -139,4 +139,13 @@ func TestPSAStream(t *testing.T) {
 			t.Errorf("%q is not among %q", want, got)
 		}
 	}
+}
+
+// TestIdle: watch prints an entry that no packet hits within its idle timeout.
+func TestIdle(t *testing.T) {
+	r := newForwarding(t, "../../tests/conformance/testdata/learn")
+	r.must(t, "write", "insert", "stations", "station=02:00:00:00:00:01", "NoAction", "idle_timeout=200ms")
+	out := r.watch(t, "--election-id", "2")
+	out.expect(t, "primary")
+	out.expect(t, "idle-timeout  ingress.stations station=02:00:00:00:00:01")
 }

@@ -6,10 +6,24 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/internal/bytestring"
 )
+
+// ParseP4Info reads a P4Info in protobuf's text or binary format.
+func ParseP4Info(b []byte) (*p4configv1.P4Info, error) {
+	info := &p4configv1.P4Info{}
+	// A newer p4c writes fields that the Go module of P4Runtime in use does not have.
+	err := prototext.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(b, info)
+	if err != nil && proto.Unmarshal(b, info) != nil {
+		return nil, fmt.Errorf("neither a P4Info in protobuf's binary format nor in its text format: %w", err)
+	}
+	return info, nil
+}
 
 // Uint returns v as P4Runtime's canonical byte string.
 func Uint(v uint64) []byte { return bytestring.Of(binary.BigEndian.AppendUint64(nil, v)) }

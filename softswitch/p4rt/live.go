@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"fmt"
 
-	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/headgate/headgate/internal/p4rtmsg"
 	_ "github.com/headgate/headgate/softswitch/arch"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/digest"
@@ -109,13 +107,9 @@ func (s *Server) LoadPipeline(p4info, json []byte) error {
 	if len(p4info) == 0 {
 		l, err = s.load(json, nil)
 	} else {
-		info := &p4configv1.P4Info{}
-		// p4c writes fields that the Go module of P4Runtime does not have yet.
-		if err := (prototext.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(p4info, info); err != nil {
-			info = &p4configv1.P4Info{}
-			if proto.Unmarshal(p4info, info) != nil {
-				return fmt.Errorf("P4Info is neither text nor binary protobuf: %w", err)
-			}
+		info, bad := p4rtmsg.ParseP4Info(p4info)
+		if bad != nil {
+			return bad
 		}
 		l, err = s.compile(&p4v1.ForwardingPipelineConfig{P4Info: info, P4DeviceConfig: json})
 	}

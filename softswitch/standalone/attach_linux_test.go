@@ -2,24 +2,26 @@ package standalone
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	gpb "github.com/openconfig/gnmi/proto/gnmi"
+	"github.com/spf13/cobra"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/headgate/headgate/cli/command"
+	"github.com/headgate/headgate/cli/p4"
 	"github.com/headgate/headgate/internal/veth"
 )
 
 // TestInterfacesComeAndGo: a port gets its interface back after the interface was deleted and made
-// again, or moved to another network namespace and back. gNMI adds and removes ports. The test
+// again, or moved to another network namespace and back. "headgate p4 port" adds and removes ports by gNMI. The test
 // runs a process of its own, so that all threads are in the namespace, as in a real switch.
 func TestInterfacesComeAndGo(t *testing.T) {
 	const inside = "HEADGATE_TEST_INSIDE"
@@ -96,34 +98,26 @@ func comeAndGo(t *testing.T, driver string) {
 	veth.SetUp(t, "s1", true)
 	passes("back from another namespace", "h1", 1)
 
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	client := gpb.NewGNMIClient(conn)
-	elems := func(n string) []*gpb.PathElem {
-		return []*gpb.PathElem{{Name: "interfaces"}, {Name: "interface", Key: map[string]string{"name": n}}}
-	}
-	add := func(n, name string) error {
-		path := append(elems(n), &gpb.PathElem{Name: "config"}, &gpb.PathElem{Name: "description"})
-		_, err := client.Set(t.Context(), &gpb.SetRequest{Update: []*gpb.Update{{
-			Path: &gpb.Path{Elem: path}, Val: &gpb.TypedValue{Value: &gpb.TypedValue_StringVal{StringVal: name}},
-		}}})
-		return err
+	port := func(args ...string) error {
+		root := &cobra.Command{Use: "headgate", SilenceUsage: true, SilenceErrors: true}
+		command.AddServerFlags(root)
+		root.AddCommand(p4.Commands()...)
+		root.SetOut(io.Discard)
+		root.SetArgs(append([]string{"p4", "--switch", address, "port"}, args...))
+		return root.ExecuteContext(t.Context())
 	}
 	veth.Add(t, "s3", "h3")
-	if err := add("3", "s3"); err != nil {
+	if err := port("add", "3@s3"); err != nil {
 		t.Fatal(err)
 	}
 	passes("added", "h3", 3)
-	for _, bad := range []struct{ n, name string }{{"3", "s1"}, {"4", "s3"}, {"4", "nothing"}, {"600", "s4"}, {"x", "s4"}} {
-		if err := add(bad.n, bad.name); err == nil {
-			t.Errorf("port %s got interface %s", bad.n, bad.name)
+	for bad, want := range map[string]string{"3@s1": "s1", "4@s3": "s3", "4@nothing": "nothing", "600@s4": "600", "x@s4": "PORT@INTERFACE", "4@": "PORT@INTERFACE"} {
+		if err := port("add", bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("port add %s: %v", bad, err)
 		}
 	}
 	for _, n := range []string{"3", "1"} {
-		if _, err := client.Set(t.Context(), &gpb.SetRequest{Delete: []*gpb.Path{{Elem: elems(n)}}}); err != nil {
+		if err := port("remove", n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +126,7 @@ func comeAndGo(t *testing.T, driver string) {
 	if h2.gets(200) {
 		t.Error("a frame came in by a port that was removed")
 	}
-	if err := add("1", "s3"); err != nil {
+	if err := port("add", "1@s3"); err != nil {
 		t.Fatal(err)
 	}
 	passes("another interface for the port", "h3", 1)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,7 +86,8 @@ func TestOrdinaryHosts(t *testing.T) {
 	for _, driver := range []string{"afpacket", "xdp", "auto"} {
 		t.Run(driver, func(t *testing.T) {
 			pairs := veth.New(t, 2)
-			startHere(t, "--port-driver", driver, "-i", "1@"+pairs[0].Switch, "-i", "2@"+pairs[1].Switch, "testdata/wire.json", "--", "--grpc-server-addr", "127.0.0.1:0")
+			log := &output{}
+			startLogged(t, slog.New(slog.NewTextHandler(log, nil)), "--port-driver", driver, "-i", "1@"+pairs[0].Switch, "-i", "2@"+pairs[1].Switch, "testdata/wire.json", "--", "--grpc-server-addr", "127.0.0.1:0")
 			a, b := newOrdinaryHost(t, pairs[0].Host, 1), newOrdinaryHost(t, pairs[1].Host, 2)
 
 			sent := make([]byte, 20<<20)
@@ -137,6 +140,11 @@ func TestOrdinaryHosts(t *testing.T) {
 				a.do(func() { raiseMTU(t, pairs[0].Host) })
 				b.do(func() { raiseMTU(t, pairs[1].Host) })
 				datagram(t, a, b, 8000)
+			}
+			for _, p := range []string{"port=1", "port=2"} {
+				if n := strings.Count(log.String(), `the switch completes them; said once a port" `+p); n != 1 {
+					t.Errorf("%s: the log says %d times that the switch completes checksums, want once:\n%s", p, n, log)
+				}
 			}
 		})
 	}

@@ -16,8 +16,9 @@ import (
 	"strings"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
-	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
 // Pipeline is a compiled program. It is immutable and may be shared.
@@ -37,13 +38,13 @@ type Pipeline struct {
 	filters  map[string]bool // of the BF Runtime schema
 }
 
-// Load reads a program's P4Info in protobuf text format and its device configuration,
+// Load reads a program's P4Info and its device configuration,
 // BMv2's JSON. A JSON that is not JSON is refused here, because simple_switch_grpc takes
 // it without a word and dies later.
 func Load(p4info, device []byte) (*Pipeline, error) {
-	info := &p4configv1.P4Info{}
-	if err := prototext.Unmarshal(p4info, info); err != nil {
-		return nil, fmt.Errorf("P4Info: %w", err)
+	info, err := p4rtmsg.ParseP4Info(p4info)
+	if err != nil {
+		return nil, err
 	}
 	if !json.Valid(device) {
 		return nil, errors.New("device configuration: not JSON")
@@ -210,10 +211,9 @@ func (p *Pipeline) RegisterID(name string) (uint32, error) {
 // for what P4Info cannot say. The device configuration is in the format of the chip's P4Runtime server; if it is nil,
 // the program cannot be pushed.
 func LoadChip(p4info, schema, device []byte) (*Pipeline, error) {
-	info := &p4configv1.P4Info{}
-	// p4c writes fields that are newer than the Go module of P4Runtime in use.
-	if err := (prototext.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(p4info, info); err != nil {
-		return nil, fmt.Errorf("P4Info: %w", err)
+	info, err := p4rtmsg.ParseP4Info(p4info)
+	if err != nil {
+		return nil, err
 	}
 	p, err := New(info, device)
 	if err != nil || schema == nil {
