@@ -18,6 +18,7 @@ var parses = regexp.MustCompile(`^(Parse|Decode|Unmarshal|Import|Load|PacketIn$|
 var unfuzzed = map[string]string{
 	"cli/command":           "ParseConfig is config.Parse, which controller.FuzzConfig calls",
 	"controller/config":     "controller.FuzzConfig calls it with every feature's section",
+	"internal/p4rtmsg":      "protobuf reads the P4Info",
 	"p4src/internal/fit":    "it reads what the compiler wrote, when the program is built",
 	"softswitch/bmv2json":   "softswitch/engine.FuzzProgram calls it",
 	"softswitch/engine/phv": "a field has a place that the compiler gave it",
