@@ -39,6 +39,7 @@ func TestMainWritesEachLineAndExits(t *testing.T) {
 		{errors.New("one\ntwo \x1b[31m\n"), ExitError, "headgate: one\nheadgate: two ?[31m\n"},
 		{errors.New("unknown command \"gte\" for \"headgate\"\n\nDid you mean this?\n\tget\n\tset\n"), ExitError, "headgate: unknown command \"gte\" for \"headgate\": did you mean get or set?\n"},
 		{command.Interrupted("nothing was measured"), ExitInterrupted, "headgate: interrupted: nothing was measured\n"},
+		{cobra.ExactArgs(1)(nil, nil), ExitError, "headgate: accepts 1 arg(s), received 0: want headgate [flags]\n"},
 		{context.Canceled, ExitInterrupted, ""},
 	} {
 		cmd := root(func(*cobra.Command, []string) error { return tt.err })

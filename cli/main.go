@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -46,6 +47,9 @@ func Main(root *cobra.Command, stderr io.Writer) int {
 	case errors.Is(err, operator.ErrChanges):
 		return ExitChanges
 	}
+	if argsFault.MatchString(err.Error()) {
+		err = fmt.Errorf("%w: want %s", err, cmd.UseLine())
+	}
 	if err != context.Canceled { //nolint:errorlint // wrapped, it has something to say
 		for _, line := range strings.Split(suggested(err.Error()), "\n") {
 			_, _ = fmt.Fprintf(stderr, "headgate: %s\n", command.Clean(line))
@@ -61,6 +65,9 @@ func Main(root *cobra.Command, stderr io.Writer) int {
 	}
 	return ExitError
 }
+
+// argsFault matches cobra's errors about the number of arguments, which do not say what the arguments are.
+var argsFault = regexp.MustCompile(`^(accepts|requires) .* arg\(s\)`)
 
 // suggested puts cobra's suggestions, which stand below an error, into its line.
 func suggested(text string) string {

@@ -119,21 +119,29 @@ func countUp[P interface{ GetState() pb.PortStatus_State }](ports []P) string {
 
 func getFlows(ctx context.Context, e *env) error {
 	return show(ctx, e, e.host().ListFlows, &pb.ListFlowsRequest{}, func(w io.Writer, r *pb.ListFlowsResponse) {
-		flowHead(w)
+		flowHead(w, e.Wide)
 		for _, h := range r.GetHosts() {
-			flowRows(w, h)
+			flowRows(w, h, e.Wide)
 		}
 	})
 }
 
-func flowHead(w io.Writer) {
-	row(w, "HOST", "FLOW", "APPLICATION", "WEIGHT", "RATE", "MAXQD", "RTT", "ACKED", "RETRANSMITS")
+// flowRow writes a line of the table of flows; the last columns only if wide.
+func flowRow(w io.Writer, wide bool, cells ...any) {
+	if !wide {
+		cells = cells[:len(cells)-2]
+	}
+	row(w, cells...)
 }
 
-func flowRows(w io.Writer, h *pb.HostReport) {
+func flowHead(w io.Writer, wide bool) {
+	flowRow(w, wide, "HOST", "FLOW", "APPLICATION", "WEIGHT", "RATE", "MAXQD", "RTT", "ACKED", "RETRANSMITS", "LAW", "PRIORITY")
+}
+
+func flowRows(w io.Writer, h *pb.HostReport, wide bool) {
 	for _, f := range h.GetFlows() {
-		row(w, h.GetHost(), flowText(f.GetFlow()), f.GetApplication(), f.GetWeight(), units.Rate(f.GetRateBps()),
-			duration(f.GetMaxQd()), duration(f.GetRtt()), units.Bytes(f.GetAckedBytes()), f.GetRetransmits())
+		flowRow(w, wide, h.GetHost(), flowText(f.GetFlow()), f.GetApplication(), f.GetWeight(), units.Rate(f.GetRateBps()),
+			duration(f.GetMaxQd()), duration(f.GetRtt()), units.Bytes(f.GetAckedBytes()), f.GetRetransmits(), cmp.Or(f.GetLaw(), "-"), limit(float64(f.GetVirtualPriority())))
 	}
 }
 

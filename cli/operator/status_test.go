@@ -42,3 +42,22 @@ func TestDrawStatus(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 }
+
+// TestFlowTable: the wide table has the law, and the virtual priority.
+func TestFlowTable(t *testing.T) {
+	h := &pb.HostReport{Host: "h1", Flows: []*pb.FlowReport{
+		{Flow: &pb.FlowKey{SrcIpv4: "10.0.0.1", SrcPort: 1, DstIpv4: "10.0.0.2", DstPort: 2}, Application: "a", Weight: 1, Law: "dcqcn"},
+	}}
+	for wide, want := range map[bool]string{false: "ACKED RETRANSMITS", true: "RETRANSMITS LAW PRIORITY"} {
+		var out bytes.Buffer
+		e := &env{Output: command.Output{Out: &out}}
+		if err := e.Tabs(func(w io.Writer) { flowHead(w, wide); flowRows(w, h, wide) }); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(out.String(), "\n")
+		row := strings.Join(strings.Fields(lines[1]), " ")
+		if head := strings.Join(strings.Fields(lines[0]), " "); !strings.HasSuffix(head, want) || strings.HasSuffix(row, " 0 dcqcn none") != wide {
+			t.Errorf("wide %v: %q, %q", wide, head, row)
+		}
+	}
+}

@@ -161,9 +161,9 @@ func watchFlows(ctx context.Context, e *env) error {
 			return out
 		},
 		draw: func(w io.Writer) {
-			flowHead(w)
+			flowHead(w, e.Wide)
 			for _, name := range slices.Sorted(maps.Keys(hosts)) {
-				flowRows(w, hosts[name])
+				flowRows(w, hosts[name], e.Wide)
 			}
 		},
 	})
