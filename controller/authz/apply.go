@@ -21,8 +21,7 @@ func (a *Authorizer) Check(cfg *config.Config) error {
 	return err
 }
 
-// Configure implements controller.Participant: it puts the policy in force that the configuration
-// names.
+// Configure implements controller.Participant: it puts the configuration's policy into force.
 func (a *Authorizer) Configure(cfg *config.Config) (undo func(), err error) {
 	p, err := load(cfg, a.Files)
 	if err != nil {
@@ -72,13 +71,14 @@ func (a *Authorizer) Changes(cfg *config.Config) []*pb.Change {
 
 type lockoutKey struct{}
 
-// AllowLockout lets the caller of ctx apply a policy that grants it less.
+// AllowLockout returns a context in which the caller may apply a policy that grants it less.
 func AllowLockout(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lockoutKey{}, true)
 }
 
-// CheckCaller returns why the caller of ctx may not apply a configuration, as a yamlnode.Fault, or nil. An operator
-// must not change the policy, and nobody may lock themselves out by mistake. Without a call in ctx it returns nil.
+// CheckCaller returns why the caller of ctx may not apply a configuration, as a yamlnode.Fault, or nil. Operators
+// must not change the policy, and nobody may lock themselves out by mistake. If ctx belongs to no call, it returns
+// nil.
 func (a *Authorizer) CheckCaller(ctx context.Context, cfg *config.Config) error {
 	c, called := ctx.Value(callerKey{}).(Caller)
 	if !called || c.Owner {

@@ -25,8 +25,8 @@ import (
 
 // Options of an Authorizer.
 type Options struct {
-	// Loopback is the role of callers without credentials, on a connection without TLS; empty for none. If it is set,
-	// the server must listen on loopback only.
+	// Loopback is the role of callers without credentials on a connection without TLS; empty means no role. If it
+	// is set, the server must listen on loopback only.
 	Loopback Role
 	// Files reads the policy and the files that it names.
 	Files confine.Dirs
@@ -52,7 +52,7 @@ func New(o Options) *Authorizer {
 	return &Authorizer{Options: o, policy: closed(), buckets: map[string]*bucket{}, streams: map[*running]struct{}{}}
 }
 
-// Caller is the identity that makes a call, with the limits of what it may reach.
+// Caller is the identity that makes a call, and the applications and hosts that the call may name.
 type Caller struct {
 	Identity
 	Address string // of the other end of the connection
@@ -81,7 +81,7 @@ func (a *Authorizer) Tap(ctx context.Context, info *tap.Info) (context.Context, 
 		p := a.policy
 		a.mu.Unlock()
 		if id, ok = p.static(bearer); !ok && p.oidc != nil {
-			return ctx, a.limit(Caller{Address: address}, info.FullMethodName) // authenticate goes on
+			return ctx, a.limit(Caller{Address: address}, info.FullMethodName) // authenticate does the rest
 		}
 		if !ok {
 			return nil, a.refuse(Caller{Address: address}, info.FullMethodName, codes.Unauthenticated, "the token is not known")
@@ -97,7 +97,7 @@ func bearerOf(md metadata.MD) (string, bool) {
 	}
 	scheme, word, _ := strings.Cut(list[0], " ")
 	if !strings.EqualFold(scheme, "bearer") {
-		return "", true // which no token is
+		return "", true // a token is never empty
 	}
 	return strings.TrimSpace(word), true
 }
@@ -160,7 +160,7 @@ func (a *Authorizer) refuse(c Caller, method string, code codes.Code, why string
 
 var reasons = map[codes.Code]string{codes.Unauthenticated: pb.ReasonNotAuthenticated, codes.PermissionDenied: pb.ReasonNotPermitted}
 
-// authenticate checks the token of a call that Tap has not decided.
+// authenticate checks the token of a call that Tap left undecided.
 func (a *Authorizer) authenticate(ctx context.Context, method string) (context.Context, error) {
 	if _, in := ctx.Value(callerKey{}).(Caller); in {
 		return ctx, nil
@@ -183,7 +183,7 @@ func (a *Authorizer) authenticate(ctx context.Context, method string) (context.C
 	return a.admit(ctx, Caller{Identity: id, Address: address}, method)
 }
 
-// Unary is the interceptor of calls with one message.
+// Unary is the interceptor of unary calls.
 func (a *Authorizer) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	ctx, err := a.authenticate(ctx, info.FullMethod)
 	if err != nil {
@@ -200,8 +200,7 @@ func (a *Authorizer) Unary(ctx context.Context, req any, info *grpc.UnaryServerI
 	return next(ctx, req)
 }
 
-// Stream is the interceptor of streams. A stream ends when the policy no longer allows it, or
-// allows something else.
+// Stream is the interceptor of streams. A stream ends when the policy no longer allows it or changes its limits.
 func (a *Authorizer) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	ctx, err := a.authenticate(ss.Context(), info.FullMethod)
 	if err != nil {
@@ -225,7 +224,7 @@ type checkedStream struct {
 	authz  *Authorizer
 	ctx    context.Context
 	method string
-	more   bool // the first was received
+	more   bool // the first message was received
 }
 
 // Context implements grpc.ServerStream.
@@ -308,7 +307,7 @@ func (a *Authorizer) bucket(c Caller, now time.Time) *bucket {
 	return b
 }
 
-// limit counts a call, or a message of a stream, and refuses one too many.
+// limit counts a call, or a message of a stream, and refuses it if it exceeds the rate.
 func (a *Authorizer) limit(c Caller, method string) error {
 	now := time.Now()
 	a.mu.Lock()
@@ -321,7 +320,7 @@ func (a *Authorizer) limit(c Caller, method string) error {
 	return a.refuse(c, method, codes.ResourceExhausted, fmt.Sprintf("%s calls more often than %g times a second: call later (limits.rate of the policy)", c.key(), limits.Rate))
 }
 
-// running is a call that is under way.
+// running is a call in progress.
 type running struct {
 	caller Caller
 	method string
@@ -329,7 +328,7 @@ type running struct {
 	cancel context.CancelCauseFunc
 }
 
-// begin counts a call that is under way, and refuses one too many.
+// begin counts a running call, and refuses it if the caller has too many.
 func (a *Authorizer) begin(ctx context.Context, method string) (*running, error) {
 	r := &running{caller: CallerOf(ctx), method: method}
 	a.mu.Lock()

@@ -30,9 +30,9 @@ type Identity struct {
 	// Name is one of
 	//
 	//	spiffe://DOMAIN/PATH  of a client certificate
-	//	cn:NAME               of one without a SPIFFE id: the subject's common name
+	// cn:NAME of a client certificate without a SPIFFE id: the subject's common name
 	//	token:NAME            of the token file
-	//	oidc:NAME             by the claim that the policy names
+	// oidc:NAME value of the claim that the policy names
 	//	uid:NUMBER            of a process, over the Unix socket
 	//	loopback              without credentials, where that is allowed
 	//
@@ -55,7 +55,7 @@ func (i Identity) String() string {
 // loopback is the name of callers without credentials.
 const loopback = "loopback"
 
-// process is the kernel's credentials of the other end of a Unix socket.
+// process holds the kernel's credentials for the process at the other end of a Unix socket.
 type process struct {
 	credentials.CommonAuthInfo
 	uid, gid uint32
@@ -105,8 +105,7 @@ func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	return conn, process{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, cred.Uid, cred.Gid}, nil
 }
 
-// identify returns the identity at the other end of a connection, and whether a token may come over
-// it.
+// identify returns the identity at the other end of a connection, and whether a token may be sent over it.
 func identify(ctx context.Context, md metadata.MD) (id Identity, address string, secure bool) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -137,7 +136,7 @@ func ofCertificate(state tls.ConnectionState) Identity {
 	if hasSPIFFE(leaf) {
 		id, err := x509svid.IDFromCert(leaf)
 		if err != nil {
-			return Identity{} // SPIFFE X509-SVID, section 2: one URI, and that is an id
+			return Identity{} // SPIFFE X509-SVID, section 2: exactly one URI, which must be an id
 		}
 		return Identity{Name: id.String()}
 	}
@@ -183,10 +182,10 @@ type memberInfo struct{ credentials.AuthInfo }
 type caller struct {
 	Identity Identity
 	Address  string
-	Secure   bool // a token may come this way
+	Secure   bool // a token may be sent over the connection
 }
 
-// Relay returns the context in which a member forwards a call, with the original caller.
+// Relay returns the context in which a member forwards a call. It carries the original caller.
 func Relay(ctx context.Context) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx)
 	md = md.Copy()

@@ -19,8 +19,8 @@ import (
 // browsers refuse a cookie that was set without TLS or by another host (RFC 6265bis, section 4.1.3.2).
 const (
 	sessionCookie = "__Host-headgate"
-	loginCookie   = "__Host-headgate-login" // state, nonce and PKCE verifier of a login at the issuer
-	loginSeconds  = 600                     // in which it must end
+	loginCookie   = "__Host-headgate-login" // state, nonce and PKCE verifier of a login in progress
+	loginSeconds  = 600                     // time limit of a login
 	maxToken      = 3800                    // bytes: browsers keep cookies of 4096 with name and attributes
 )
 
@@ -39,7 +39,7 @@ func tokenOf(r *http.Request) (string, bool) {
 	return c.Value, true
 }
 
-// holder returns the identity that a token belongs to.
+// holder returns the identity that a token proves.
 func (a *Authorizer) holder(ctx context.Context, c Caller, token string) (Identity, error) {
 	p := a.inForce()
 	if id, ok := p.static(token); ok {
@@ -159,7 +159,7 @@ func (a *Authorizer) client(r *http.Request) (*oauth2.Config, *provider, int, er
 	return &oauth2.Config{ClientID: p.Audience, Endpoint: issuer.Endpoint(), RedirectURL: "https://" + r.Host + callback, Scopes: scopes}, p, 0, nil
 }
 
-// finish takes the issuer's answer.
+// finish handles the issuer's redirect back to the controller.
 func (a *Authorizer) finish(w http.ResponseWriter, r *http.Request) (int, error) {
 	conf, p, code, err := a.client(r)
 	if err != nil {

@@ -1,11 +1,11 @@
 package authz
 
-// Method holds the roles that may call a method of the API, and which member of a cluster answers it.
+// Method describes a method of the API: the roles that may call it, and which member of a cluster answers it.
 type Method struct {
 	roles []Role
 	// Leader is the reason why only the leader answers; empty if followers answer too, from the replicated state.
 	Leader string
-	// LeaderFirst is set if the leader knows more: a follower answers only when no leader answers soon.
+	// LeaderFirst is set if the leader's answer is better: a follower answers only if no leader answers soon.
 	LeaderFirst bool
 }
 
@@ -13,7 +13,7 @@ type Method struct {
 var (
 	free     = []Role{anyone}
 	reading  = []Role{Viewer, Operator}
-	own      = []Role{Viewer, Operator, Application} // an application sees its own
+	own      = []Role{Viewer, Operator, Application} // an application sees only its own flows
 	changing = []Role{Operator}
 	weighing = []Role{Operator, Application}
 	hosts    = []Role{Host}
@@ -47,7 +47,7 @@ var methods = map[string]Method{
 	"/headgate.v1.FabricService/StreamTelemetry": {roles: reading, Leader: switches},
 	"/headgate.v1.FabricService/GetSeries":       {roles: reading, Leader: switches},
 
-	"/headgate.v1.StateService/BackupState":   {roles: changing, Leader: backup}, // it has the audit log
+	"/headgate.v1.StateService/BackupState":   {roles: changing, Leader: backup}, // the backup contains the audit log
 	"/headgate.v1.StateService/ReplaceMember": {roles: changing, Leader: changes},
 
 	"/headgate.v1.WeightService/SetWeight":    {roles: weighing, Leader: changes},

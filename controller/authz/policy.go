@@ -20,14 +20,14 @@ const AnyApplication = "*"
 
 // Policy is a policy file: who may do what at the controller.
 type Policy struct {
-	// Grants are all that is allowed, beside what the controller's own user and root may; an identity has the
-	// rights of every grant that is its. None by default.
+	// Grants are all rights, besides those of root and the controller's own user. An identity has the rights of
+	// every grant that matches it. None by default.
 	Grants []Grant
 	// Tokens is a file with the bearer tokens of the identities token:NAME, for labs; default none.
 	Tokens string
-	// OIDC names who issues tokens of OpenID Connect; by default nobody.
+	// OIDC names the issuer of OpenID Connect tokens; by default none.
 	OIDC OIDC
-	// Limits are for each identity by itself.
+	// Limits apply to each identity separately.
 	Limits Limits
 }
 
@@ -37,33 +37,33 @@ type Grant struct {
 	Who string
 	// Role grants rights to the identity: viewer, operator, application, host or admin. Required.
 	Role Role
-	// Applications are those that the role application is for, or whose flows the role host registers
-	// beside those of "default"; "*" is for all, of a host. None by default.
+	// Applications are the applications of a grant of the role application. In a grant of the role host they are
+	// the applications, besides "default", whose flows the host may register; "*" means all. None by default.
 	Applications []string
-	// Hosts are those that the role host is for; by default the one that * stands for, or what is
-	// behind the last / or : of Who.
+	// Hosts are the hosts of a grant of the role host. By default it is the host whose name * matched, or the part
+	// of Who after the last / or :.
 	Hosts []string
 }
 
-// Limits are for each identity by itself.
+// Limits apply to each identity separately.
 type Limits struct {
-	// Rate is how many calls, and further messages of streams, a second, > 0; default 2000.
+	// Rate is the number of calls a second, > 0; default 2000. Each further message of a stream counts as a call.
 	Rate float64
-	// Burst is how many calls at once, ≥ 1; default 4000.
+	// Burst is the number of calls that may come at once, above Rate, ≥ 1; default 4000.
 	Burst int
-	// Streams is how many calls may be under way, ≥ 1; default 2000.
+	// Streams is the number of calls in progress, ≥ 1; default 2000.
 	Streams int
 }
 
-// OIDC names who issues tokens of OpenID Connect.
+// OIDC names the issuer of OpenID Connect tokens.
 type OIDC struct {
-	// Issuer is its URL, with https. Required.
+	// Issuer is the issuer's https URL. Required.
 	Issuer string
 	// Audience is this controller's name in tokens. Required.
 	Audience string
-	// Claim is which one names the caller; default sub.
+	// Claim is the claim that names the caller; default sub.
 	Claim string
-	// CA is a file with who signed the issuer's certificate; default the system's.
+	// CA is a PEM file of the authorities that may sign the issuer's certificate; default the system's authorities.
 	CA string
 }
 
@@ -173,7 +173,7 @@ func parseWho(s string) (string, error) {
 	return s, nil
 }
 
-// match returns the text that * stands for.
+// match returns the text that * matched.
 func (g Grant) match(name string) (star string, ok bool) {
 	prefix, wild := strings.CutSuffix(g.Who, "*")
 	if !wild {
@@ -214,7 +214,7 @@ func (p *policy) rights(id Identity) rights {
 	return r
 }
 
-// describe writes the policy as lines, one for each thing that may change.
+// describe writes the policy as lines, one for each setting.
 func (p *policy) describe(o OIDC) {
 	for _, g := range p.grants {
 		line := fmt.Sprintf("grant %s to %s", g.Role, g.Who)
@@ -241,7 +241,7 @@ func (p *policy) describe(o OIDC) {
 // Role is a set of methods.
 type Role string
 
-// The roles. Each is for itself; who needs two is granted two.
+// The roles. None includes another, except that Admin includes all; an identity may have several.
 const (
 	Viewer      Role = "viewer"      // sees the fabric, changes nothing
 	Operator    Role = "operator"    // runs the fabric: configurations, links, weights, budgets, priorities
@@ -293,11 +293,11 @@ func (c confined) equal(d confined) bool {
 	return slices.Equal(c.applications, d.applications) && slices.Equal(c.hosts, d.hosts)
 }
 
-// named are requests about one application.
+// named is implemented by requests about one application.
 type named interface{ GetApplication() string }
 
-// checkScope refuses a message that is about what its caller has nothing to do with. Flows of others
-// the registry refuses, which knows whose they are.
+// checkScope refuses a message about an application or host that the caller has no rights to. The registry refuses
+// changes of other callers' flows, because it knows their applications.
 func (a *Authorizer) checkScope(c Caller, method string, m any) error {
 	if r, ok := m.(*pb.HostReport); ok && c.hosts != nil && r.GetHost() != "" && !slices.Contains(c.hosts, r.GetHost()) {
 		return a.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("host: %v may attach as %s, not as %q", c.Identity, strings.Join(c.hosts, ", "), r.GetHost()))

@@ -23,7 +23,7 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// token is one of the token file; the file's text is not kept.
+// token is an entry of the token file. Only its hash is kept.
 type token struct {
 	name string
 	sum  [sha256.Size]byte
@@ -32,8 +32,8 @@ type token struct {
 // leastToken is the shortest length that cannot be guessed: 120 bits in base64.
 const leastToken = 20
 
-// readTokens reads a file of lines with a name and a token. Empty lines and those with # at their
-// beginning are skipped. Nobody but its owner may have access to the file.
+// readTokens reads a file of lines with a name and a token. Empty lines and lines that begin with # are skipped.
+// Only its owner may have access to the file.
 func readTokens(dirs confine.Dirs, name string) ([]token, error) {
 	text, info, err := dirs.Read(name, confine.MaxSecret)
 	if err != nil {
@@ -60,7 +60,7 @@ func readTokens(dirs confine.Dirs, name string) ([]token, error) {
 	return list, nil
 }
 
-// static looks a token up in constant time, so that timing tells nothing about the tokens in the file.
+// static looks a token up in constant time, so that timing reveals nothing about the tokens in the file.
 func (p *policy) static(bearer string) (Identity, bool) {
 	sum, found := sha256.Sum256([]byte(bearer)), -1
 	for i, t := range p.tokens {
@@ -72,8 +72,8 @@ func (p *policy) static(bearer string) (Identity, bool) {
 	return Identity{Name: "token:" + p.tokens[found].name}, true
 }
 
-// provider checks tokens of OpenID Connect. It asks the issuer for its keys when the first token
-// comes, so that a controller starts without it.
+// provider checks tokens of OpenID Connect. It asks the issuer for its keys when the first token comes, so that a
+// controller can start while the issuer is down.
 type provider struct {
 	OIDC
 	client *http.Client
@@ -81,7 +81,7 @@ type provider struct {
 	issuer atomic.Pointer[oidc.Provider] // nil until it has answered
 }
 
-// issuerWait is how long an issuer may take.
+// issuerWait is how long the issuer may take to answer.
 const issuerWait = 5 * time.Second
 
 func newProvider(o OIDC, dirs confine.Dirs) (*provider, error) {
@@ -100,7 +100,7 @@ func newProvider(o OIDC, dirs confine.Dirs) (*provider, error) {
 	return &provider{OIDC: o, client: &http.Client{Transport: t, Timeout: issuerWait}}, nil
 }
 
-// context returns ctx for calls to the issuer; they go on when ctx is cancelled.
+// context returns ctx for calls to the issuer; they continue when ctx is cancelled.
 func (p *provider) context(ctx context.Context) context.Context {
 	return oidc.ClientContext(context.WithoutCancel(ctx), p.client)
 }
@@ -150,7 +150,8 @@ func (p *provider) connect(ctx context.Context) (*oidc.Provider, error) {
 	}
 }
 
-// Request returns whether an HTTP request may see the metrics: the code 200, or 401, 403 or 429 with the reason.
+// Request decides whether an HTTP request may see the metrics. It returns the code 200, or 401, 403 or 429 with the
+// reason.
 func (a *Authorizer) Request(r *http.Request) (code int, why string) {
 	c := Caller{Identity: Identity{Name: loopback}, Address: r.RemoteAddr}
 	if r.TLS != nil {

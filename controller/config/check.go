@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// check finds the contradictions that no single field shows. It reports whether there is a switch and both ends of
-// each link are known; the checks of sections need that.
+// check finds contradictions between fields. It returns true if there is a switch and both ends of each link are
+// known, which the checks of sections need.
 func (c *Config) check(d *yamlnode.Doc) bool {
 	c.checkNames(d)
 	c.checkTargets(d)

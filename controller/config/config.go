@@ -6,13 +6,12 @@
 //
 // # Units and the time scale
 //
-// Rates carry a unit (bps, Kbps, Mbps, Gbps) and are what this fabric really runs at.
-// Amounts carry a unit (B, KB = 1000 B, KiB = 1024 B, …) and are as the papers print them.
-// Times of the network (links[].delay) are as for a fabric at line rate;
-// Headgate multiplies them by scale, which is the line rate divided by the rate that the
-// fabric runs at, so that every product of rate and time stays what it is in the papers.
-// Times of the controller (controller.*) are wall-clock times and are not scaled. Features
-// say of their sections' times which they are (packages controller/feature/…).
+// Rates carry a unit (bps, Kbps, Mbps, Gbps) and are what this fabric really runs at. Amounts carry a unit (B, KB =
+// 1000 B, KiB = 1024 B, …) and are not scaled. Times of the network (links[].delay) are those of a fabric at line
+// rate. Headgate multiplies them by scale, the line rate divided by the rate that the fabric runs at. So every
+// product of a rate and a time has the value that the papers print. Times of the controller (controller.*) are
+// wall-clock times and are not scaled. For the times of a feature's section, the feature's package says which of
+// the two they are (controller/feature/…).
 package config
 
 import (
@@ -84,9 +83,9 @@ func (c *Config) document() (*yamlnode.Doc, error) {
 type Section struct {
 	// Key is the section's key in the file.
 	Key string
-	// Read reads the section into a struct, each key into a field of its name or with a tag key that has it, whose
-	// comment describes it (package controller/config/reference). If the file has none, m is empty. At this point c
-	// has all parts of the file but switches and sections.
+	// Read reads the section into a struct. Each key goes into the field of its name, or the field whose tag "key"
+	// names it; that field's comment describes the key (package controller/config/reference). If the file lacks the
+	// section, m is empty. At this point c holds the whole file except switches and sections.
 	Read func(m *yamlnode.Map, c *Config) any
 	// ReadSwitch reads a switch's own section; if the switch has none, m is empty. c has the fabric's section.
 	// ReadSwitch is nil if switches cannot have the section.
@@ -106,14 +105,14 @@ func Overridable[T any](key string, defaults func(c *Config) T, read func(m *yam
 	}
 }
 
-// Of returns the value that a section's Read returned for a configuration, or its ReadSwitch for a switch. It returns
-// the zero value if the section was not read.
+// Of returns the value that the section's Read returned for a configuration, or that its ReadSwitch returned for a
+// switch. It returns the zero value if the section was not read.
 func Of[T any](from interface{ Section(key string) any }, key string) T {
 	v, _ := from.Section(key).(T)
 	return v
 }
 
-// Section returns the value that a section's Read returned, nil without a reader.
+// Section returns the value that a section's Read returned, nil if the section has no Read.
 func (c *Config) Section(key string) any { return c.sections[key] }
 
 // Switch is one switch.
@@ -125,33 +124,31 @@ type Switch struct {
 	DeviceID uint64
 	// Address is host:port of the P4Runtime server, unique. Required.
 	Address string
-	// Target is bmv2, embedded, tofino1 or tofino2; default bmv2. tofino means tofino1.
+	// Target is bmv2, embedded, tofino1 or tofino2; default bmv2. tofino is another name of tofino1.
 	Target Target
-	// CPUPort is the port that leads to the controller. bmv2 and embedded have 510 and no
-	// other, which is built into the program (BMv2 needs --cpu-port 510). Tofino's is built
-	// in too, but another build may have another: 0 … 509, default 320 for tofino1 and 0 for
-	// tofino2.
+	// CPUPort is the port that leads to the controller. bmv2 and embedded have 510 and no other, because it is
+	// built into the program (BMv2 needs --cpu-port 510). On Tofino each build of the program has its own: 0 … 509,
+	// default 320 for tofino1 and 0 for tofino2.
 	CPUPort uint32
-	// PriorityQueues is the number of queues of a port, 1 … 8; default 8. BMv2 has one
-	// unless it is started with --priority-queues. With less than 8 there are no polls.
+	// PriorityQueues is the number of queues of a port, 1 … 8; default 8. BMv2 has one unless it is started with
+	// --priority-queues. With fewer than 8 the ports are not polled.
 	PriorityQueues int
 	// Ports are the settings in which ports differ from their links.
 	Ports []Port
 	// TLS is how to reach the P4Runtime server; plain TCP when empty.
 	TLS TLS
-	// DeviceConfig is the file with what p4c compiled for the chip, as its P4Runtime server
-	// takes it (p4_device_config). It is for Tofino, which without it can be driven, but not
-	// be given the program; the other targets run what is built in.
+	// DeviceConfig is the file with p4c's output for the chip, in the form that its P4Runtime server takes
+	// (p4_device_config). It is for Tofino: without the file the controller can drive a chip that already runs the
+	// program, but cannot load the program. The other targets' programs are built in.
 	DeviceConfig string
-	// BFRuntime is host:port of the chip's BF Runtime server, unique; by it the controller
-	// sets the traffic manager. It is for Tofino; default none.
+	// BFRuntime is host:port of the chip's BF Runtime server, unique. The controller sets the traffic manager
+	// through it. It is for Tofino; default none.
 	BFRuntime string
-	// Thrift is host:port of that service of BMv2 (--thrift-port), unique; by it the
-	// controller sets rate and depth of the ports' queues. It is for bmv2; default none, which
-	// leaves the queues as they are.
+	// Thrift is host:port of BMv2's Thrift service (--thrift-port), unique. The controller sets the rate and depth
+	// of the ports' queues through it. It is for bmv2; default none, which leaves the queues as they are.
 	Thrift string
-	// PacketSize is what a packet is taken for, since BMv2 paces queues in packets, with
-	// Thrift alone: 64 … 9216 B, default 1078 B, a full frame of a host agent.
+	// PacketSize is the assumed length of a packet, because BMv2 paces queues in packets. It is used with Thrift
+	// only: 64 … 9216 B, default 1078 B, a full frame of a host agent.
 	PacketSize units.Bytes
 
 	sections map[string]any
@@ -192,26 +189,26 @@ func (s *Switch) TrafficManager() (key, address string) {
 type Port struct {
 	// Number is the port's number, 1 … 509; a link must use it. Required.
 	Number uint32
-	// Rate of the egress in this fabric, > 0; default the link's. At most the link's.
+	// Rate of the egress in this fabric, > 0; default the link's rate, and at most that.
 	Rate units.Rate
 	// QueueLimit of each of the port's queues in bytes, ≥ 1; default qos.queue_limit.
 	QueueLimit units.Bytes
-	// Lossless has the classes that are under PFC at this port, of those of the switch's buffer.lossless; default all
-	// of them. What comes in with a DSCP of another one is mapped to a lossy class by qos.port_maps, and a PAUSE of
-	// another one is ignored. Targets: bmv2, which obeys no PAUSE, and embedded.
+	// Lossless has the classes that are under PFC at this port: some of the switch's buffer.lossless; default all
+	// of them. For a class that is left out, qos.port_maps maps arriving packets to a lossy class, and a PAUSE is
+	// ignored. Targets: bmv2, which obeys no PAUSE, and embedded.
 	Lossless *uint8
-	// Headroom is Φ of each lossless queue of this port or, with DSH, of the port, 1 B … 2 GB; default that of the switch's
-	// section buffer.
+	// Headroom is Φ of each lossless queue of this port or, with DSH, Φ of the port, 1 B … 2 GB; default the Φ of
+	// the switch's section buffer.
 	Headroom units.Bytes
 }
 
 // TLS names the files that secure the connection to a switch.
 type TLS struct {
-	// CA is a file of PEM certificates that may sign the other side's; empty means plain TCP.
+	// CA is a PEM file of the authorities that may sign the other side's certificate; empty means plain TCP.
 	CA string
 	// Cert and Key are files with the controller's own certificate, for mutual TLS.
 	Cert, Key string
-	// ServerName is the name in the switch's certificate; default the host in its address.
+	// ServerName is the name in the switch's certificate; default the host part of Address.
 	ServerName string
 }
 
@@ -220,8 +217,8 @@ type ServerTLS struct {
 	// Cert and Key are files with the controller's certificate. They are read again for each
 	// connection.
 	Cert, Key string
-	// ClientCA is a file of PEM certificates that may sign clients'; without it clients have
-	// tokens.
+	// ClientCA is a PEM file of the authorities that may sign clients' certificates; without it clients identify
+	// themselves by tokens.
 	ClientCA string
 }
 
@@ -237,11 +234,11 @@ type Host struct {
 	// MAC is the host's unicast address at layer 2, unique; default 06:00 followed by the four
 	// bytes of IPv4, or without it 06:80 followed by the last four of IPv6: a locally administered address.
 	MAC [6]byte
-	// Bond is how a host with several links uses them; default none: each link is a NIC with a MAC address of its own,
-	// at one leaf or at several, and the host's addresses are reached by all of them, so that they belong on
-	// its loopback interface. lag is a static LAG (IEEE 802.1AX without LACP): the links are members with one MAC
-	// address, at one switch, which hashes flows over those that are up. mlag is the same with
-	// members at two to four switches.
+	// Bond is how a host with several links uses them; default none: each link is a NIC with a MAC address of its
+	// own, at one leaf or at several. All NICs lead to the host's addresses, so the addresses belong on its
+	// loopback interface. lag is a static LAG (IEEE 802.1AX without LACP): the links are members with one MAC
+	// address at one switch, which hashes flows over the members that are up. mlag is the same with members at two
+	// to four switches.
 	Bond string
 }
 
@@ -280,10 +277,9 @@ type Link struct {
 	Rate units.Rate
 	// Delay is the one-way propagation delay at line rate, 0 … 1 s; default 0.
 	Delay units.Time
-	// MAC is the unicast address at layer 2 of the host's NIC at this link, unique; default the host's, and at
-	// the further links of a host without bond 06:01, 06:02 and so on followed by the four bytes of IPv4, or 06:81 and so on
-	// as the host's. Not with
-	// a bond, whose members share the host's.
+	// MAC is the unicast address at layer 2 of the host's NIC at this link, unique; default the host's. At the
+	// second, third, … link of a host without bond the default begins with 06:01, 06:02, …, where the host's begins
+	// with 06:00 (or 06:81, 06:82, … for 06:80). Not with a bond, whose members share the host's address.
 	MAC [6]byte
 }
 
@@ -298,31 +294,30 @@ type Application struct {
 // Controller configures the daemon. Each key may be overridden by the environment, for
 // example HEADGATE_CONTROLLER_LISTEN, and the addresses by flags.
 type Controller struct {
-	// Listen is host:port of the northbound gRPC API; default 127.0.0.1:9600. It takes TLS; what
-	// goes without is the command line's to say (package controller/daemon).
+	// Listen is host:port of the northbound gRPC API; default 127.0.0.1:9600. It takes TLS; a flag of the command
+	// allows plain text (package controller/daemon).
 	Listen string
-	// Metrics is host:port of the Prometheus endpoint; default 127.0.0.1:9601, "off" for none.
-	// Its values are those of Listen.
+	// Metrics is host:port of the Prometheus endpoint; default 127.0.0.1:9601, "off" for none. The same addresses
+	// are allowed as for Listen.
 	Metrics string
 	// TLS holds the certificates of the API and the metrics; empty for plain text.
 	TLS ServerTLS
-	// Policy is the file with each caller's rights (package controller/authz). Without it only
-	// the user that the controller runs as, and root, may do anything. Required with TLS.
+	// Policy is the file with each caller's rights (package controller/authz). Without it only root and the user
+	// that the controller runs as have any rights. Required with TLS.
 	Policy string
-	// Audit is the file with the whole audit log (package controller/authz/audit); "off" for none.
-	// Default: the name of State with .audit behind it, and none without State.
+	// Audit is the file with the whole audit log (package controller/authz/audit); "off" for none. Default: the
+	// name of State with .audit appended; none without State.
 	Audit string
-	// Files are the folders below which files are read that a configuration names: Policy and
-	// what it names, those of TLS, and of each switch device_config and tls. Default: the folder of
-	// the file that the controller was started with.
+	// Files are the folders that hold the files which a configuration names: Policy and the files that it names,
+	// those of TLS, and each switch's device_config and tls. Other files are not read. Default: the folder of the
+	// file that the controller was started with.
 	Files []string
-	// ElectionID is the P4Runtime election id, 1 … 2^63−1; default 1. Two controllers of one
-	// fabric need two ids. The one with the higher id is primary at first. When it is gone the
-	// other bids above it and keeps the switches when it comes back, until its own session ends:
-	// a return is no reason to take switches from a controller that works (P4Runtime 1.4, §5).
+	// ElectionID is the P4Runtime election id, 1 … 2^63−1; default 1. Two controllers of one fabric need two ids.
+	// The one with the higher id is primary at first. When it is gone, the other one bids a higher id and becomes
+	// primary. It stays primary after the first has come back, until its own session ends (P4Runtime 1.4, §5).
 	ElectionID uint64
-	// State is the file of the state store; empty keeps the state in memory. In a cluster it is the
-	// folder of this member's etcd.
+	// State is the file of the state store; empty keeps the state in memory. In a cluster it is the data folder of
+	// this member's etcd.
 	State string
 	// Cluster makes several controllers one; without members the controller is alone.
 	Cluster Cluster
@@ -331,28 +326,28 @@ type Controller struct {
 	// ProbeInterval is how often each link between switches is probed, 10 ms … 1 h;
 	// default 300 ms; "off" for never.
 	ProbeInterval time.Duration
-	// ProbeTimeout is how long a link may stay without a probe before routes avoid it,
-	// at least two probe intervals, ≤ 1 h; default three probe intervals, at least 900 ms. Three
-	// times 300 ms are what FRR's bfdd starts with (detect-multiplier of RFC 5880, §6.8.4). Ports
-	// that lose their carrier are left out by the switch itself, at once, by watch ports, and told of
-	// by switches that serve gNMI; probes find what no carrier shows. More than that costs the controller a packet out and in for
-	// each link and direction.
+	// ProbeTimeout is how long a link may stay without a probe before routes avoid it, at least two probe
+	// intervals, ≤ 1 h; default three probe intervals, at least 900 ms. Three times 300 ms are the defaults of
+	// FRR's bfdd (detect-multiplier of RFC 5880, §6.8.4). Ports that lose their carrier need no probe: the switch
+	// leaves them out at once by watch ports, and switches that serve gNMI report them. Probes find links that fail
+	// with the carrier up. Each probe costs the controller a packet out and a packet in, for each link and
+	// direction.
 	ProbeTimeout time.Duration
-	// FlapHold is how long a link that went down a second time stays out of the routes after its
-	// probes have come back, 10 ms … 1 h; default 1 s; "off" for no time. It doubles each time up
-	// to FlapHoldMax, FlapHold … 24 h, default 1 min; a link that was up for as long begins anew.
-	// Each turn of a link costs a write to every switch, and packets on their way.
+	// FlapHold is how long a link that went down a second time stays out of the routes after its probes have come
+	// back, 10 ms … 1 h; default 1 s; "off" for no time. It doubles with each further failure up to FlapHoldMax,
+	// FlapHold … 24 h, default 1 min. A link that has been up for FlapHoldMax starts again with FlapHold. Each
+	// change of a link's state costs a write to every switch, and the packets in flight.
 	FlapHold, FlapHoldMax time.Duration
-	// UnreachableAfter is how long a switch may be out of reach before routes avoid it,
-	// 100 ms … 24 h; default 5 s; "off" for never. One of BMv2 or the embedded switch at whose
-	// address nothing listens is avoided at once: its process has ended.
+	// UnreachableAfter is how long a switch may be out of reach before routes avoid it, 100 ms … 24 h; default 5 s;
+	// "off" for never. If the target is bmv2 or embedded and nothing listens at its address, the switch is avoided
+	// at once, because its process has ended.
 	UnreachableAfter time.Duration
-	// ResyncInterval is how often a switch that is ready is read and compared again,
-	// 1 s … 24 h; default 60 s; "off" for never. Such comparisons come one after the other, with a
-	// rest of 99 times as long after each, so that large fabrics are compared less often.
+	// ResyncInterval is how often the entries of a ready switch are read and compared again, 1 s … 24 h; default 60
+	// s; "off" for never. Switches are compared one after the other. After each comparison the controller rests for
+	// 99 times as long as it took, so switches of large fabrics are compared less often.
 	ResyncInterval time.Duration
-	// Comparisons is how many switches are read and compared in full at one time, to be brought in line
-	// or for a plan, 1 … 1000; default 16. A change of routes reads nothing, and is written at once.
+	// Comparisons is how many switches are read and compared in full at one time, to synchronise them or for a
+	// plan, 1 … 1000; default 16. A change of routes does not count, because it is written without reading.
 	Comparisons int
 }
 
@@ -363,12 +358,12 @@ const Comparisons = 16
 type Cluster struct {
 	// Members are the controllers: 1, 3, 5 or 7.
 	Members []Member
-	// Etcd are the URLs of an etcd that others run; empty for one in the members' own processes.
+	// Etcd are the URLs of an external etcd; empty runs etcd in the members' own processes.
 	Etcd []string
-	// Lease is how long a leader that is not heard of stays the leader, 2 s … 1 min in whole
-	// seconds; default 2 s.
+	// Lease is how long a leader that no longer renews its lease stays the leader, 2 s … 1 min in whole seconds;
+	// default 2 s.
 	Lease time.Duration
-	// TLS is what members, and an etcd that others run, are reached with. Certificates must be good for
+	// TLS secures the connections between members and to an external etcd. Certificates must be valid for both
 	// clients and servers. Without it all addresses must be on loopback.
 	TLS TLS
 }
@@ -386,7 +381,7 @@ type Member struct {
 // MinLease is the shortest lease that etcd grants with its default timing.
 const MinLease = 2 * time.Second
 
-// Dirs are the folders below which files are read that the configuration names (Controller.Files).
+// Dirs returns the folders that may hold the files which the configuration names (Controller.Files).
 func (c *Config) Dirs() []string {
 	if len(c.Controller.Files) > 0 {
 		return c.Controller.Files
@@ -394,11 +389,11 @@ func (c *Config) Dirs() []string {
 	return []string{filepath.Dir(c.File)}
 }
 
-// Scaled returns a time of the network as it is in this fabric: multiplied by Scale.
-// Times that would exceed units.MaxTime are refused when the file is read.
+// Scaled converts a time of the network from line rate to this fabric: it multiplies t by Scale. Times that would
+// exceed units.MaxTime are refused when the file is read.
 func (c *Config) Scaled(t units.Time) units.Time { return t * units.Time(c.Scale) }
 
-// Fits reports whether Scaled can multiply a time, with room for sums of some such times.
+// Fits reports whether Scaled can multiply a time, leaving room for sums of a few such times.
 func (c *Config) Fits(t units.Time) bool { return mulFits(int64(t), c.Scale*64) }
 
 // LineRate returns the line rate that corresponds to a rate of this fabric; false on overflow.
@@ -421,7 +416,7 @@ func (c *Config) Switch(name string) *Switch {
 	return named(c.Switches, c.switches, name, func(s Switch) string { return s.Name })
 }
 
-// named returns the element with a name, by an index of all names where there is one.
+// named returns the element of that name. It uses the index of all names unless that is nil.
 func named[T any](list []T, index map[string]int, name string, of func(T) string) *T {
 	i, ok := index[name]
 	if index == nil {
@@ -451,8 +446,8 @@ func (c *Config) Path(s *Switch) string {
 	return fmt.Sprintf("switches[%d]", i)
 }
 
-// Origin returns the path from which a switch gets a key such as buffer.size. This is the switch's own section if it
-// has the key or the fabric has no such section, else the fabric's section.
+// Origin returns the path from which a switch gets a key such as buffer.size. This is the switch's own section if
+// it has the key, or if the fabric has no such section. Otherwise it is the fabric's section.
 func (c *Config) Origin(s *Switch, key string) string {
 	section, _, _ := strings.Cut(key, ".")
 	if own := c.Path(s) + "." + key; c.Given(own) || c.Given(c.Path(s)+"."+section) && !c.Given(section) {
@@ -466,7 +461,7 @@ func (c *Config) Host(name string) *Host {
 	return named(c.Hosts, c.hosts, name, func(h Host) string { return h.Name })
 }
 
-// Port returns the file's settings of a port; a Port with its number alone if there are none.
+// Port returns the file's settings of a port; if there are none, a Port with only its number.
 func (s *Switch) Port(number uint32) Port {
 	for _, p := range s.Ports {
 		if p.Number == number {

@@ -238,8 +238,7 @@ func (c *Config) readSwitch(m *yamlnode.Map, sections []Section) Switch {
 	return s
 }
 
-// maxPort is the highest port of v1model's nine bits below the CPU port 510 and the drop
-// port 511.
+// maxPort is the highest port number: v1model's nine bits, less the CPU port 510 and the drop port 511.
 const maxPort = ids.CPUPort - 1
 
 func readPort(m *yamlnode.Map) Port {
@@ -252,7 +251,7 @@ func readPort(m *yamlnode.Map) Port {
 	return p
 }
 
-// ReadClasses reads a list of classes of IEEE 802.1Q as a bit for each.
+// ReadClasses reads a list of IEEE 802.1Q priorities as a bit mask.
 func ReadClasses(m *yamlnode.Map, key string, def uint8) uint8 {
 	classes := m.Ints(key, 0, 7)
 	if !m.Has(key) {

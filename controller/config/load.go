@@ -23,7 +23,7 @@ type Options struct {
 	// Flags maps keys such as "controller.listen" to flags; a flag that was set on the
 	// command line overrides environment and file.
 	Flags map[string]*pflag.Flag
-	// Sections are those of features.
+	// Sections are the sections of all features.
 	Sections []Section
 }
 
@@ -33,9 +33,9 @@ var overridable = [...]string{
 	"probe_timeout", "flap_hold", "flap_hold_max", "unreachable_after", "resync_interval", "comparisons",
 }
 
-// Load finds and reads a fabric file. Environment variables named like
-// HEADGATE_CONTROLLER_LISTEN override the file's controller section, flags override both.
-// Faults are a *yamlnode.Error; the rest are errors of the file system.
+// Load finds and reads a fabric file. Environment variables named like HEADGATE_CONTROLLER_LISTEN override the
+// file's controller section, flags override both. Faults in the text are returned as a *yamlnode.Error; other
+// errors are the file system's.
 func Load(o Options) (*Config, error) {
 	file, err := find(o.File)
 	if err != nil {
@@ -139,8 +139,8 @@ func (t Target) Chip() string {
 // Architecture names the program that the target runs: "v1model", or its chip.
 func (t Target) Architecture() string { return cmp.Or(t.Chip(), "v1model") }
 
-// TickShift returns how often the target's clock tick has to be doubled to be about a microsecond. Tofino's
-// timestamps are in nanoseconds; 1024 ns count as one microsecond, an error of 2.4 %.
+// TickShift returns the n for which 2^n ticks of the target's clock are about a microsecond. Tofino's timestamps
+// are in nanoseconds; 1024 ns count as one microsecond, an error of 2.4 %.
 func (t Target) TickShift() uint {
 	if t.Chip() != "" {
 		return 10

@@ -14,14 +14,14 @@ const (
 	MLAG = "mlag"
 )
 
-// mostLeaves is the largest number of switches that a host may be connected to: each set of them may be a destination
-// of its own (package topology).
+// mostLeaves is the largest number of switches that a host may be connected to: each subset of them may be a
+// destination of its own (package topology).
 const mostLeaves = 4
 
 // Bonded reports whether the host's links are members of one static LAG.
 func (h *Host) Bonded() bool { return h.Bond == LAG || h.Bond == MLAG }
 
-// ends returns a link's end at the switch and the host at its other end, nil if there is no host.
+// ends returns a host link's end at the switch, and the host; nil if the link joins two switches.
 func (c *Config) ends(l *Link) (Endpoint, *Host) {
 	if h := c.Host(l.B.Node); h != nil && l.B.Port == 0 {
 		return l.A, h

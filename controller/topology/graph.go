@@ -1,6 +1,6 @@
-// Package topology holds the connections of switches and hosts, and computes which ports lead to which host. It is
-// pure: a Graph never changes, the state of links and switches is passed in, and equal inputs give equal routes, in
-// the same order.
+// Package topology holds the connections of switches and hosts, and computes which ports lead to which host. It has
+// no state: a Graph never changes, and the state of links and switches is passed in. Equal inputs give equal routes
+// in the same order.
 package topology
 
 import (
@@ -40,15 +40,15 @@ type node struct {
 	name  string
 	ports []Port  // by number
 	edges []edge  // of ports
-	nics  []int   // of hosts with one NIC here: the links, one for each prefix of own
-	own   Route   // to the addresses of these hosts, in their order, while their links are up
-	local []local // hosts with several NICs here, in their order
+	nics  []int   // links of the hosts with one NIC here, one for each prefix of own
+	own   Route   // route to the addresses of these hosts, in their order, while their links are up
+	local []local // hosts with several NICs here, in the file's order
 }
 
 // local is a host with several NICs at one switch, which hashes over them.
 type local struct {
-	Route       // while all links are up
-	links []int // of each next hop
+	Route       // the route while all links are up
+	links []int // the link of each next hop
 }
 
 // edge is the peer and the link of a port.
@@ -79,13 +79,13 @@ type Host struct {
 	rack int
 }
 
-// nic is a host's end of a link: the switch, the link, and the way there from the switch.
+// nic is a host's NIC: its switch, its link, and the next hop from the switch to it.
 type nic struct {
 	leaf, link int
 	hop        NextHop
 }
 
-// New builds the graph of a configuration that was found free of faults.
+// New builds the graph of a valid configuration.
 func New(c *config.Config) *Graph {
 	g := &Graph{index: map[string]int{}, links: c.Links, rackOf: map[string]int{}, hostOf: map[netip.Addr]*Host{}}
 	for i, s := range c.Switches {
@@ -147,7 +147,7 @@ func (h *Host) prefixes() (list []netip.Prefix) {
 	return list
 }
 
-// leaves returns the switches of some of the host's NICs, sorted, each once.
+// leaves returns the switches that the given NICs of the host attach to, sorted, each once.
 func (h *Host) leaves(nics []nic) (list []int) {
 	for _, n := range nics {
 		list = append(list, n.leaf)
@@ -156,7 +156,7 @@ func (h *Host) leaves(nics []nic) (list []int) {
 	return slices.Compact(list)
 }
 
-// rack is the hosts at the same leaves: at one, as most are, or at several.
+// rack holds the hosts that attach to the same leaves: to one leaf, as most hosts do, or to several.
 type rack struct {
 	leaves []int // sorted
 	*Destination
@@ -165,10 +165,10 @@ type rack struct {
 // rackKey is the key of Graph.rackOf.
 func rackKey(leaves []int) string { return fmt.Sprint(leaves) }
 
-// addRacks finds the racks and the prefixes of their hosts, as few as cover no host of another rack. So the
-// prefixes of two racks never overlap, and a packet to an address in them that no host has ends at
-// a leaf, which has no route for it. Each part of a rack's leaves is a rack, too, if without a prefix: hosts that lost
-// their links to the others are then reached by it.
+// addRacks finds the racks and the fewest prefixes that cover a rack's hosts and no host of another rack. So the
+// prefixes of two racks never overlap. A packet to an address that no host has ends at a leaf, which has no route
+// for it. Each subset of a rack's leaves is a rack too, without prefixes. Hosts that lose some of their links move
+// to it.
 func (g *Graph) addRacks() {
 	for _, h := range g.hosts {
 		all := h.leaves(h.nics)
@@ -242,7 +242,7 @@ func (g *Graph) end(e config.Endpoint) int {
 	return g.index[e.Node]
 }
 
-// addPort adds the port at one end of a link, and a host's NIC at the other.
+// addPort adds the port at one end of a link and, if a host is at the other end, the host's NIC.
 func (g *Graph) addPort(c *config.Config, nics map[string][]nic, link int, own, other config.Endpoint) {
 	if own.Port == 0 {
 		return
@@ -273,8 +273,8 @@ func (g *Graph) Ports(sw string) []Port {
 // Hosts returns the hosts in the file's order.
 func (g *Graph) Hosts() []Host { return g.hosts }
 
-// Prefixes returns how many prefixes lead to all racks, and how many of them are host routes, of a single
-// address of a host at several leaves.
+// Prefixes returns how many prefixes lead to all racks, and how many of these are host routes: single addresses of
+// hosts at several leaves.
 func (g *Graph) Prefixes() (all, hosts int) {
 	for _, r := range g.racks {
 		all += len(r.Prefixes)
@@ -290,8 +290,8 @@ func (g *Graph) Prefixes() (all, hosts int) {
 // ErrNoLink says that no link joins two nodes or ends.
 var ErrNoLink = errors.New("no link joins")
 
-// Between returns the names of the links between two nodes, or by an end such as "leaf1:3",
-// sorted; an error that wraps ErrNoLink, and says where a leads, when there is none.
+// Between returns the names of the links between two nodes, sorted. A node may also be one end of a link, such as
+// "leaf1:3". If there is none, the error wraps ErrNoLink and says where a leads.
 func (g *Graph) Between(a, b string) ([]string, error) {
 	is := func(e config.Endpoint, name string) bool { return e.Node == name || e.String() == name }
 	var names, peers []string

@@ -14,10 +14,10 @@ type Hashing struct {
 	By   ecmp.Fields
 }
 
-// Path returns the ports by which a flow leaves the switches on its way, the first switch's first. f.By is not
-// read: hashing returns it for each switch. Path returns nil if the way is not known: because an address is no
-// host's or out of reach, because the sender has several NICs and chooses among them by itself, or because a
-// switch hashes a field that f does not tell, the queue pair or the flow label.
+// Path returns the egress ports on a flow's path, the first switch's first. f.By is not read: hashing returns it
+// for each switch. Path returns nil if the path is not known: an address belongs to no host or is out of reach, the
+// sender has several NICs and chooses among them, or a switch hashes a field that f lacks (the queue pair or the
+// flow label).
 func (r *Routes) Path(f ecmp.Flow, hashing func(sw string) Hashing) (ports []config.Endpoint) {
 	g := r.graph
 	from, to := g.hostOf[f.Src], g.hostOf[f.Dst]

@@ -12,9 +12,9 @@ import (
 
 // State holds the broken links and switches. The zero value is a fabric in full health.
 //
-// They differ when there is no other path. A link that is down is never used. A suspect link is used rather than
-// none. A held link, which works but comes and goes, is preferred to a suspect one. An operator takes a link down; a
-// switch out of the controller's reach may still forward, so it is only suspect.
+// Links in all three states are avoided. Where no other path is left, a held link is used (it works, but flaps),
+// and if there is none, a suspect one. A link that is down is never used. An operator takes a link down; a switch
+// out of the controller's reach may still forward, so it is only suspect.
 type State struct {
 	DownLinks       map[string]bool // by link name
 	SuspectLinks    map[string]bool // by link name
@@ -29,22 +29,23 @@ type NextHop struct {
 	DstMAC MAC
 }
 
-// Destination is the hosts of a rack, which is the hosts at the same leaves, mostly at one. It is immutable.
+// Destination holds the hosts of a rack: those that attach to the same leaves. It is immutable.
 type Destination struct {
-	// Group numbers the racks of one leaf from 1, as the leaves are in the file, then those of several leaves, then a
-	// leaf's own hosts with several NICs there; all hosts of it share
-	// their next hops, so a lost link changes one group. It is 0 for a leaf's other hosts at the leaf itself.
+	// Group is the number of the action profile group of the next hops, from 1. First come the racks of one leaf in
+	// the file's order, then the racks of several leaves, then a leaf's own hosts with several NICs there. All
+	// hosts of a destination share a group, so a lost link changes one group. It is 0, at the leaf itself, for its
+	// hosts with one NIC.
 	Group uint32
-	// Prefixes cover the hosts' addresses, and none of another rack's hosts: as few of IPv4 and of IPv6
-	// as do for other switches, a /32 or /128 for each address of a host whose link is up for the leaf
-	// itself, and for hosts of several leaves that are reached only by those of this rack.
+	// Prefixes cover the hosts' addresses and no other rack's. At other switches they are as few as possible. At
+	// the leaf itself there is a /32 or /128 for each address of a host whose link is up. The same holds for hosts
+	// that have lost their links to other leaves.
 	Prefixes []netip.Prefix
 }
 
 // Route is one switch's action on packets to a destination.
 type Route struct {
 	*Destination
-	// NextHops in the order of their ports; none when there is no way. A leaf's route to its own hosts
+	// NextHops in the order of their ports; none if the destination is unreachable. A leaf's route to its own hosts
 	// has one for each of Prefixes. They are never changed.
 	NextHops []NextHop
 }
@@ -57,18 +58,18 @@ func (r Route) Same(o Route) bool {
 	return same && slices.Equal(r.NextHops, o.NextHops)
 }
 
-// Routes are those of all switches in one state of links and switches. They are immutable.
+// Routes holds the routes of all switches for one State. It is immutable.
 type Routes struct {
 	graph *Graph
 	rows  [][]Route          // by switch: a route for each of Graph.racks, then for each of the switch's local hosts
-	moved map[netip.Addr]int // racks of addresses that only a part of their leaves reach
+	moved map[netip.Addr]int // present rack of each address that has lost links to some of its leaves
 }
 
-// The levels: a switch takes the links of the first level by which there is a way.
+// The levels: a switch uses the links of the first level at which there is a path.
 const (
 	strict = iota // links that need not be avoided
-	held          // those that are held, too
-	loose         // all that are not down
+	held          // and held links
+	loose         // all links that are not down
 	levels
 )
 
@@ -83,8 +84,8 @@ const (
 	suspectB
 )
 
-// Of returns the routes of a switch, one to each rack, and to each of its hosts with several NICs there. A place
-// always has the same destination.
+// Of returns the routes of a switch, one to each rack, then one to each of its own hosts with several NICs there.
+// An index always has the same destination.
 func (r *Routes) Of(sw string) []Route { return r.rows[r.graph.index[sw]] }
 
 // Routes returns the routes in a state. Every shortest path is used.
@@ -104,7 +105,7 @@ func (g *Graph) Routes(s State) *Routes {
 		}
 	}
 	t := tree{graph: g, links: links, suspect: s.SuspectSwitches}
-	last := make([][]NextHop, len(g.switches)) // leaves beside each other often have the same next hops: these are there once
+	last := make([][]NextHop, len(g.switches)) // leaves in a row often share their next hops
 	for k, to := range g.racks {
 		if more := moved[k]; len(more) > 0 {
 			to.Destination = &Destination{to.Group, append(slices.Clip(to.Prefixes), more...)}
@@ -124,9 +125,9 @@ func (g *Graph) Routes(s State) *Routes {
 	return r
 }
 
-// attached returns the links to hosts that are not used, and the addresses of hosts that are reached only
-// by a part of their leaves, by the rack of these. A host's link that is suspect, since its port is down, is used
-// where all links of the host are.
+// attached returns the unused links to hosts (lost). It also returns the addresses of hosts that only a subset of
+// their leaves still reaches, with the rack of that subset (moved). A suspect link to a host is used only if all
+// links of the host are suspect.
 func (g *Graph) attached(links []condition) (lost map[int]bool, moved map[int][]netip.Prefix) {
 	lost, moved = map[int]bool{}, map[int][]netip.Prefix{}
 	for i := range g.hosts {
@@ -167,7 +168,7 @@ func (g *Graph) own(leaf int, lost map[int]bool) Route {
 	return r
 }
 
-// without returns the route without the next hops by links that are lost.
+// without returns the route without the next hops whose links are lost.
 func (l local) without(lost map[int]bool) Route {
 	r := Route{Destination: l.Destination}
 	for i, link := range l.links {
@@ -178,18 +179,19 @@ func (l local) without(lost map[int]bool) Route {
 	return r
 }
 
-// tree computes the ways of all switches to one rack after the other.
+// tree computes the shortest paths of all switches to one rack at a time.
 type tree struct {
 	graph   *Graph
 	links   []condition
 	suspect map[string]bool // switches
 	leaves  []int           // of the rack
 	dist    [levels][]int   // distances to the nearest of ends
-	known   [levels]bool    // which of dist are
+	known   [levels]bool    // which of dist have been computed
 	ports   []int           // scratch
 }
 
-// ends returns the leaves at which ways end by a level: a suspect one only where there is no other.
+// ends returns the leaves of the rack at which paths of this level end. Suspect leaves count only if there are no
+// others.
 func (t *tree) ends(level int) []int {
 	if len(t.leaves) == 1 || level == loose {
 		return t.leaves
@@ -273,8 +275,8 @@ func (g *Graph) closer(ports []int, i int, dist []int, usable func(link int) boo
 	return ports
 }
 
-// distances returns the number of links from every switch to the nearest of some leaves, in dist where that is
-// not nil.
+// distances returns the number of links from every switch to the nearest of some leaves, in dist unless that is
+// nil.
 func (g *Graph) distances(dist []int, leaves []int, usable func(link int) bool) []int {
 	if dist == nil {
 		dist = make([]int, len(g.switches))
@@ -298,11 +300,10 @@ func (g *Graph) distances(dist []int, leaves []int, usable func(link int) bool) 
 	return dist
 }
 
-// Cycles looks for cyclic buffer dependencies of the routes while links are down, and, where
-// failures is more than 0, while up to so many others fail besides. lossless says which switches,
-// by name, pause those who send to them. With the end of ctx no more failures are looked at. A cycle
-// is printed as "leaf1:3→spine1:1→spine1:2→leaf2:3→…→leaf1:3": the end that sends of each link, the
-// one that receives, and so on around.
+// Cycles looks for cyclic buffer dependencies of the routes while the links of down are down. If failures is above
+// 0, it also looks while up to that many further links fail. lossless names the switches that pause their senders.
+// When ctx ends, no more failures are tried. A cycle is printed as "leaf1:3→spine1:1→spine1:2→leaf2:3→…→leaf1:3":
+// of each link the sending end and the receiving end, all around.
 func (g *Graph) Cycles(ctx context.Context, down map[string]bool, failures int, lossless func(sw string) bool) cbd.Cycles {
 	ports := make([][]cbd.Port, len(g.switches))
 	for i, s := range g.switches {

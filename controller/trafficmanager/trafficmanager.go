@@ -1,6 +1,6 @@
-// Package trafficmanager says what a switch's traffic manager should do, where that is
-// outside of its P4 program: pools, thresholds, PFC, queues and filters. A Driver makes one
-// kind of switch do it; packages tofino and bmv2 are two.
+// Package trafficmanager describes the desired state of a switch's traffic manager, as far as it is outside of the
+// P4 program: pools, thresholds, PFC, queues and filters. A Driver brings one kind of switch into that state;
+// packages tofino and bmv2 are the two drivers.
 package trafficmanager
 
 import (
@@ -16,21 +16,20 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Driver drives the traffic manager of one switch. It connects when it first has to, and
-// again whenever the switch comes back; one that never had to need not be closed. It is safe for use by several goroutines. Configs must not
-// be changed while it works on them.
+// Driver drives the traffic manager of one switch. It connects at its first use, and again whenever the switch
+// comes back. A Driver that was never used need not be closed. It is safe for concurrent use. Configs must not be
+// changed during a call.
 type Driver interface {
-	// Check reports, without asking the switch, whether its kind supports the configuration. The error, a
+	// Check reports whether the kind of switch supports the configuration, without asking the switch. The error, a
 	// *units.FieldError, names the field, its value and what is allowed.
 	Check(want *Config) error
 	// Plan returns the writes of an Apply, and writes nothing.
 	Plan(ctx context.Context, want *Config) ([]*pb.Change, error)
-	// Apply makes the switch hold want and returns how many settings it wrote. from is what
-	// the switch is known to hold, nil when that is not known; it may make Apply quicker.
-	// An Apply that fails may have written a part; the next one goes on from there.
+	// Apply brings the switch to want and returns how many settings it wrote. from is the configuration that the
+	// switch is known to have, or nil if none is known; it may make Apply quicker. A failed Apply may have written
+	// some settings; the next one goes on from there.
 	Apply(ctx context.Context, from, want *Config) (int, error)
-	// Pauses reads what the MACs of some ports have counted. It does not wait for a Plan or
-	// an Apply.
+	// Pauses reads the pause counters of some ports' MACs. It does not wait for a Plan or an Apply.
 	Pauses(ctx context.Context, ports []uint32) (map[uint32]PauseCounters, error)
 	Close() error
 }
@@ -43,8 +42,8 @@ type Config struct {
 	// is the part of the memory that the policy may use: other ports need some too. nil
 	// gives the buffer back to the switch's defaults.
 	MMU *headroom.Config
-	// Queues is how many egress queues of each port have strict priority over each other,
-	// the highest number first; 0 leaves the scheduler alone.
+	// Queues is the number of egress queues of each port. They have strict priority over each other, the highest
+	// number first. 0 leaves the scheduler alone.
 	Queues int
 	// Weights are the weights of queues that share by DWRR the rate that the other queues leave; 0 for the other
 	// queues. Only the first Queues count.
@@ -53,7 +52,7 @@ type Config struct {
 	// LosslessQueues are the egress queues of lossless classes, bit n for queue n: they do
 	// not drop, and obey PFC for the class of their number. 0 means MMU.Lossless.
 	LosslessQueues uint8
-	// Victims are the ports that SPFC gives the whole shared pool now.
+	// Victims are the ports to which SPFC currently gives the whole shared pool.
 	Victims []uint32
 	// PacketSize is the assumed size of a packet on a switch that counts packets, > 0 there.
 	PacketSize units.Bytes
@@ -63,30 +62,30 @@ type Config struct {
 
 // Port is a port in use.
 type Port struct {
-	Number uint32     // as the program has it
-	Rate   units.Rate // of the link
+	Number uint32     // number in the P4 program
+	Rate   units.Rate // rate of the link
 }
 
 // QueueLimit bounds an egress queue, which drops packets above it.
 type QueueLimit struct {
 	Port  uint32
 	Queue int
-	// Bytes are rounded down to what the switch counts in. 0, or as much as the switch or
-	// the policy has, means the switch's default.
+	// Bytes are rounded down to the switch's unit. 0 means the switch's default, and so does a limit as large as
+	// the switch's or the policy's buffer.
 	Bytes units.Bytes
 }
 
-// PauseCounters are what the MAC of a port has counted of the pauses that it ordered, since
-// the switch's driver started or the counters were cleared.
+// PauseCounters are the MAC's counters of the pauses that a port has sent, since the switch's driver started or the
+// counters were cleared.
 type PauseCounters struct {
-	// Time is how long the peer was kept from sending each class by PFC.
+	// Time is how long PFC has kept the peer from sending each class.
 	Time [headroom.Classes]time.Duration
-	// Frames are PFC frames, PortFrames PAUSE frames for the port as a whole. Both count
-	// those that repeat a PAUSE and those that end one.
+	// Frames counts PFC frames, PortFrames PAUSE frames for the whole port. Both include frames that repeat or end
+	// a PAUSE.
 	Frames, PortFrames uint64
 }
 
-// Equal reports whether two configurations, which may be nil, want the same.
+// Equal reports whether two configurations, which may be nil, are equal.
 func (c *Config) Equal(o *Config) bool {
 	return c == o || c != nil && o != nil && reflect.DeepEqual(*c, *o)
 }
@@ -101,8 +100,7 @@ func (c *Config) OnlyVictims(o *Config) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// WithVictims returns the configuration with some ports being those that SPFC gives the
-// whole shared pool, and no others. The error is as Check's.
+// WithVictims returns a copy of the configuration with these ports as its Victims. The error is as Check's.
 func (c *Config) WithVictims(ports []uint32) (*Config, error) {
 	if len(ports) == 0 && len(c.Victims) == 0 {
 		return c, nil
@@ -112,7 +110,7 @@ func (c *Config) WithVictims(ports []uint32) (*Config, error) {
 	return &other, other.CheckVictims()
 }
 
-// CheckVictims makes sure that victims are ports, under a policy that has some.
+// CheckVictims makes sure that Victims are ports of the configuration, and that its policy has victims.
 func (c *Config) CheckVictims() error {
 	allowed := c.MMU != nil && (c.MMU.Policy == headroom.SPFC || c.MMU.Policy == headroom.DSHSPFC)
 	for i, v := range c.Victims {

@@ -32,10 +32,10 @@ type Agent struct {
 	kernel  connections
 	classes []Class
 	flows   map[agent.FlowKey]*flow
-	now     units.Time // of the last look
+	now     units.Time // time of the last Report
 }
 
-// flow is a connection that the kernel knows.
+// flow is a connection that the kernel governs.
 type flow struct {
 	kernel.Flow
 	order   kernel.Order
@@ -71,7 +71,7 @@ func (a *Agent) Report() []agent.FlowReport {
 		if f.Acked < reportFrom || a.now-f.changed > quiet {
 			continue
 		}
-		var c Class // that it got when it began
+		var c Class // class that the connection began with
 		if int(f.Class) < len(a.classes) {
 			c = a.classes[f.Class]
 		}

@@ -29,8 +29,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Class holds what connections start with. They keep it until the controller tells them something
-// else.
+// Class holds the settings that connections start with. They keep these until the controller sends others.
 type Class struct {
 	App    string
 	Weight float64

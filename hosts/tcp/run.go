@@ -46,9 +46,8 @@ func (o *Options) instance() string {
 	return o.Name
 }
 
-// Run governs connections until ctx ends or the options' time is over, and prints lines to out.
-// What it attached to the kernel stays, so connections are governed until an agent comes back or
-// --detach removes it.
+// Run governs connections until ctx ends or the options' time is over, and prints lines to out. The programs stay
+// attached to the kernel after Run, so connections remain governed until --detach removes the programs.
 func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error {
 	if o.Detach {
 		return kernel.Detach(o.instance())

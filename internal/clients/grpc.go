@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	_ "google.golang.org/grpc/encoding/proto" // the codec of servers that have none of their own
+	_ "google.golang.org/grpc/encoding/proto" // registers the default codec
 )
 
 // handshake bounds the time of a client's TLS handshake and HTTP/2 preface.
@@ -52,7 +52,7 @@ type call struct {
 	taken   time.Time // when the client took a message last, or the call began or ended
 	live    bool      // a stream whose handler runs
 	unread  chan struct{}
-	flushed chan struct{} // has a token when less waits
+	flushed chan struct{} // receives a token when fewer bytes wait
 }
 
 // begin counts a call.
@@ -95,7 +95,7 @@ func (b *Budget) unary(ctx context.Context, r any, _ *grpc.UnaryServerInfo, hand
 	defer b.calls.Add(-1)
 	if m, ok := r.(proto.Message); ok { // a request takes room until it is answered
 		n := int64(proto.Size(m))
-		if used := b.used.Add(n); used > max(n, c.conn.share(b.limit)) { // one that is alone may be larger
+		if used := b.used.Add(n); used > max(n, c.conn.share(b.limit)) { // a single request may exceed the limit
 			b.used.Add(-n)
 			b.refused.Add(1)
 			return nil, Full("call")
@@ -134,7 +134,7 @@ func (b *Budget) stream(srv any, s grpc.ServerStream, codec counting, handler gr
 		c.end(time.Now())
 		return err
 	case <-c.unread:
-		return errUnread // which ends the handler's Send, and its context
+		return errUnread // also ends the handler's Send and its context
 	}
 }
 

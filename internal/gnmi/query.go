@@ -26,7 +26,7 @@ type selection struct {
 	depth int       // how many elements of the leaf the path names
 }
 
-// selects returns how many elements of a value's path the query names; false if it does not select the value.
+// selects returns how many elements of a value's path the query names; ok is false if it does not select the value.
 func (q query) selects(v Value) (depth int, ok bool) {
 	for _, s := range q[v.Leaf] {
 		if (s.of[0] == "" || s.of[0] == v.Of[0]) && (s.of[1] == "" || s.of[1] == v.Of[1]) {

@@ -71,7 +71,7 @@ var (
 // Of a queue of a port.
 var (
 	_               = leaf(queue + "name")
-	MaxQueueLen     = leaf(queue + "max-queue-len") // bytes, as all lengths and pools
+	MaxQueueLen     = leaf(queue + "max-queue-len") // bytes, like all lengths and pools
 	TransmitPkts    = leaf(queue + "transmit-pkts")
 	TransmitOctets  = leaf(queue + "transmit-octets")
 	DroppedPkts     = leaf(queue + "dropped-pkts")

@@ -16,9 +16,9 @@ import (
 
 // Intervals of streams.
 const (
-	minInterval = 100 * time.Millisecond // that a client may ask for
+	minInterval = 100 * time.Millisecond // shortest that a client may ask for
 	maxInterval = 24 * time.Hour
-	scan        = time.Second // between two searches for changes that the source does not report, and the default
+	scan        = time.Second // between two searches for changes that the source does not report; also the default
 )
 
 // Bounds of a stream.
@@ -56,7 +56,7 @@ func (s *server) Subscribe(stream gpb.GNMI_SubscribeServer) error {
 	return f.stream(ctx)
 }
 
-// follower is a call of Subscribe.
+// follower is the state of one call of Subscribe.
 type follower struct {
 	*server
 	list  *gpb.SubscriptionList
@@ -270,7 +270,7 @@ func (f *follower) round(now time.Time, gone, silent bool) error {
 	if f.told.After(after) {
 		after = f.told
 	}
-	var state *snapshot // of all that is due
+	var state *snapshot // snapshot for all due subscriptions
 	for _, sub := range f.subs {
 		if sub.due.After(now) {
 			continue
@@ -383,14 +383,14 @@ type snapshot struct {
 
 // snapshot returns the state of a list's target, taken later than after. Streams with the same key share it.
 func (s *server) snapshot(key, target string, w Wants, after time.Time) (*snapshot, error) {
-	s.mu.Lock() // one at a time: others that wait want the same
+	s.mu.Lock() // one at a time: waiting calls can share the result
 	defer s.mu.Unlock()
 	if have := s.recent[key]; have != nil && have.at.After(after) {
 		have.refs++
 		return have, nil
 	}
 	n := &snapshot{key: key, at: time.Now(), refs: 1}
-	n.states, _ = s.states(target, w) // a target may have left since
+	n.states, _ = s.states(target, w) // the target may have disappeared meanwhile
 	for _, state := range n.states {
 		n.bytes += valueBytes * int64(len(state.Values))
 	}

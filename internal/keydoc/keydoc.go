@@ -77,7 +77,7 @@ func Schema(keys []Key) yamlnode.Schema {
 	return s
 }
 
-// Plain returns a path without the brackets of lists and without the stars that stand for names.
+// Plain returns a path without the brackets of lists and the stars in place of names.
 func Plain(path string) string {
 	return strings.NewReplacer("[]", "", ".*", "").Replace(path)
 }

@@ -21,7 +21,7 @@ func (l *List[T]) At(i int) *T { return &l.chunks[uint(i)/chunk][uint(i)%chunk] 
 func (l *List[T]) Add() *T {
 	if l.n == chunk*len(l.chunks) {
 		c := new([chunk]T)
-		clear(c[:]) // the kernel is asked twice for a new page that is read before it is written
+		clear(c[:]) // a new page that is read before it is written costs two page faults
 		l.chunks = append(l.chunks, c)
 	}
 	l.n++

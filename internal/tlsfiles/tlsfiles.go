@@ -21,8 +21,8 @@ type Files struct {
 	CA         string // who signs the other side's certificates
 	Cert, Key  string // one's own; a client may have none
 	ServerName string // in the server's certificate; a client's default is the host that it dials
-	// Prefix is the common part of the keys or flags that name the files, and CAName the rest of CA's
-	// name, for messages; "" means ca.
+	// For messages: Prefix is the common part of the keys or flags that name the files. CAName is the rest of the
+	// CA's name; "" means ca.
 	Prefix, CAName string
 	// ClientAuth is a server's requirement for client certificates.
 	ClientAuth tls.ClientAuthType
@@ -81,7 +81,7 @@ func (f Files) client() (credentials.TransportCredentials, error) {
 
 // client are credentials whose files are read at each handshake.
 type client struct {
-	credentials.TransportCredentials // as they were first
+	credentials.TransportCredentials // credentials from the first reading
 	files                            Files
 }
 
@@ -117,7 +117,7 @@ type server struct {
 	log       *slog.Logger
 
 	mu   sync.Mutex
-	text []byte // of all files
+	text []byte // content of all files
 	now  *tls.Config
 }
 

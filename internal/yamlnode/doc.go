@@ -91,8 +91,7 @@ func (l Lines) Given(path string) bool {
 	return given
 }
 
-// Of returns the line of a field, or of the section it would stand in; 0 when the file has
-// neither.
+// Of returns the line of a field, or of the section that would contain it; 0 when the file has neither.
 func (l Lines) Of(path string) int {
 	for path != "" {
 		if n, ok := l[path]; ok {

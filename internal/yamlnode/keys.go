@@ -19,19 +19,19 @@ type Key struct {
 	Path        string `json:"key"` // such as links[].rate
 	Allowed     string `json:"allowed"`
 	Default     string `json:"default"`        // empty where there is none, or a Computed one; see package keydoc
-	When        string `json:"when,omitempty"` // condition on other keys for this one to be read; empty for none
+	When        string `json:"when,omitempty"` // condition on other keys under which this one is read; empty for none
 	Description string `json:"description,omitempty"`
-	Required    bool   `json:"-"` // in the mapping that has it
+	Required    bool   `json:"-"` // required in its mapping
 	Computed    bool   `json:"-"` // the default follows from other keys
-	Needed      bool   `json:"-"` // required wherever it is asked for
-	Holds       bool   `json:"-"` // other keys, as a mapping or a list of them
-	Schema      Schema `json:"-"` // of its value
+	Needed      bool   `json:"-"` // required wherever it is read
+	Holds       bool   `json:"-"` // its value is a mapping, or a list of mappings
+	Schema      Schema `json:"-"` // schema of its value
 }
 
-// RequiredDefault stands for the default of a key that must be given.
+// RequiredDefault is shown in place of the default of a required key.
 const RequiredDefault = "required"
 
-// Line returns a key's line of a page of keys.
+// Line returns the key's line in a page of keys.
 func (k Key) Line() string {
 	line := "- **" + k.Path + "**: " + k.Allowed
 	if k.Default == RequiredDefault {
@@ -55,10 +55,10 @@ type described struct {
 
 	// Of AllKeys.
 	all     bool
-	given   bool                // Has is true
-	run     int                 // of read
-	chosen  map[string]string   // values of keys in this run, by path
-	todo    []map[string]string // of runs to come
+	given   bool                // Has returns true
+	run     int                 // number of the present run
+	chosen  map[string]string   // chosen values of keys in this run, by path
+	todo    []map[string]string // chosen values of the runs to come
 	choices map[string][]string // all words of a key
 	asked   map[string][]run    // the runs that ask for a key
 	needs   map[string]int      // number of runs that need a key
@@ -135,7 +135,7 @@ func (s *described) when(path string) string {
 	return strings.Join(parts, "; ")
 }
 
-// join adds the values that a key allows where it is read a second time.
+// join adds the allowed values of a second reading of the same key.
 func (k *Key) join(o Key) {
 	if !strings.Contains(k.Allowed, o.Allowed) {
 		k.Allowed += ", or " + o.Allowed
@@ -204,7 +204,7 @@ func describe[T any](m *Map, key string, def T, k kind[T]) {
 	if _, err := k.parse(text); text == "NaN" {
 		d.Default = ""
 	} else if err != nil {
-		d.Computed = text != fmt.Sprint(none) // a mark, which the function replaces
+		d.Computed = text != fmt.Sprint(none) // a mark in place of a computed default
 	} else if d.Default = text; text != "" {
 		d.Schema.Default = text
 		switch any(def).(type) {
@@ -265,7 +265,7 @@ func (s *Schema) Put(keys []Key) {
 		own, end := k.Schema, max(strings.LastIndexByte(k.Path, '.'), 0)
 		parent, name := at[k.Path[:end]], strings.TrimPrefix(k.Path[end:], ".")
 		if parent == nil {
-			continue // below a key that may be a mapping or something else
+			continue // it is below a key that need not be a mapping
 		}
 		if name == "*" {
 			parent.More = &own

@@ -21,14 +21,14 @@ type Map struct {
 	shown        string                // path with names in place of indices
 	values       map[string]*yaml.Node // nil when the node is no mapping
 	known        map[string]bool
-	allowUnknown bool // after a fault that hides which keys there are
+	allowUnknown bool // set after a fault that hides some keys
 }
 
 func (d *Doc) mapping(n *yaml.Node, path string) *Map {
 	m := &Map{d: d, n: n, path: path, shown: path, known: map[string]bool{}}
 	d.lines[path] = n.Line
 	if n.Kind != yaml.MappingNode {
-		return m // done reports it, because it knows the keys
+		return m // done reports the fault, because it knows the expected keys
 	}
 	m.values = make(map[string]*yaml.Node, len(n.Content)/2)
 	lines := map[string]int{}
@@ -96,7 +96,7 @@ func (m *Map) Fault(key, format string, args ...any) {
 	m.d.add(line, path, format, args...)
 }
 
-// AllowUnknown accepts unknown keys, after a fault that hides which keys there are.
+// AllowUnknown makes unknown keys no faults. It is for use after a fault that hides some keys.
 func (m *Map) AllowUnknown() { m.allowUnknown = true }
 
 // done reports a node that is no mapping, and keys that nobody asked for.
@@ -151,8 +151,7 @@ func (m *Map) Sub(key string, read func(*Map)) bool {
 	return true
 }
 
-// Section reads the mapping of a key; a missing one is read as if it were empty, and needs
-// nothing.
+// Section reads the mapping of a key. A missing mapping is read as an empty one without required keys.
 func Section[T any](m *Map, key string, read func(*Map) T) (v T) {
 	if !m.Sub(key, func(s *Map) { v = read(s) }) {
 		v = read(Empty())

@@ -23,7 +23,7 @@ var ErrNotAllowed = errors.New("not allowed")
 // unitError is an error of package units, whose text already has the value and what is allowed.
 type unitError struct{ error }
 
-// kind describes a value's allowed text: in words, as a JSON schema, and as a parser that refuses the rest.
+// kind describes the allowed texts of a value: in words, as a JSON schema, and by a parser that refuses all others.
 type kind[T any] struct {
 	want   string
 	schema Schema

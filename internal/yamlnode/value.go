@@ -51,10 +51,10 @@ func note[T any](m *Map, key string, v, def T, k kind[T]) {
 	text, n := fmt.Sprint(v), m.values[key]
 	read, err := k.parse(text)
 	switch {
-	case any(v) == any(none) && (n == nil || any(def) == any(none)): // no value, given or not
+	case any(v) == any(none) && (n == nil || any(def) == any(none)): // no value, or the mark for none
 		return
 	case err != nil && n != nil:
-		text = n.Value // a word such as off
+		text = n.Value // a word such as "off" in place of a number
 	case err != nil: // a mark for a default that is computed
 		return
 	case any(read) != any(v):

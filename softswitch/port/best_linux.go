@@ -15,10 +15,9 @@ type driver interface {
 	Silence() error
 }
 
-// bestPort is a network interface driven by AF_PACKET, and by AF_XDP too if the interface allows
-// it. It uses AF_XDP while no other program uses the interface. The XDP program passes frames that
-// it does not take to the kernel, so every frame arrives once, by one of the two. While the driver
-// changes, frames may overtake others.
+// bestPort is a network interface driven by AF_PACKET, and by AF_XDP too if the interface allows it. It uses AF_XDP
+// while no other program uses the interface. The XDP program passes all other frames to the kernel, so every frame
+// arrives once. While the driver changes, frames may overtake others.
 type bestPort struct {
 	*packetPort
 	xdp  *xdpPort    // nil if the interface has no AF_XDP sockets

@@ -115,9 +115,8 @@ func (u *IfaceUsers) listen() error {
 	return nil
 }
 
-// parseListeners returns, for each interface from which packet sockets other than own ones
-// receive, a sentence that says so. Interface 0 stands for all. It ignores lines that it does not
-// understand.
+// parseListeners returns a sentence for each interface from which packet sockets receive that are not in own.
+// Interface 0 stands for all. It ignores lines that it does not understand.
 func parseListeners(text []byte, own map[uint64]bool) map[int]string {
 	found := map[int]string{}
 	for line := range bytes.Lines(text) {

@@ -22,8 +22,7 @@ type Window struct {
 }
 
 // Start starts Chromium for a test and returns the context of its only tab, which lives for two minutes. An
-// exception in a page's script fails the test. The test is skipped if there is no Chromium, or if it does not
-// run.
+// exception in a page's script fails the test. The test is skipped if Chromium is missing or does not start.
 func Start(t *testing.T) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -67,10 +66,10 @@ func (w Window) Set() chromedp.Action {
 	}
 }
 
-// patience is how long a page may take for anything.
+// patience is how long a page may take to reach a state.
 const patience = time.Minute
 
-// Until waits until an expression of JavaScript is true, on the page that is shown by then.
+// Until waits until an expression of JavaScript is true, on the page that is shown at that time.
 func Until(expression string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		return evaluate(ctx, expression, func(got string) bool { return got != "" }, "&& 'true' || ''")

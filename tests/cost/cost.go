@@ -1,5 +1,5 @@
-// Package cost tests that a stranger's frame or message costs no more than allowed: about the same in a full
-// table as in an almost empty one.
+// Package cost tests that the processing cost of an untrusted frame or message hardly depends on the size of a
+// table: it is about the same in a full table as in an almost empty one.
 package cost
 
 import (

@@ -45,8 +45,8 @@ func Try(t *testing.T, most time.Duration, attempt func() error) {
 	}
 }
 
-// Watch measures by how much a timer of the machine is late; the function that it returns ends
-// it and says by how much at most.
+// Watch measures how late a timer of the machine fires. The returned function ends the measurement and returns the
+// largest delay.
 func Watch() func() time.Duration {
 	const step = 10 * time.Millisecond
 	stop, worst := make(chan struct{}), make(chan time.Duration)
@@ -69,9 +69,9 @@ func Watch() func() time.Duration {
 	}
 }
 
-// Of measures how long threads of headgate wait for a processor, in the process namespace of pid. It takes the
-// mean wait per turn of each thread in each tenth of a second. The function that it returns ends the
-// measurement and returns the longest of these means.
+// Of measures how long threads of headgate wait for a processor, in the process namespace of pid. For each thread
+// and each tenth of a second it takes the mean wait per time slice. The returned function ends the measurement and
+// returns the largest of these means.
 func Of(pid int) func() time.Duration {
 	const step = 100 * time.Millisecond
 	type turns struct{ run, wait, n time.Duration }
@@ -123,7 +123,7 @@ func Await(t testing.TB, what string, cond func() bool) {
 	end := time.Now().Add(3 * time.Minute)
 	if t, ok := t.(*testing.T); ok {
 		if deadline, ok := t.Deadline(); ok {
-			if d := deadline.Add(-10 * time.Second); d.Before(end) { // in time to name the missing condition
+			if d := deadline.Add(-10 * time.Second); d.Before(end) { // early enough to report the missing condition
 				end = d
 			}
 		}

@@ -12,7 +12,7 @@ func SkipRealTime(t *testing.T) {
 	}
 }
 
-// SkipSequential skips a long test of one goroutine under the race detector, which finds nothing.
+// SkipSequential skips a long test with a single goroutine under the race detector, which could find nothing in it.
 func SkipSequential(t *testing.T) {
 	t.Helper()
 	if Enabled {

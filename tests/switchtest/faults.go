@@ -38,7 +38,8 @@ func (s *Switch) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, ne
 	return next(ctx, req)
 }
 
-// write passes on the updates that are not refused, and joins the errors of refused ones with the switch's.
+// write passes on the updates that the test does not refuse. It merges the errors of refused updates with the
+// switch's errors.
 func (s *Switch) write(ctx context.Context, r *p4v1.WriteRequest, next grpc.UnaryHandler) (any, error) {
 	s.mu.Lock()
 	s.writes++
@@ -61,7 +62,7 @@ func (s *Switch) write(ctx context.Context, r *p4v1.WriteRequest, next grpc.Unar
 	answer, err := next(ctx, r)
 	st := status.Convert(err)
 	if err != nil && len(st.Details()) != len(passed) {
-		return answer, err // the whole batch
+		return answer, err // the error concerns the whole batch
 	}
 	for i, d := range st.Details() {
 		details[passed[i]] = d.(*p4v1.Error)
@@ -105,7 +106,7 @@ type stream struct {
 	id      uint64 // the controller's election id
 	primary bool
 	in      chan *p4v1.StreamMessageRequest
-	ended   chan struct{} // closed with err set
+	ended   chan struct{} // closed once err is set
 	err     error
 }
 
@@ -128,8 +129,8 @@ func (s *Switch) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 	return err
 }
 
-// promote makes the remaining controller with the highest election id primary, with a bid above all ids that
-// the server has seen.
+// promote makes the remaining controller with the highest election id primary. It bids for it with an id above all
+// that the server has seen.
 func (s *Switch) promote() {
 	var best *stream
 	for _, c := range s.streams {
@@ -147,7 +148,7 @@ func (s *Switch) promote() {
 	}}}
 }
 
-// known returns the election id that the server has for a controller.
+// known returns the election id under which the server knows a controller.
 func (s *Switch) known(id *p4v1.Uint128) *p4v1.Uint128 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +158,7 @@ func (s *Switch) known(id *p4v1.Uint128) *p4v1.Uint128 {
 	return id
 }
 
-// receive takes the controller's messages, and passes on those that are not for the test.
+// receive reads the controller's messages. It passes on those that the test does not take.
 func (c *stream) receive() {
 	defer close(c.ended)
 	for {
@@ -199,7 +200,7 @@ func (c *stream) RecvMsg(m any) error {
 	}
 }
 
-// SendMsg implements grpc.ServerStream: it sees who is primary.
+// SendMsg implements grpc.ServerStream: it notes who is primary.
 func (c *stream) SendMsg(m any) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()

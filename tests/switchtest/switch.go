@@ -29,16 +29,17 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Switch is a switch. All its state is under mu; the server may be stopped and started
-// again, which keeps or loses the switch's state as asked.
+// Switch is a switch. mu guards its state. The server can be stopped and started again; the switch keeps its state
+// unless Lose is called.
 type Switch struct {
 	// BMv2 makes the switch deviate as simple_switch_grpc does. When the primary leaves, the next best
 	// controller becomes primary without a bid of its own. A switch without a pipeline answers with an empty
 	// one. A push of a program that cannot run is OK. Registers cannot be read.
 	BMv2 bool
-	// NoCPU leaves it without a CPU port from the next Lose on.
+	// NoCPU removes the CPU port from the next Lose on.
 	NoCPU bool
-	// Externs gives it the lossless classes and the PFC watchdog from the next Lose on, which do nothing.
+	// Externs adds the externs of lossless classes and the PFC watchdog from the next Lose on. They store settings
+	// but have no effect.
 	Externs bool
 
 	t        testing.TB
@@ -51,7 +52,7 @@ type Switch struct {
 	refuse   func(*p4v1.Update) (codes.Code, string)
 	onPacket func(*p4v1.PacketOut)
 	streams  []*stream
-	promoted map[uint64]uint64 // election ids that the server has in place of the controllers' own
+	promoted map[uint64]uint64 // election ids that the server knows instead of the controllers' own
 	highest  uint64            // election id that the server has seen
 	writes   int               // Write RPCs
 	updates  int               // updates that succeeded
@@ -61,9 +62,9 @@ type Switch struct {
 // hosts counts the addresses that were given out.
 var hosts atomic.Uint32
 
-// Loopback returns an address of this machine with port 0, another address each time. A port of that address
-// stays free until the test needs it: no other test, also in other processes, gets the address, and connections
-// to loopback come from 127.0.0.1.
+// Loopback returns an address of this machine with port 0, another address each time. Its ports stay free until the
+// test needs them: no other test, in this process or another, gets the address, and connections to loopback come
+// from 127.0.0.1.
 func Loopback() string {
 	n := hosts.Add(1)
 	return fmt.Sprintf("127.%d.%d.%d:0", 1+os.Getpid()%250, n>>8&255, n&255)
@@ -89,7 +90,7 @@ func At(t testing.TB, deviceID uint64, address string) *Switch {
 // Address returns host:port of the server.
 func (s *Switch) Address() string { return s.addr }
 
-// Start begins to serve, with more interceptors before the faults if any.
+// Start begins to serve. Interceptors in opts run before the faults.
 func (s *Switch) Start(opts ...grpc.ServerOption) {
 	s.t.Helper()
 	l, err := net.Listen("tcp", s.addr)
@@ -115,7 +116,7 @@ func (s *Switch) Stop() {
 	}
 }
 
-// Lose forgets everything that a restart of the process would forget. The switch is stopped.
+// Lose drops all state that a restart of the process would lose. The switch must be stopped.
 func (s *Switch) Lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +142,7 @@ func (s *setting[T]) Settings() (v T, set bool) {
 
 func (s *setting[T]) Set(v *T) { s.is.Store(v) }
 
-// watchdog sees no storm.
+// watchdog stores its settings and never reports a storm.
 type watchdog struct{ setting[externs.Settings] }
 
 func (*watchdog) Storms() []externs.Storm { return nil }
@@ -178,7 +179,7 @@ func (s *Switch) ToPrimary(m *p4v1.StreamMessageResponse) {
 	defer s.mu.Unlock()
 	for _, c := range s.streams {
 		if c.primary {
-			_ = c.ServerStream.SendMsg(m) // an error is that of a stream that ends
+			_ = c.ServerStream.SendMsg(m) // fails only if the stream is ending
 		}
 	}
 }
@@ -203,7 +204,7 @@ func (s *Switch) Describe() []string {
 	return lines
 }
 
-// Delete deletes the first entity for which f is true, behind the controller's back.
+// Delete deletes the first entity for which f is true, without the controller's knowledge.
 func (s *Switch) Delete(f func(line string) bool) error {
 	p, list := s.holds()
 	for _, e := range list {
@@ -250,7 +251,7 @@ type reader struct {
 func (r reader) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error) {
 	var got answers
 	err := r.server.Read(&p4v1.ReadRequest{DeviceId: r.device, Entities: requests}, &got)
-	for _, d := range status.Convert(err).Details() { // of the only request
+	for _, d := range status.Convert(err).Details() { // details of the only request
 		err = status.Error(codes.Code(uint32(d.(*p4v1.Error).GetCanonicalCode())), d.(*p4v1.Error).GetMessage())
 	}
 	return got.list, err

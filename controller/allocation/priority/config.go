@@ -15,31 +15,31 @@ import (
 // Config is the section prioplus: it divides the delays of one queue into channels, one for each
 // virtual priority. Without the section there are no virtual priorities.
 type Config struct {
-	// BaseRTT is the round trip of an empty path at line rate, 1 ns … 1 s; the longest one
-	// where paths differ. Required; 0 when there is no section.
+	// BaseRTT is the round-trip time of an empty path at line rate, 1 ns … 1 s; if paths differ, that of the
+	// longest. Required; 0 if there is no section.
 	BaseRTT units.Time
 	// Noise is B, the noise of a delay at line rate, 0 … 1 s; default 0.8 µs, the 99.85th
 	// percentile of the paper's testbed.
 	Noise units.Time
-	// Flows is how many Swift flows of one priority at one link the channels are wide enough
-	// for, above 0 and at most 1 000 000; default 150. Fluctuation follows from it.
+	// Flows is the number of Swift flows of one priority that may share a link: channels are wide enough for it,
+	// above 0 and at most 1 000 000; default 150. Fluctuation follows from it.
 	Flows float64
-	// Fluctuation is A at line rate, 1 ns … 1 s, in place of Flows.
+	// Fluctuation is A, the fluctuation of the delay at line rate, 1 ns … 1 s. It replaces Flows.
 	Fluctuation units.Time
-	// Increase is Swift's additive increase W_AI, 1 B … 4 GB; default that of hosts' Swift
-	// (swift.DefaultIncrease), a thousandth of the bandwidth-delay product, as in the paper.
+	// Increase is Swift's additive increase W_AI, 1 B … 4 GB; default as in hosts' Swift (swift.DefaultIncrease)
+	// and in the paper: a thousandth of the bandwidth-delay product.
 	Increase units.Bytes
 	// Beta and MaxMDF are Swift's β, above 0 and at most 1, and max_mdf, above 0 and below 1;
 	// default 0.8 and 0.5.
 	Beta, MaxMDF float64
 	// Priorities is how many virtual priorities there are, 1 … 65 536; default 8.
 	Priorities int
-	// Longest bounds the highest priority's limit at line rate, 1 ns … 1 s, such as the delay
-	// from which packets are marked or dropped; 0, the default, is no bound.
+	// Longest bounds the highest priority's limit at line rate, 1 ns … 1 s. It may be the delay from which packets
+	// are marked or dropped. 0, the default, is no bound.
 	Longest units.Time
 }
 
-// defaultFlows is for how many flows the paper's channels are wide enough (§6).
+// defaultFlows is the number of flows for which the paper sizes its channels (§6).
 const defaultFlows = 150
 
 // Section returns the section of the configuration.
@@ -76,7 +76,7 @@ func read(m *yamlnode.Map, c *config.Config) any {
 	return p
 }
 
-// slowestHost is the rate of the slowest host's link: there a step swings the delay most.
+// slowestHost returns the rate of the slowest host's link, where one additive increase changes the delay most.
 func slowestHost(c *config.Config) units.Rate {
 	slowest, _ := c.HostRates()
 	return slowest

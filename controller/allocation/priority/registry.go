@@ -1,7 +1,6 @@
-// Package priority hands out PrioPlus' virtual priorities: a priority is a channel of delay
-// in one queue (Zhang et al., EuroSys 2025, §4.3.2), which the configuration's plan gives
-// it. An application that has a priority allocated has it for itself; flows of all
-// applications may use the others.
+// Package priority hands out PrioPlus' virtual priorities: a priority is a range of delays in one queue, its
+// channel (Zhang et al., EuroSys 2025, §4.3.2). The configuration's plan defines the channels. A priority that is
+// allocated to an application is for its flows only; flows of all applications may use the others.
 package priority
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// DefaultApplication is the application of requests that name none, as with weights.
+// DefaultApplication is the application of requests that name none, as in package weights.
 const DefaultApplication = "default"
 
 // Priority is a virtual priority.
@@ -42,7 +41,7 @@ type Keeper interface {
 // Registry holds the plan and the owner of each priority. It is safe for concurrent use. The lock write serialises
 // changes, from their check to their commit; mu guards what readers see and is never held while the keeper works.
 type Registry struct {
-	// Pending has the changes that are being made; nil where nobody waits for them. It is set before the first call.
+	// Pending has the changes in progress; nil if nobody waits for them. It is set before the first call.
 	Pending *outcome.Pending
 
 	keeper  Keeper // nil: allocations live as long as the registry
@@ -63,8 +62,7 @@ func New(k Keeper) *Registry {
 	return r
 }
 
-// Check implements controller.Participant: a plan without a priority that is allocated is
-// refused.
+// Check implements controller.Participant: it refuses a plan that lacks an allocated priority.
 func (r *Registry) Check(cfg *config.Config) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,7 +221,7 @@ func (r *Registry) within(number, low int) error {
 	return nil
 }
 
-// Release takes a priority from the application that has it. by is as Allocate's.
+// Release takes a priority from the application that has it. by is as for Allocate.
 func (r *Registry) Release(by *outcome.Request, application string, number int) error {
 	application = cmp.Or(application, DefaultApplication)
 	r.write.Lock()

@@ -63,10 +63,10 @@ func (r *Registry) Changes(cfg *config.Config) []*pb.Change {
 	return pb.Diff("budget", from, to)
 }
 
-// Configure implements controller.Participant: it takes the budgets of a configuration, all or
-// none. A limit is changed when the configuration's value differs from the one it gave before,
-// so a live SetBudget stands until the configuration itself changes; an application that the
-// configuration no longer names loses its limit.
+// Configure implements controller.Participant: it takes the budgets of a configuration, all or none. A limit
+// changes only if the configuration's value differs from that of the previous configuration. So a SetBudget by an
+// operator holds until the configuration itself changes. An application that the configuration no longer names
+// loses its limit.
 func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 	r.write.Lock()
 	defer r.write.Unlock()
@@ -101,8 +101,8 @@ func (r *Registry) restore(peer string, before []Budget) {
 	}
 }
 
-// configured stages a configuration's budgets. On a fault, which is a yamlnode.Fault, it returns only the audit entry
-// of the budget at fault.
+// configured stages a configuration's budgets. If a budget is at fault, it returns only that budget's audit entry,
+// with a yamlnode.Fault.
 func (r *Registry) configured(cfg *config.Config) (*stage, []audit.Entry, error) {
 	s := r.ledger.stage()
 	var entries []audit.Entry

@@ -10,10 +10,10 @@ import (
 	"github.com/headgate/headgate/controller/state/outcome"
 )
 
-// DefaultApplication pays for flows that name none.
+// DefaultApplication is the application of flows that name none.
 const DefaultApplication = "default"
 
-// Flow is a flow with the weight it was granted.
+// Flow is a flow with its granted weight.
 type Flow struct {
 	Key         Key    `json:"flow"`
 	Weight      Weight `json:"weight_millionths"`
@@ -27,8 +27,8 @@ type Flow struct {
 type Change struct {
 	Key    Key
 	Weight float64
-	// Application is the one whose budget the weight counts against. Empty keeps the flow's application; a new flow
-	// gets DefaultApplication.
+	// Application is the application whose budget the weight counts against. Empty keeps the flow's application; a
+	// new flow gets DefaultApplication.
 	Application string
 }
 
@@ -64,7 +64,7 @@ type stage struct {
 	flows  map[Key]Flow      // new values; a zero Weight means deleted
 	apps   map[string]Budget // new values
 	grown  int               // flows added less flows deleted
-	done   *outcome.Done     // of the request that asks for them; nil for none
+	done   *outcome.Done     // outcome of the request for the changes; nil for none
 }
 
 func (l *ledger) stage() *stage {
@@ -228,7 +228,7 @@ func (l *ledger) apply(s *stage) {
 
 func (a Budget) empty() bool { return !a.Named() && a.Flows == 0 }
 
-// Named reports whether the configuration or an operator's budget names the application.
+// Named reports whether the configuration or an operator set a budget for the application.
 func (a Budget) Named() bool { return a.Limit != 0 || a.Configured != 0 }
 
 func (l *ledger) names() []string {

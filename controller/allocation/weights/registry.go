@@ -104,7 +104,7 @@ type Caller struct {
 	Identity, Peer string // for the audit log
 	// Applications are the applications whose flows the caller may change, nil for all.
 	Applications []string
-	// Request is the caller's request, nil for one without an id.
+	// Request is the caller's request; nil if it has no id.
 	Request *outcome.Request
 }
 
@@ -129,9 +129,9 @@ func (c Caller) mayChange(f Flow) error {
 	return &ForeignError{Flow: f.Key, Owner: f.Application}
 }
 
-// Set makes all changes or none, checked against the budgets at one moment. On refusal the error is an *InvalidError,
-// a *BudgetError, an *UnknownApplicationError, a *ForeignError or ErrFull; any other error is one that outcome.Of
-// returns.
+// Set makes all changes or none. It checks them together against the budgets. On refusal the error is an
+// *InvalidError, a *BudgetError, an *UnknownApplicationError, a *ForeignError or ErrFull. Other errors come from
+// outcome.Of.
 func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
@@ -205,7 +205,7 @@ func (r *Registry) finish(s *stage, entries []audit.Entry, refusal error) error 
 	return refusal
 }
 
-// commit is finish for entries that are complete, some of which may be refusals.
+// commit is finish for complete entries. Some of them may be refusals.
 func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 	all := entries
 	entries = r.audit.First(entries)
@@ -340,8 +340,8 @@ type Update struct {
 
 // Batch is the changes that a watcher gets at once.
 type Batch struct {
-	// Reset says that Updates is the full current state: a flow that is not in it does not exist.
-	// The first batch is one; another follows when the watcher was too slow.
+	// Reset is set if Updates is the full current state: a flow that is not in it does not exist. It is set in the
+	// first batch, and again when the watcher was too slow.
 	Reset   bool
 	Missed  uint64 // updates dropped since the last batch; Reset replaces them
 	Updates []Update
@@ -353,7 +353,7 @@ type Watcher struct {
 	registry *Registry
 	match    func(Flow) bool
 	updates  *events.Subscription[Update]
-	synced   bool // the state was read
+	synced   bool // the watcher has returned a full state
 	counted  atomic.Bool
 }
 
@@ -381,7 +381,7 @@ func (w *Watcher) Next(ctx context.Context) (Batch, error) {
 	if !w.synced {
 		w.synced = true
 		b := w.reset()
-		b.Missed = 0 // updates before the first state are in it
+		b.Missed = 0 // the first state includes all earlier updates
 		w.counted.Store(true)
 		w.registry.following.Add(1)
 		return b, nil

@@ -21,19 +21,19 @@ import (
 // link is a line of a log.
 type link struct {
 	Seq   uint64          `json:"seq"`            // from 1 without a gap
-	Prev  string          `json:"prev"`           // SHA-256 of the line before, without its end; zeros for the first
-	State Head            `json:"state,omitzero"` // of the state file when the line was written
+	Prev  string          `json:"prev"`           // SHA-256 of the previous line without newline; zeros for the first
+	State Head            `json:"state,omitzero"` // head of the state file when the line was written
 	Entry json.RawMessage `json:"entry"`
 }
 
-// Head is the end of a chain: the number and the SHA-256 of the last line of a log, or of the last change of a state
-// file. The zero Head is the end of an empty chain.
+// Head is the end of a hash chain: the number and the SHA-256 of the last line of a log, or of the last change of a
+// state file. The zero Head is the end of an empty chain.
 type Head struct {
 	Seq  uint64
 	Hash [sha256.Size]byte
 }
 
-// String writes a head in the form of the file that ends in .head.
+// String formats a head as in the file whose name ends in .head.
 func (m Head) String() string { return fmt.Sprintf("%020d %x\n", m.Seq, m.Hash) }
 
 // MarshalText writes a head on one line.
@@ -56,7 +56,7 @@ func (m *Head) UnmarshalText(text []byte) error {
 // HeadName returns the name of the file that holds a log's head.
 func HeadName(path string) string { return path + ".head" }
 
-// headError explains why the head's file cannot be opened.
+// headError explains why the file with the head cannot be opened.
 func headError(path string, err error) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return &DamagedError{Path: path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadName(path))}
@@ -67,7 +67,7 @@ func headError(path string, err error) error {
 // fileSize is how large a file becomes, in bytes, before the next one is begun.
 const fileSize = 64 << 20
 
-// remembered is how many of the last entries a log compares with those of a keeper.
+// remembered is how many of its last entries a log compares with the keeper's.
 const remembered = 4096
 
 // File is the whole audit log as an append-only file. Each line has the hash of the line before. A full file is
@@ -81,7 +81,7 @@ type File struct {
 	mu       sync.Mutex // guards what follows
 	file     *os.File
 	headFile *os.File // locked by the process that has the file open
-	first    uint64   // line of file
+	first    uint64   // number of the file's first line
 	size     int64
 	end      Head
 	failed   error
@@ -93,16 +93,17 @@ type File struct {
 	written atomic.Pointer[Head] // copy of end, for callers that must not wait for mu
 }
 
-// Said is the log's record of the state file.
+// Said is what the log recorded about the state file.
 type Said struct {
-	State      Head   // when the last line was written; zero if no line has it
-	Generation uint64 // that was applied last, 0 for none
+	State      Head   // head of the state file when the last line was written; zero if no line has one
+	Generation uint64 // generation that was applied last, 0 for none
 	Last       string // the last line's entry, as the log has it
 }
 
 // OpenFile opens or creates a log. It checks only the current file and the one before, so that a restart is quick;
-// Verify checks all files. known is the last line that a state file names. If the log was changed or cut, or lacks
-// known, OpenFile returns a *DamagedError. It removes a last line that a crash cut short, and reports that to log.
+// Verify checks all files. known is the last line that the state file has recorded. If the log was changed or cut,
+// or lacks known, OpenFile returns a *DamagedError. It removes a last line that a crash cut short, and reports that
+// to log.
 func OpenFile(path string, known Head, log *slog.Logger) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("audit log %s: %w", path, err)
@@ -117,7 +118,7 @@ func OpenFile(path string, known Head, log *slog.Logger) (*File, error) {
 // Path returns the name of the file that is written.
 func (t *File) Path() string { return t.path }
 
-// Said returns the log's record of the state file, as it was when the log was opened.
+// Said returns what the log had recorded about the state file when it was opened.
 func (t *File) Said() Said { return t.said }
 
 // Follow makes the log write the head of a state file into each later line. state returns that head. It must not
@@ -161,7 +162,7 @@ func (t *File) begin(known Head, log *slog.Logger) error {
 			return &DamagedError{Path: HeadName(t.path), Err: err}
 		}
 	}
-	// A crash may have come after the last one got its number.
+	// A crash may have happened between the renaming of the last file and the creation of this one.
 	if t.file, err = os.OpenFile(t.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
@@ -177,11 +178,11 @@ func (t *File) begin(known Head, log *slog.Logger) error {
 			return err
 		}
 	}
-	t.failed = t.writeHead() // a disk that is full is no reason not to start
+	t.failed = t.writeHead() // a full disk must not prevent a start
 	return nil
 }
 
-// remember keeps the needed parts of an existing line.
+// remember extracts from an existing line what the log needs later.
 func (t *File) remember(_, entry []byte) error {
 	t.recent.Push(string(entry))
 	t.said.Last = string(entry)
@@ -225,8 +226,8 @@ func (t *File) Err() error {
 	return t.failed
 }
 
-// catchUp adds the entries of a keeper that the file lost in a crash: those of the last ones that the file lacks, and
-// all of them if the file is empty.
+// catchUp adds the keeper's entries that the file lost in a crash. It compares the last entries only. If the file
+// is empty, it adds all.
 func (t *File) catchUp(kept []Entry) error {
 	known := map[string]bool{}
 	t.mu.Lock()
@@ -274,7 +275,7 @@ func (t *File) Append(entries ...Entry) error {
 	return t.failed
 }
 
-// turn renames a full file with its number, and begins the next one.
+// turn appends the number of the first line to the name of a full file and begins the next file.
 func (t *File) turn() error {
 	if t.size < t.most {
 		return nil
@@ -289,7 +290,7 @@ func (t *File) turn() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	err = t.file.Close() // the written lines are on disk
+	err = t.file.Close() // the lines are already on disk
 	t.file, t.first, t.size = f, t.end.Seq+1, 0
 	return err
 }
@@ -327,8 +328,8 @@ func (t *File) flush() error {
 	return t.writeHead()
 }
 
-// Export calls line for each line of a consistent snapshot. It returns the content of the file with
-// the head: the number and hash of the last line.
+// Export calls line for each line of a consistent snapshot. It returns the content of the file with the head:
+// number and hash of the last line.
 func (t *File) Export(line func(text []byte) error) (head string, err error) {
 	t.mu.Lock()
 	end := t.end

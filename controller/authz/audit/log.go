@@ -91,8 +91,8 @@ func New(o Options) *Log {
 // Close records the refusals that were counted last.
 func (l *Log) Close() { l.refusals.close() }
 
-// First returns the entries to record. Consecutive refusals of one kind are counted, and their number
-// is recorded later.
+// First returns the entries to record now. Further refusals of the same kind are only counted, and their number is
+// recorded later.
 func (l *Log) First(entries []Entry) []Entry { return l.refusals.first(entries) }
 
 // Stamp writes the time into entries and, with a refusal that is not nil, why they were
@@ -194,24 +194,24 @@ const (
 	Denied   = "denied" // Subject is the method that was called
 	Backup   = "backup"
 	Replace  = "replace member" // Subject is its name
-	// AcceptLoss is a start with a state file that contradicts the audit log: Subject is the file, Value its
+	// AcceptLoss is a start with a state file that contradicts the audit log. Subject is the file, Value its
 	// generation.
 	AcceptLoss = "accept loss"
 )
 
-// Entry is one line of the log: a change, or a refusal, with who asked.
+// Entry is one line of the log: a change or a refusal, and who asked for it.
 type Entry struct {
 	Time        time.Time `json:"time"`
-	Identity    string    `json:"identity,omitempty"` // who asked; "" if it was no caller
+	Identity    string    `json:"identity,omitempty"` // the caller; "" if the controller itself made the change
 	Peer        string    `json:"peer"`               // the caller's address, or the component that made the change
 	Application string    `json:"application,omitempty"`
-	Flow        string    `json:"flow,omitempty"`    // as weights.Key writes it; "" where it is about no flow
-	Subject     string    `json:"subject,omitempty"` // its subject, if that is no flow
+	Flow        string    `json:"flow,omitempty"`    // text of a weights.Key; "" if the entry is not about a flow
+	Subject     string    `json:"subject,omitempty"` // the subject, if it is not a flow
 	Previous    float64   `json:"previous"`
-	Value       float64   `json:"value"` // as asked, so it may be NaN in a refusal
+	Value       float64   `json:"value"` // the requested value, so it may be NaN in a refusal
 	What        string    `json:"what"`
 	Refused     string    `json:"refused,omitempty"` // empty when granted
-	Before      string    `json:"before,omitempty"`  // the earlier value, if it is no number
+	Before      string    `json:"before,omitempty"`  // the earlier value, if it is not a number
 	After       string    `json:"after,omitempty"`
 	Count       int       `json:"count,omitempty"` // number of refusals that this line sums up; 0 for one
 }
@@ -256,7 +256,7 @@ const Window = time.Minute
 // maxKinds bounds the kinds that are counted apart.
 const maxKinds = 1000
 
-// kind is the common part of refusals that are summarised together.
+// kind is the key by which refusals are counted together.
 type kind struct{ who, what, subject string }
 
 // kindOf returns the kind of a refusal: the identity, or the address without one, and the method.

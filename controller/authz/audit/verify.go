@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// part is a file of a log. The name of a full one ends in the number of its first line.
+// part is a file of a log. The name of a full file ends in the number of its first line.
 type part struct {
 	path  string
 	first uint64 // line; 0 in the file that is not full
@@ -30,8 +30,8 @@ func (p part) name() string {
 	return fmt.Sprintf("%s.%d", p.path, p.first)
 }
 
-// parts returns a log's files in the order of their lines. Full ones may be elsewhere, the oldest
-// first, as long as one stays.
+// parts returns a log's files in the order of their lines. The oldest full files may have been moved away, but not
+// all of them.
 func parts(path string) ([]part, error) {
 	dir, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -51,7 +51,7 @@ func parts(path string) ([]part, error) {
 
 // Verify checks a log's files, or an exported copy, against the file with its head. The first line must have the
 // number from; earlier lines are in files that were moved away. It returns the number of the last line and its hash
-// in hexadecimal. An incomplete last line that the head does not count is no damage: a crash leaves one.
+// in hexadecimal. An incomplete last line that the head does not count is not damage: a crash can leave one.
 func Verify(path string, from uint64) (last uint64, hash string, err error) {
 	list, err := parts(path)
 	if err != nil {
@@ -81,17 +81,17 @@ func Verify(path string, from uint64) (last uint64, hash string, err error) {
 // walker reads and checks lines.
 type walker struct {
 	begin uint64 // the number of the first line; 0 for 1
-	last  uint64 // the number of the last one that is of interest; 0 for all
-	want  Head   // end of the log by the file that ends in .head: its line must exist
-	known Head   // end of the log by a state file: its line must exist; zero without one
+	last  uint64 // number of the last line to check; 0 for all
+	want  Head   // end of the log according to the .head file: its line must exist
+	known Head   // end of the log according to a state file: its line must exist; zero without a state file
 	each  func(line, entry []byte) error
 
 	files []*os.File
 
-	end   Head   // of the last whole line
-	state Head   // of the last line that has one
-	first uint64 // line of the last file
-	size  int64  // of that file's whole lines
+	end   Head   // head of the last whole line
+	state Head   // state head in the last line that has one
+	first uint64 // number of the last file's first line
+	size  int64  // bytes of that file's whole lines
 	torn  int64  // bytes behind them
 
 	at DamagedError // the last whole line

@@ -1,8 +1,8 @@
 // Package reference describes each key of the fabric file and of a policy. The allowed values and the default come
 // from the functions that read the files, the description from the comments of the configuration's types. The
-// comments are in keys.json, all of it is in docs/reference/keys.md, and as JSON schemas in
-// docs/reference/fabric.schema.json and docs/reference/policy.schema.json. The package's test writes these files with
-// -update.
+// comments are in keys.json. The full reference is docs/reference/keys.md, and, as JSON schemas,
+// docs/reference/fabric.schema.json and docs/reference/policy.schema.json. The package's test writes these files
+// with -update.
 package reference
 
 import (
@@ -23,7 +23,7 @@ const Policy = "policy"
 //go:embed keys.json
 var comments []byte
 
-// Keys returns all keys, each behind the one that holds it.
+// Keys returns all keys; a section precedes its keys.
 func Keys() ([]keydoc.Key, error) {
 	var texts map[string]string
 	if err := json.Unmarshal(comments, &texts); err != nil {
@@ -44,7 +44,7 @@ func Keys() ([]keydoc.Key, error) {
 	return list, nil
 }
 
-// Schema returns a JSON schema of the fabric file for "", of a policy for Policy.
+// Schema returns a JSON schema: of the fabric file if of is "", of a policy file if it is Policy.
 func Schema(keys []keydoc.Key, of string) yamlnode.Schema {
 	var own []keydoc.Key
 	for _, k := range keys {

@@ -57,7 +57,7 @@ func (s *hostService) ListFlows(_ context.Context, r *pb.ListFlowsRequest) (*pb.
 func (s *hostService) WatchFlows(_ *pb.WatchFlowsRequest, stream grpc.ServerStreamingServer[pb.HostReport]) error {
 	list, sub := s.hosts.follow()
 	return follow(stream, s.running, list, sub, func(p published[*pb.HostReport]) error {
-		for _, r := range p.list { // a report replaces the one before, so that missed ones need no mark
+		for _, r := range p.list { // each report replaces the previous one, so missed reports need no mark
 			if err := stream.Send(r); err != nil {
 				return err
 			}
@@ -66,8 +66,8 @@ func (s *hostService) WatchFlows(_ *pb.WatchFlowsRequest, stream grpc.ServerStre
 	})
 }
 
-// Attach runs one host's stream: a goroutine receives, another waits for weights, this one
-// does everything else, so that what it keeps about the host needs no lock.
+// Attach runs one host's stream. One goroutine receives and another waits for weights. This goroutine does
+// everything else, so the host's state needs no lock.
 func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]) error {
 	base, cancel := until(stream.Context(), s.running)
 	defer cancel()
@@ -122,7 +122,7 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 	}
 }
 
-// detach takes a stream's host out of the tables, unless another stream has it by now.
+// detach takes a stream's host out of the tables, unless a newer stream has replaced this one.
 func (s *hostService) detach(host string, me *attachment) {
 	if s.hosts.detach(host, me) {
 		s.observed.Gone(host)
@@ -174,12 +174,12 @@ type attached struct {
 	addresses []netip.Addr      // of the host
 	refusals  map[string]string // refusals sent, by flow; replaced with every report
 
-	parameters []*pb.HostParameter // that the host was sent
-	greeted    bool                // it was sent any, or that there are none
+	parameters []*pb.HostParameter // parameters that the host has received
+	greeted    bool                // the host has received parameters, even if there are none
 
-	flows   []*pb.FlowReport  // of the last report, those that are the host's
-	changed <-chan struct{}   // closed when their channels may have changed
-	refused map[string]string // channels' refusals sent, by flow
+	flows   []*pb.FlowReport  // flows of the last report that start at the host
+	changed <-chan struct{}   // closed when the flows' channels may have changed
+	refused map[string]string // refusals of channels sent, by flow
 }
 
 // findAddress looks the host up in the configuration.
@@ -196,8 +196,8 @@ func (a *attached) findAddress() error {
 	return invalid("host", "%q is not allowed: want a host of the configuration: %s", a.host, strings.Join(known, ", "))
 }
 
-// handleReport registers the flows of a report. It answers with refusals, once per reason, and with
-// weights that the host does not apply yet.
+// handleReport registers the flows of a report. It answers with refusals (once per reason) and with weights that
+// the host does not apply yet.
 func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 	r.Time, r.Detached = timestamppb.New(time.Now()), false
 	if r.GetHost() != a.host && r.GetHost() != "" {
@@ -213,7 +213,7 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 	reports := make([]*pb.FlowReport, 0, len(r.GetFlows()))
 	seen := make([]observed.Flow, 0, len(r.GetFlows()))
 	flows := make([]conduct.Flow, 0, len(r.GetFlows()))
-	refusals, looked := map[string]string{}, false // looked: for new addresses
+	refusals, looked := map[string]string{}, false // looked is set once the host's address was looked up again
 	for _, f := range r.GetFlows() {
 		k, err := a.key(f.GetFlow())
 		if err != nil {
@@ -281,7 +281,7 @@ func (a *attached) sendParameters() error {
 	return a.stream.Send(&pb.HostCommand{Parameters: &pb.HostParameters{Parameters: now}})
 }
 
-// keyText names a flow as it was sent, whether it can be read or not.
+// keyText returns the text of a flow as the host sent it, even if it is invalid.
 func keyText(k *pb.FlowKey) string {
 	return fmt.Sprintf("%s:%d,%s:%d", k.GetSrcIpv4(), k.GetSrcPort(), k.GetDstIpv4(), k.GetDstPort())
 }
@@ -309,8 +309,8 @@ func (a *attached) refuse(refusals map[string]string, name string, f *pb.FlowRep
 	})
 }
 
-// push sends the weights of a batch. A deleted flow is not sent: the host that still has it
-// reports it, and it is registered anew.
+// push sends the weights of a batch. A deleted flow is not sent. If the host still has the flow, it reports it, and
+// the flow is registered again.
 func (a *attached) push(b weights.Batch) error {
 	for _, u := range b.Updates {
 		if u.Budget != nil || u.Deleted {

@@ -9,7 +9,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// durations is a grpc.UnaryServerInterceptor: requests and answers have durations in both forms.
+// durations is a grpc.UnaryServerInterceptor: it fills in both forms of durations in requests and answers.
 func durations(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	fill(in)
 	answer, err := next(ctx, in)
@@ -19,7 +19,8 @@ func durations(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.U
 	return answer, err
 }
 
-// durationsOfStream is a grpc.StreamServerInterceptor: messages of both sides have durations in both forms.
+// durationsOfStream is a grpc.StreamServerInterceptor: it fills in both forms of durations in the messages of both
+// sides.
 func durationsOfStream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	return next(srv, filled{s})
 }

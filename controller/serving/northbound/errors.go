@@ -24,13 +24,13 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// tells reports whether an error says if a change was made.
+// tells reports whether an error states the outcome of a change: unknown, or not made.
 func tells(err error) bool {
 	reason, _ := pb.Reason(err)
 	return reason == pb.ReasonOutcomeUnknown || reason == pb.ReasonNotMade
 }
 
-// sentinels are the errors of the core that say all by themselves.
+// sentinels are errors of the core that need no details.
 var sentinels = []struct {
 	err    error
 	code   codes.Code
@@ -46,7 +46,7 @@ var sentinels = []struct {
 	{priority.ErrFree, codes.NotFound, pb.ReasonPriorityNotTaken},
 }
 
-// toStatus gives an error of the core its status code. Errors that have one keep it.
+// toStatus gives an error of the core its status code. An error that already has a status code keeps it.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
@@ -153,7 +153,7 @@ func violations(message string, v ...*errdetails.BadRequest_FieldViolation) erro
 	return refused(codes.InvalidArgument, pb.ReasonInvalidField, errors.New(message), nil, &errdetails.BadRequest{FieldViolations: v})
 }
 
-// precondition is FAILED_PRECONDITION about an application.
+// precondition returns a FAILED_PRECONDITION status about an application.
 func precondition(kind, reason, application string, err error) error {
 	return refused(codes.FailedPrecondition, reason, err, map[string]string{"application": clean(application)}, &errdetails.PreconditionFailure{
 		Violations: []*errdetails.PreconditionFailure_Violation{{
@@ -162,15 +162,15 @@ func precondition(kind, reason, application string, err error) error {
 	})
 }
 
-// refused is a status with details and a google.rpc.ErrorInfo.
+// refused returns a status with details and a google.rpc.ErrorInfo.
 func refused(c codes.Code, reason string, err error, metadata map[string]string, details ...protoadapt.MessageV1) error {
 	s := status.New(c, clean(err.Error()))
 	with, failed := s.WithDetails(append(details, &errdetails.ErrorInfo{Domain: pb.ReasonDomain, Reason: reason, Metadata: metadata})...)
-	if failed != nil { // only a code of OK or a detail that cannot be encoded
+	if failed != nil { // only for code OK, or for a detail that cannot be encoded
 		return s.Err()
 	}
 	return with.Err()
 }
 
-// clean makes text fit for a protobuf string, which must be UTF-8.
+// clean replaces invalid UTF-8, because a protobuf string must be UTF-8.
 func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

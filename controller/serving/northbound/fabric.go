@@ -32,7 +32,7 @@ type fabricService struct {
 	pb.UnimplementedFabricServiceServer
 	Options
 	fabric      func() *pb.GetFabricResponse
-	leader      func(context.Context) (string, error) // name of the member that leads; empty for nobody, and without a cluster
+	leader      func(context.Context) (string, error) // name of the leading member; empty if there is none
 	running     context.Context
 	predictions observed.Predictions
 	completions func() map[observed.Sizes]observed.Completions
@@ -77,7 +77,7 @@ func (s *fabricService) counters() observed.Counters {
 	return observed.ReadCounters(time.Now(), s.Backend.Switches(), s.completions())
 }
 
-// maxFailures is how many links at a time a plan may have fail: there are too many triples.
+// maxFailures bounds the number of links that a plan assumes to fail together: there are too many triples.
 const maxFailures = 2
 
 func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest) (*pb.PlanConfigResponse, error) {
@@ -148,7 +148,7 @@ func (s *fabricService) SetLink(ctx context.Context, r *pb.SetLinkRequest) (*pb.
 	return &pb.SetLinkResponse{}, nil
 }
 
-// stateOf says how the first link between two ends is.
+// stateOf describes the state of the first link between two ends.
 func stateOf(links []*pb.Link, a, b string) string {
 	is := func(e *pb.Endpoint, name string) bool {
 		return name == e.GetNode() || name == fmt.Sprintf("%s:%d", e.GetNode(), e.GetPort())
@@ -176,14 +176,14 @@ func sendEach[T any](stream grpc.ServerStream, running context.Context, next fun
 	}
 }
 
-// published is what a bus published since the last time, and how many values a client that reads too
-// slowly has missed before.
+// published holds the values that a bus has published since the last time, and how many earlier ones a slow client
+// has missed.
 type published[T any] struct {
 	list   []T
 	missed uint64
 }
 
-// follow is sendEach for a subscription, which it closes, and for the values before it.
+// follow sends the earlier values and then, by sendEach, those of a subscription. It closes the subscription.
 func follow[T any](stream grpc.ServerStream, running context.Context, before []T, sub *events.Subscription[T], send func(published[T]) error) error {
 	defer sub.Close()
 	if err := stream.SendHeader(nil); err != nil { // the client misses nothing after it has received the header
@@ -250,7 +250,7 @@ func (s *fabricService) StreamTelemetry(r *pb.StreamTelemetryRequest, stream grp
 	})
 }
 
-// checkSwitches refuses names that would wait for ever.
+// checkSwitches refuses unknown names, for which a call would wait for ever.
 func (s *fabricService) checkSwitches(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -268,7 +268,7 @@ func (s *fabricService) checkSwitches(names []string) error {
 	return nil
 }
 
-// noteOf reads the note that comes with an applied configuration.
+// noteOf reads the note of a request to apply a configuration.
 func noteOf(ctx context.Context, r *pb.ApplyConfigRequest) (history.Note, error) {
 	n := history.Note{By: authz.CallerOf(ctx).Name, Why: r.GetWhy(), Expect: r.ExpectGeneration, Confirm: r.GetConfirm().AsDuration()}
 	if len(n.Why) > history.MaxWhy || strings.ContainsFunc(n.Why, unicode.IsControl) {
@@ -338,7 +338,7 @@ func (s *fabricService) GetSeries(_ context.Context, r *pb.GetSeriesRequest) (*p
 	return out, nil
 }
 
-// flows returns the running flows that the attached hosts reported last and that have a key.
+// flows returns the flows that have a key in the attached hosts' last reports.
 func (s *hostService) flows() (list []series.Flow) {
 	for _, r := range s.hosts.list() {
 		for _, f := range r.GetFlows() {

@@ -26,17 +26,17 @@ const AnsweredBy = "headgate-member"
 
 // FollowerState is the replicated state of a cluster as a follower knows it.
 type FollowerState struct {
-	Authorizer *authz.Authorizer // by the policy that the configuration in force names
+	Authorizer *authz.Authorizer // applies the policy of the configuration in force
 	History    *history.Store
-	Fabric     func() *pb.GetFabricResponse // the links' states are those that operators gave them
+	Fabric     func() *pb.GetFabricResponse // links have the states that operators set
 	Weights    func() *weights.Registry
 	Audit      func() *audit.Log
 	Priorities func() (*priority.Registry, error)
 	Leader     func(context.Context) (string, error) // name of the member that leads, empty for nobody
 }
 
-// followerCalls are the methods that a follower answers itself, with what makes the service for that from the
-// state. Each has one request and one answer.
+// followerCalls holds the methods that a follower answers itself, each with a function that makes the service from
+// the state. All are unary.
 var followerCalls = map[string]func(*FollowerState) (any, error){
 	pb.FabricService_GetFabric_FullMethodName:   (*FollowerState).fabricService,
 	pb.FabricService_ListHistory_FullMethodName: (*FollowerState).fabricService,
@@ -63,7 +63,7 @@ var handlers = func() map[string]grpc.MethodHandler {
 	return by
 }()
 
-// call answers a request from the state. It is not admitted if the authorizer refuses it, or if the state lacks the
+// call answers a request from the state. admitted is false if the authorizer refuses it, or if the state lacks the
 // requested object.
 func (s *FollowerState) call(ctx context.Context, method string, request raw) (answer any, admitted bool, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
@@ -86,8 +86,8 @@ func (s *FollowerState) call(ctx context.Context, method string, request raw) (a
 	return answer, admitted, err
 }
 
-// lead holds back answers of a controller that may no longer lead: a new leader may have changed the state that the
-// answers come from.
+// lead withholds answers of a controller that may no longer lead, because a new leader may have changed the state
+// since.
 type lead struct {
 	leads   func() error     // as Options.Leads
 	pending *outcome.Pending // nil: none
@@ -104,7 +104,8 @@ func (l lead) over() error {
 // ofProcess reports whether each member answers a method for its own process.
 func ofProcess(method string) bool { return strings.HasPrefix(method, "/grpc.health.v1.Health/") }
 
-// tap is a tap.ServerInHandle: what next refuses, it refuses as a leader.
+// tap is a tap.ServerInHandle. It asks next only while this controller leads, because next's policy could be out of
+// date.
 func (l lead) tap(next tap.ServerInHandle) tap.ServerInHandle {
 	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
 		if err := l.over(); err != nil && !ofProcess(info.FullMethodName) {
@@ -114,9 +115,9 @@ func (l lead) tap(next tap.ServerInHandle) tap.ServerInHandle {
 	}
 }
 
-// unary is a grpc.UnaryServerInterceptor. It checks the lease when the answer is ready, because what
-// was read by then was true by then. An acknowledged change is in the store, whichever member leads,
-// and an unknown outcome stays unknown.
+// unary is a grpc.UnaryServerInterceptor. It checks the lease after the answer is ready: if the lease still holds,
+// everything that the answer says was true. Two answers need no check: an acknowledged change is in the store
+// whichever member leads, and an unknown outcome stays unknown.
 func (l lead) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if ofProcess(info.FullMethod) {
 		return next(ctx, in)
@@ -152,7 +153,7 @@ func (l lead) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, 
 	return err
 }
 
-// ledStream sends as long as its controller leads.
+// ledStream is a stream that sends only while its controller leads.
 type ledStream struct {
 	grpc.ServerStream
 	lead lead

@@ -20,21 +20,21 @@ import (
 
 var errSuperseded = status.Error(codes.Aborted, "another agent attached under the same host name")
 
-// DefaultLease is how long a host's flows keep their weights when it is not attached: longer
-// than a controller or a host takes to be back.
+// DefaultLease is how long a host's flows keep their weights while the host is not attached. It is longer than a
+// controller or a host takes to restart.
 const DefaultLease = time.Minute
 
-// hostTable knows which hosts are attached and what each last reported. It owns both under
-// mu; reports are never changed once they are in it.
+// hostTable knows which hosts are attached and what each last reported. mu guards both. A report in the table is
+// never changed.
 type hostTable struct {
 	reports *events.Bus[*pb.HostReport]
 	lease   time.Duration
-	expire  func(host string) // writes to the store: never called under mu; the host cannot attach meanwhile
+	expire  func(host string) // writes to the store, so it is not called under mu; the host cannot attach meanwhile
 
 	mu     sync.Mutex
 	hosts  map[string]*attachment
 	absent map[string]*time.Timer   // leases of hosts that are not attached
-	ending map[string]chan struct{} // of hosts that expire is working on; closed when it is done
+	ending map[string]chan struct{} // hosts for which expire is running; closed when it returns
 	closed bool                     // no lease ends any more
 }
 
@@ -96,9 +96,9 @@ func (t *hostTable) close() {
 	clear(t.absent)
 }
 
-// attach makes a the host's stream and ends the one before: after a broken connection the agent is back before the
-// old stream is found dead. If the host's lease has just ended, it waits until expire has finished, at most until ctx
-// ends.
+// attach makes a the host's stream and ends the previous one: after a broken connection the agent may return before
+// the old stream is known to be dead. If the host's lease has just ended, it waits until expire has finished, at
+// most until ctx ends.
 func (t *hostTable) attach(ctx context.Context, host string, a *attachment) error {
 	t.mu.Lock()
 	for t.ending[host] != nil {
@@ -133,7 +133,7 @@ func (t *hostTable) report(host string, a *attachment, r *pb.HostReport) {
 	}
 }
 
-// detach makes a host absent, and reports whether a was its stream still.
+// detach makes a host absent if a is still its stream, and reports whether it was.
 func (t *hostTable) detach(host string, a *attachment) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +170,7 @@ func (t *hostTable) follow() ([]*pb.HostReport, *events.Subscription[*pb.HostRep
 	return t.listLocked(), t.reports.Subscribe(events.Options[*pb.HostReport]{})
 }
 
-// GetTraffic names hosts; what went to addresses that are no host's of the configuration is left out.
+// GetTraffic names hosts; traffic to other addresses is left out.
 func (s *hostService) GetTraffic(context.Context, *pb.GetTrafficRequest) (*pb.GetTrafficResponse, error) {
 	names := map[netip.Addr]string{}
 	for _, h := range s.backend.Fabric().Hosts {

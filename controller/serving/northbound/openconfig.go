@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/internal/gnmi"
 )
 
-// openConfig is the fabric as gNMI shows it: each switch is a target.
+// openConfig is the gNMI source of the fabric: each switch is a target.
 type openConfig struct{ Options }
 
 // operStatus is OpenConfig's name of a port's state.
@@ -38,13 +38,13 @@ func (o openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 	return states
 }
 
-// values are those of a switch that are wanted.
+// values collects the requested values of a switch.
 type values struct {
 	wants gnmi.Wants
 	list  []gnmi.Value
 }
 
-// add adds a leaf below the list entry that its path's keys name.
+// add adds the leaf's value if it was requested. of holds the keys of the lists in its path.
 func (v *values) add(leaf *gnmi.Leaf, is any, of ...any) {
 	if !v.wants[leaf] {
 		return

@@ -12,9 +12,9 @@ type paged interface {
 	GetPageToken() string
 }
 
-// page returns the part of a list that a request asks for, and the token of the next page, empty on the
-// last. The list is ordered by key. A token holds the last key of its page, so that what is added or
-// removed between two pages moves nothing else.
+// page returns the part of a list that a request asks for, and the token of the next page, empty on the last. The
+// list is ordered by key. A token holds the last key of its page. So elements that are added or removed between two
+// calls do not shift the others.
 func page[T any](list []T, r paged, key func(T) string) (part []T, next string, err error) {
 	if token := r.GetPageToken(); token != "" {
 		last, err := base64.RawURLEncoding.DecodeString(token)

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // the codec of health
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that the health service needs
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -30,36 +30,35 @@ import (
 	"github.com/headgate/headgate/internal/clients"
 )
 
-// leaderWait is how long a call waits for a leader to be there.
+// leaderWait is how long a call waits until there is a leader.
 const leaderWait = 10 * time.Second
 
-// maxRelayed is the largest answer that is handed on, in bytes. A million flows fit.
+// maxRelayed is the largest answer that is forwarded, in bytes. A million flows fit.
 const maxRelayed = 256 << 20
 
 // RelayOptions configure a Relay. Leader and Creds are required.
 type RelayOptions struct {
-	// Leader returns the address at which the leader takes calls of members, empty when nobody
-	// leads, and a channel that is closed when that changes.
+	// Leader returns the address at which the leader takes members' calls (empty if nobody leads), and a channel
+	// that is closed when it changes.
 	Leader func() (address string, changed <-chan struct{})
-	Creds  credentials.TransportCredentials // of this member
+	Creds  credentials.TransportCredentials // this member's credentials
 	TLS    *tls.Config                      // nil: plain text
 	Log    *slog.Logger
 
-	Member string // this one's name
-	// State returns the state with every change that was acknowledged before the call, nil where there is none
-	// yet.
+	Member string // this member's name
+	// State returns a state that includes every change acknowledged before the call; nil if there is no state yet.
 	State func(context.Context) (*FollowerState, error)
-	Wait  time.Duration // for a leader to be there; 0 means leaderWait
+	Wait  time.Duration // how long a call waits for a leader; 0 means leaderWait
 }
 
-// Relay serves the API of a standby. It answers calls about replicated state and forwards the others to the leader,
-// which decides who may do what. It also forwards calls that it would refuse.
+// Relay serves the API of a standby. It answers calls about replicated state itself and forwards all others to the
+// leader, which authorises them. It also forwards calls that it would refuse itself.
 type Relay struct {
 	RelayOptions
 	grpc *grpc.Server
 
 	mu      sync.Mutex
-	address string // of conn
+	address string // address of the leader that conn leads to
 	conn    *grpc.ClientConn
 }
 
@@ -71,13 +70,13 @@ func NewRelay(o RelayOptions) *Relay {
 		grpc.UnknownServiceHandler(r.handle),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls), keepAlive, enforced,
 	)...)
-	healthpb.RegisterHealthServer(r.grpc, health.NewServer()) // the process lives; the rest is the leader's to say
+	healthpb.RegisterHealthServer(r.grpc, health.NewServer()) // it reports only that this process lives
 	return r
 }
 
 // Serve answers calls on the listeners, which it closes, until ctx ends.
 func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
-	err := serve(ctx, r.grpc, r.hangUp, 0, listeners) // calls have nowhere to go
+	err := serve(ctx, r.grpc, r.hangUp, 0, listeners) // running calls are not waited for: conn is closed
 	r.hangUp()
 	return err
 }
@@ -111,15 +110,15 @@ func (r *Relay) leader(ctx context.Context, method string) (conn *grpc.ClientCon
 	}
 }
 
-// another reports whether somebody else than the one at an address leads, and returns a channel that is closed
-// when that may have changed.
+// another reports whether a member other than the one at address leads. The channel is closed when that may have
+// changed.
 func (r *Relay) another(address string) (bool, <-chan struct{}) {
 	now, changed := r.Leader()
 	return now != "" && now != address, changed
 }
 
-// hold returns a context for a call of the leader at an address. It ends when another member leads, because a frozen
-// or cut-off leader does not answer.
+// hold returns a context for a call to the leader at an address. It ends when another member leads, because a
+// frozen or isolated old leader does not answer.
 func (r *Relay) hold(ctx context.Context, address string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -169,7 +168,7 @@ func (r *Relay) dial(address string) (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	if r.conn != nil {
-		_ = r.conn.Close() // who led before
+		_ = r.conn.Close() // to the former leader
 	}
 	r.conn, r.address = conn, address
 	return conn, nil
@@ -233,7 +232,7 @@ func (r *Relay) ask(ctx context.Context, method string, request raw) (answer raw
 	return answer, r.statusOf(ctx, method, address, err)
 }
 
-// handOn lets the leader answer a call, as long as it leads.
+// handOn forwards a call to the leader and passes its answers on, as long as that member leads.
 func (r *Relay) handOn(in grpc.ServerStream, method string) error {
 	conn, address, err := r.leader(in.Context(), method)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package northbound serves the gRPC API headgate.v1, and gNMI beside it. It only translates: between protobuf
-// and the plain types of controller/allocation/weights, and between errors and status codes. What it knows of its own is which hosts are attached, what they reported and
-// what callers predicted (package observed).
+// Package northbound serves the gRPC API headgate.v1, and gNMI beside it. It only translates: between protobuf and
+// the plain types of controller/allocation/weights, and between errors and status codes. Its only state are the
+// attached hosts, their last reports, and callers' predictions (package observed).
 package northbound
 
 import (
@@ -57,20 +57,20 @@ type Backend interface {
 	HostParameters() []*pb.HostParameter
 	// Counted returns the flow counters of each host's first-hop switch.
 	Counted() []observed.Source
-	// Switches returns the state of each switch's session.
+	// Switches returns the status of each switch.
 	Switches() []*pb.SwitchStatus
-	// SwitchSummaries is cheaper than Switches and Switch. It returns the name and ports of one switch, or
-	// of all for "", and the features' status if it is wanted.
+	// SwitchSummaries is cheaper than Switches and Switch. It returns the name and ports of one switch, or of all
+	// if name is "". With status set it adds the features' status.
 	SwitchSummaries(name string, status bool) []*pb.SwitchStatus
-	// Plan says what Apply would do, and changes nothing; the notes say what can go wrong in the fabric
-	// as a whole, now and, where failures is more than 0, while up to so many more links fail. A
-	// configuration with faults gives an error that unwraps to a *yamlnode.Error.
+	// Plan returns the changes that Apply would make, and makes none. Its notes warn of faults of the fabric as a
+	// whole, such as possible deadlocks: as it is now and, if failures is above 0, while up to that many more links
+	// fail. A configuration with faults gives an error that unwraps to a *yamlnode.Error.
 	Plan(ctx context.Context, file string, config []byte, failures int) (*pb.PlanConfigResponse, error)
-	// Apply makes the configuration the desired one and returns its generation. With faults,
-	// as in Plan, nothing is applied.
+	// Apply makes the configuration the desired one and returns its generation. If it has faults (see Plan),
+	// nothing is applied.
 	Apply(ctx context.Context, file string, config []byte) (uint64, []*pb.SwitchResult, error)
-	// SetLink takes every link between two nodes, or ports such as leaf1:3, out of service, or
-	// back into it; the error wraps topology.ErrNoLink when there is none.
+	// SetLink takes every link between a and b out of service, or puts it back. a and b are nodes, or ports such as
+	// leaf1:3. If there is no link, the error wraps topology.ErrNoLink.
 	SetLink(ctx context.Context, a, b string, up bool) error
 }
 
@@ -78,21 +78,21 @@ type Backend interface {
 type Options struct {
 	Backend    Backend
 	Weights    *weights.Registry
-	Audit      *audit.Log                  // the one that Weights has
+	Audit      *audit.Log                  // the log that Weights writes to
 	History    *history.Store              // nil: applied configurations are not kept
 	Priorities *priority.Registry          // nil: no virtual priorities
 	Conduct    *conduct.Judge              // nil: no judge of hosts' reports
-	Events     *events.Bus[*pb.Event]      // nil: nothing happens
+	Events     *events.Bus[*pb.Event]      // nil: no events
 	Samples    *events.Bus[feature.Sample] // nil: no telemetry
-	Member     string                      // this one's name in its cluster, which it leads; empty without
+	Member     string                      // name of this member, which leads its cluster; empty without a cluster
 	State      State                       // nil: nothing outlives the process
-	Leads      func() error                // why this controller may not lead any more; nil: it is alone
-	Pending    *outcome.Pending            // the changes that are being made; nil: none
-	Members    Members                     // nil: no cluster, or one whose state others keep
-	Lease      time.Duration               // of an absent host's weights; 0 means DefaultLease
+	Leads      func() error                // returns why this controller may no longer lead; nil: there is no cluster
+	Pending    *outcome.Pending            // the changes in progress; nil: none
+	Members    Members                     // nil: no cluster, or one with an external etcd
+	Lease      time.Duration               // how long an absent host's weights are kept; 0 means DefaultLease
 	Authorizer *authz.Authorizer           // who may call what
 	TLS        *tls.Config                 // nil: plain text
-	MembersTLS *tls.Config                 // of listeners that authz.Members returns
+	MembersTLS *tls.Config                 // for listeners that authz.Members returns
 	Log        *slog.Logger                // nil: slog.Default
 }
 
@@ -105,19 +105,18 @@ type Server struct {
 	stop   context.CancelFunc
 	series *series.Recorder
 
-	// Fabric and Hosts are the services themselves, for callers in this process whose role is known: no policy
-	// is asked.
+	// Fabric and Hosts are the services without authorisation, for trusted callers in this process.
 	Fabric pb.FabricServiceServer
 	Hosts  pb.HostServiceServer
 }
 
-// maxRequest bounds a request, in bytes: the largest configuration, and room for its name.
+// maxRequest bounds a request, in bytes: the largest configuration and its name.
 const maxRequest = yamlnode.MaxText + 64<<10
 
-// maxCalls bounds the calls of one connection that are under way.
+// maxCalls bounds the concurrent calls of one connection.
 const maxCalls = 1000
 
-// keepAlive finds clients that are gone; enforced bounds how often they ask whether the server is.
+// keepAlive detects dead clients; enforced bounds how often clients may send keepalive pings.
 var (
 	keepAlive = grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second})
 	enforced  = grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true})
@@ -175,7 +174,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// level keeps clients' errors out of the log, because the client gets them.
+// level logs a client's own errors at level info only, because the client receives them.
 func level(c codes.Code) logging.Level {
 	switch c {
 	case codes.OK, codes.Canceled:
@@ -186,9 +185,8 @@ func level(c codes.Code) logging.Level {
 	return logging.LevelInfo
 }
 
-// Serve answers calls on the listeners, which it closes, until ctx ends; it then lets running
-// calls end for a moment. It returns nil when it ended because of ctx, and an error when a
-// listener failed. A server serves once.
+// Serve answers calls on the listeners until ctx ends. It then waits up to stopWait for running calls. It closes
+// the listeners. It returns nil if ctx ended, and an error if a listener failed. It may be called once.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	recording, end := context.WithCancel(ctx)
 	var recorder sync.WaitGroup
@@ -198,7 +196,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return serve(ctx, s.grpc, func() { s.health.Shutdown(); s.stop() }, stopWait, listeners)
 }
 
-// serve is Serve, which calls stop before it waits for running calls, so long.
+// serve is Serve for any gRPC server. It calls stop before it waits for running calls, for at most wait.
 func serve(ctx context.Context, server *grpc.Server, stop func(), wait time.Duration, listeners []net.Listener) error {
 	group, failed := errgroup.WithContext(context.WithoutCancel(ctx))
 	for _, lis := range listeners {
@@ -221,7 +219,7 @@ func serve(ctx context.Context, server *grpc.Server, stop func(), wait time.Dura
 	return group.Wait()
 }
 
-// until returns a context that ends with the stream or when the server stops.
+// until returns a context that ends when the stream ends or the server stops.
 func until(stream, running context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(stream)
 	release := context.AfterFunc(running, func() { cancel(errStopping) })

@@ -22,9 +22,9 @@ import (
 	"github.com/headgate/headgate/controller/state/outcome"
 )
 
-// State is the part of a controller that outlives it. It is safe for concurrent use.
+// State is the durable state of a controller. It is safe for concurrent use.
 type State interface {
-	// Backup returns the state as the state file of a single controller.
+	// Backup returns the state in the form of a single controller's state file.
 	Backup() ([]byte, error)
 	// Done returns the outcome of a request, by its key.
 	Done(key string) (outcome.Done, bool)
@@ -32,13 +32,13 @@ type State interface {
 	KeepDone(outcome.Done) error
 }
 
-// Members are those of the controller's cluster. It is safe for concurrent use.
+// Members manages the members of the controller's cluster. It is safe for concurrent use.
 type Members interface {
-	// Replace lets a member with an empty disk take the place of one that is lost.
+	// Replace lets a member with an empty disk take the place of the lost member of that name.
 	Replace(ctx context.Context, name string) error
 }
 
-// partSize is how much of a backup is sent at once, in bytes.
+// partSize is the size of a message of a backup, in bytes.
 const partSize = 1 << 20
 
 type stateService struct {
@@ -92,13 +92,13 @@ func (s *stateService) ReplaceMember(ctx context.Context, r *pb.ReplaceMemberReq
 // maxRequestID is the longest id of a request in bytes.
 const maxRequestID = 64
 
-// requests lets each change with an id be made once. It is safe for concurrent use.
+// requests makes sure that a change with a request id is made once. It is safe for concurrent use.
 type requests struct {
 	state State    // nil: nothing is kept
-	open  sync.Map // the ends, of type chan struct{}, of the calls that are under way, by the keys of their requests
+	open  sync.Map // by request key, a chan struct{} that is closed when the running call ends
 }
 
-// unary is a grpc.UnaryServerInterceptor, behind the authorizer's.
+// unary is a grpc.UnaryServerInterceptor. It runs after the authorizer's.
 func (s *requests) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	id := metadata.ValueFromIncomingContext(ctx, pb.RequestIDKey)
 	if len(id) == 0 || !pb.Changes(info.FullMethod) {
@@ -117,7 +117,7 @@ func (s *requests) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo
 		return nil, status.FromContextError(err).Err()
 	}
 	defer end()
-	if ctx.Err() != nil { // it may have asked elsewhere meanwhile
+	if ctx.Err() != nil { // the client may have repeated its request at another member
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
 	if s.state == nil {
@@ -145,7 +145,7 @@ func (s *requests) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo
 	return answer, err
 }
 
-// refuses reports whether an error refuses the request for good.
+// refuses reports whether an error is a final refusal of the request.
 func refuses(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.FailedPrecondition, codes.ResourceExhausted:
@@ -154,7 +154,7 @@ func refuses(err error) bool {
 	return false
 }
 
-// refuse keeps that a request was refused.
+// refuse records that a request was refused.
 func (s *requests) refuse(d outcome.Done, err error) error {
 	var text error
 	if d.Refusal, text = proto.Marshal(status.Convert(err).Proto()); text != nil {
@@ -170,7 +170,7 @@ func digestOf(method string, in proto.Message) (string, error) {
 	return hex.EncodeToString(sum[:16]), err
 }
 
-// turn waits until no other call with the key is under way, and returns a function that ends this one.
+// turn waits until no other call with the key is running. It returns a function to call at the end of this one.
 func (s *requests) turn(ctx context.Context, key string) (end func(), err error) {
 	own := make(chan struct{})
 	for {

@@ -22,7 +22,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// defaultAudit is how many entries ListAudit returns when the client names no number.
+// defaultAudit is how many entries ListAudit returns if the client gives no number.
 const defaultAudit = 1000
 
 type weightService struct {
@@ -38,7 +38,7 @@ func callerOf(ctx context.Context) weights.Caller {
 	return weights.Caller{Identity: clean(c.Name), Peer: clean(c.Address), Applications: c.Applications, Request: outcome.RequestOf(ctx)}
 }
 
-// record writes a caller's request into the audit log, the first time.
+// record writes a caller's request into the audit log, unless the request was made before.
 func record(ctx context.Context, l *audit.Log, e audit.Entry, err error) {
 	by := callerOf(ctx)
 	if by.Request.Again(nil) {
@@ -234,7 +234,7 @@ func (s *priorityService) ReleasePriority(ctx context.Context, r *pb.ReleasePrio
 	return &pb.ReleasePriorityResponse{}, nil
 }
 
-// priorityFromProto refuses numbers that no plan can have.
+// priorityFromProto converts a priority; it refuses numbers that no plan can have.
 func priorityFromProto(n uint32, least int) (int, error) {
 	if n > channel.MaxPriority || int(n) < least {
 		return 0, toStatus(&priority.RangeError{Number: int(n), Priorities: channel.MaxPriority})
@@ -287,10 +287,10 @@ func channelToProto(p priority.Priority, base units.Time) *pb.Channel {
 	}
 }
 
-// sendChannels sends every flow whose channel is out of date its new one. The reason why flows get no
-// channel is sent once for each reason.
+// sendChannels sends the new channel of each flow whose channel is out of date. For flows without a channel it
+// sends the reason, once per reason.
 func (a *attached) sendChannels() error {
-	a.changed = a.service.priorities.Changed() // a later change is for the next answer
+	a.changed = a.service.priorities.Changed() // a change from here on leads to the next call
 	refused := map[string]string{}
 	for _, f := range a.flows {
 		if f.GetVirtualPriority() == 0 {
@@ -310,7 +310,7 @@ func (a *attached) sendChannels() error {
 			}
 		} else {
 			answer.Channel = channelToProto(priority.Priority{Number: int(f.GetVirtualPriority()), Channel: c}, base)
-			pb.FillDurations(answer.Channel) // as the host has it
+			pb.FillDurations(answer.Channel) // in the form in which the host stores it
 			if proto.Equal(answer.Channel, f.GetChannel()) {
 				continue
 			}

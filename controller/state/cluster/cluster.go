@@ -1,6 +1,6 @@
-// Package cluster makes several controllers one: they keep their state in etcd, which runs in their
-// processes or elsewhere, and one of them leads. A lead is a lease of etcd. Its number, the term, is
-// the revision at which the leader stood for election, so that a later leader has a higher one.
+// Package cluster joins several controllers to one: they keep their state in etcd, which runs in their processes or
+// elsewhere, and one of them leads. The leader holds a lease of etcd. The number of a lead, its term, is the etcd
+// revision at which the leader stood for election, so a later leader has a higher term.
 package cluster
 
 import (
@@ -29,8 +29,8 @@ const startWait = 10 * time.Second
 // Options of a Node.
 type Options struct {
 	Cluster config.Cluster
-	Name    string // of one of Cluster.Members
-	Dir     string // of etcd in this process
+	Name    string // name of one of Cluster.Members
+	Dir     string // data folder of the etcd in this process
 	Log     *slog.Logger
 }
 
@@ -50,7 +50,7 @@ type Node struct {
 	changed chan struct{} // closed, and replaced, when the leader changes
 }
 
-// Start joins the cluster, which takes until a majority is there.
+// Start joins the cluster. It waits for a majority.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	m := &Node{Options: o, changed: make(chan struct{}), gone: make(chan struct{})}
 	var err error
@@ -102,30 +102,30 @@ func (m *Node) embed(ctx context.Context) error {
 	}
 }
 
-// Close leaves the cluster. A lead must have ended before.
+// Close leaves the cluster. A lead of this member must have ended first.
 func (m *Node) Close() error {
 	m.cancel()
 	m.wg.Wait()
 	err := m.client.Close()
 	if m.server != nil {
 		m.server.close()
-		err = nil // it closed the server's listeners
+		err = nil // etcd has already closed its listeners
 	}
 	return err
 }
 
-// Gone is closed when etcd has ended in this process although nobody asked for that. The member is useless then: it can
-// neither read nor lead. Err says why.
+// Gone is closed when the etcd in this process has ended by itself. The member is useless then: it can neither read
+// nor lead. Err says why.
 func (m *Node) Gone() <-chan struct{} { return m.gone }
 
-// Err says why the member is gone. It may be called once Gone is closed.
+// Err returns why the member is gone. It may be called once Gone is closed.
 func (m *Node) Err() error { return m.err }
 
-// Client is how the member reaches etcd.
+// Client returns the member's client of etcd.
 func (m *Node) Client() *clientv3.Client { return m.client }
 
-// Leader returns the name of the member that leads, empty when nobody is known to, and a channel
-// that is closed when that changes.
+// Leader returns the name of the member that leads, empty if none is known, and a channel that is closed when that
+// changes.
 func (m *Node) Leader() (name string, changed <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,8 +143,8 @@ func (m *Node) setLeader(name string) {
 	m.changed = make(chan struct{})
 }
 
-// follow watches who leads. It also asks now and then, because a watch of etcd in this process does not end when the
-// majority is lost.
+// follow watches who leads. It also asks at intervals, because a watch of etcd in this process does not end when
+// the majority is lost.
 func (m *Node) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		watch, stop := context.WithCancel(ctx)
@@ -171,7 +171,7 @@ func (m *Node) follow(ctx context.Context) {
 	}
 }
 
-// look asks who leads, and keeps that.
+// look asks etcd who leads and stores the answer.
 func (m *Node) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -191,7 +191,7 @@ func (m *Node) AskLeader(ctx context.Context) (name string, err error) {
 	return string(r.Kvs[0].Value), nil
 }
 
-// Term is a lead.
+// Term is a period in which this member leads.
 type Term struct {
 	Number uint64 // higher than that of every leader before
 	// Context ends with the lead; its cause says why.
@@ -202,11 +202,11 @@ type Term struct {
 	cancel  context.CancelCauseFunc
 	session *concurrency.Session
 	stop    func() bool
-	until   atomic.Int64 // bootTime at which the lease may be over
+	until   atomic.Int64 // value of bootTime from which the lease may have expired
 }
 
-// Stand waits until this member leads, or until standing ends, whose error it returns. The lead ends
-// with ctx.
+// Stand waits until this member leads, or until standing ends; then it returns standing's error. The lead ends with
+// ctx.
 func (m *Node) Stand(ctx, standing context.Context) (*Term, error) {
 	for {
 		t, err := m.stand(ctx, standing)
@@ -245,7 +245,7 @@ func (m *Node) stand(ctx, standing context.Context) (*Term, error) {
 	if err := e.Campaign(campaign, m.Name); err != nil {
 		end(err)
 		stop()
-		_ = s.Close() // the lease ends by itself
+		_ = s.Close() // if that fails, the lease expires
 		if cause := context.Cause(term); cause != nil {
 			err = cause
 		}
@@ -257,7 +257,7 @@ func (m *Node) stand(ctx, standing context.Context) (*Term, error) {
 	}
 	t.until.Store(leaseEnd(began, lease.TTL))
 	go m.renew(term, t, lease.ID)
-	// The lease may have ended while others led: then the key that stood for election is gone.
+	// The lease may have expired while another member led. Then this member's key in the election is gone.
 	asking, done := context.WithTimeout(term, 5*time.Second)
 	defer done()
 	answer, err := m.client.Txn(asking).If(t.Fence).Commit()
@@ -273,7 +273,7 @@ func (m *Node) stand(ctx, standing context.Context) (*Term, error) {
 // End ends the lead; why becomes the cause of its context.
 func (t *Term) End(why error) { t.cancel(why) }
 
-// Resign gives the lead back, so that nobody waits for the lease to end.
+// Resign ends the lead at once, so that nobody has to wait until the lease expires.
 func (t *Term) Resign() error {
 	t.stop()
 	t.cancel(errors.New("this controller has given the lead back"))

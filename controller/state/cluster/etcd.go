@@ -28,8 +28,8 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// Timing of etcd's consensus: a leader is missed after electionTime. config.MinLease is longer than
-// one and a half times that, which is etcd's own bound.
+// Timing of etcd's consensus: a leader that is silent for electionTime is replaced. etcd requires a lease of at
+// least 1.5 times electionTime; config.MinLease is longer.
 const (
 	heartbeatTime = 100 * time.Millisecond
 	electionTime  = time.Second
@@ -41,7 +41,7 @@ const maxChange = 2 * yamlnode.MaxText
 // etcdTxnOps is etcd's own default.
 const etcdTxnOps = 128
 
-// files returns the TLS configuration for etcd from the cluster's files, nil without them.
+// files returns the TLS configuration for etcd from the cluster's files, nil if the cluster has none.
 func (o Options) files() *transport.TLSInfo {
 	t := o.Cluster.TLS
 	if t.CA == "" {
@@ -105,7 +105,7 @@ func attributes(fields []zapcore.Field) []any {
 	return list
 }
 
-// server is etcd in this process. It serves nobody but the other members.
+// server is the etcd in this process. It serves only the other members.
 type server struct {
 	*etcdserver.EtcdServer
 	http *http.Server
@@ -124,8 +124,8 @@ func (m *Node) serve() (*server, error) {
 		}
 	}
 	c := etcdconfig.ServerConfig{
-		// Client URLs, which nobody serves, say that a member has started: one whose disk was lost must not
-		// begin as if it had never voted.
+		// Nobody serves the client URLs. They show the other members that this member has started before: if its
+		// disk is lost, it must not begin as if it had never voted.
 		Name: m.Name, DataDir: m.Dir, PeerURLs: own, ClientURLs: own, InitialPeerURLsMap: all, InitialClusterToken: "headgate", NewCluster: true,
 		TickMs: uint(heartbeatTime / time.Millisecond), ElectionTicks: int(electionTime / heartbeatTime), InitialElectionTickAdvance: true, PreVote: true,
 		SnapshotCount: etcdserver.DefaultSnapshotCount, SnapshotCatchUpEntries: etcdserver.DefaultSnapshotCatchUpEntries,
@@ -160,14 +160,14 @@ func (m *Node) serve() (*server, error) {
 	return s, nil
 }
 
-// close ends the servers that serve started.
+// close ends the servers that Node.serve started.
 func (s *server) close() {
 	s.Stop()
 	_ = s.http.Close()
 	s.wg.Wait()
 }
 
-// outside connects to an etcd that others run.
+// outside connects to an external etcd.
 func (o Options) outside() (*clientv3.Client, error) {
 	c := clientv3.Config{
 		Endpoints: o.Cluster.Etcd, DialTimeout: 5 * time.Second, Logger: o.logger(),

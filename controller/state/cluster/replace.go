@@ -23,11 +23,10 @@ import (
 	"github.com/headgate/headgate/controller/state/outcome"
 )
 
-// answers is how long a member that lives may take to accept a connection.
+// answers is how long a running member may take to accept a connection.
 const answers = 2 * time.Second
 
-// awaited reports whether the others wait for this member to begin with an empty disk, in the place of
-// one that was replaced.
+// awaited reports whether the other members expect this one to start with an empty disk, after Replace.
 func (m *Node) awaited(c etcdconfig.ServerConfig) bool {
 	if wal.Exist(c.WALDir()) {
 		return false
@@ -72,8 +71,8 @@ func (m *Node) whyStopped() error {
 	return errors.New("controller.cluster: etcd has stopped in this process; the log says why")
 }
 
-// Replace takes a member that is lost out of etcd's cluster and lets one with its name and addresses,
-// and an empty disk, join it. It can be called again where it failed.
+// Replace removes a lost member from etcd's cluster. It adds a new member with the same name and addresses, which
+// starts with an empty disk. If it fails, it can be called again.
 func (m *Node) Replace(ctx context.Context, name string) error {
 	lost, ok := m.Cluster.Member(name)
 	switch {
@@ -111,14 +110,14 @@ func (m *Node) Replace(ctx context.Context, name string) error {
 	return nil
 }
 
-// is reports whether a member of etcd has a name, or has none yet and will be reached there.
+// is reports whether o is the member of that name. A member without a name yet is matched by its address.
 func (*Node) is(o *etcdserverpb.Member, name, at string) bool {
 	return o.Name == name || o.Name == "" && o.PeerURLs[0] == at
 }
 
-// bootTime is CLOCK_BOOTTIME in ns. Go's own monotonic clock, CLOCK_MONOTONIC, stands still while the machine is
-// suspended. etcd's leader, on another machine, goes on and ends the lease. Neither clock of a guest goes on while
-// its hypervisor has paused it.
+// bootTime is CLOCK_BOOTTIME in ns. Go's monotonic clock, CLOCK_MONOTONIC, stops while the machine is suspended,
+// but etcd's leader on another machine continues to count the lease. Both clocks of a guest stop while its
+// hypervisor has paused it.
 func bootTime() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -127,16 +126,16 @@ func bootTime() int64 {
 	return t.Nano()
 }
 
-// leaseEnd returns the earliest time at which a lease may end that was requested, or renewed, at asked: etcd's leader
-// counts from the later arrival of the request. A hundredth is a margin for clock drift: NTP slews by at most 500
-// millionths.
+// leaseEnd returns the earliest time at which a lease may end that was requested or renewed at asked. etcd's leader
+// counts from the arrival of the request, which is later. One hundredth is subtracted for clock drift: NTP slews by
+// at most 500 ppm.
 func leaseEnd(asked, seconds int64) int64 {
 	all := seconds * int64(time.Second)
 	return asked + all - all/100
 }
 
-// Leads returns why another member may lead by now; nil if none can. The error may vanish again: a lease that was
-// renewed late is the same lead.
+// Leads returns why another member may lead by now; nil if none can. The error may be temporary: a lease that is
+// renewed late continues the same lead.
 func (t *Term) Leads() error {
 	if lie.Late {
 		return nil
@@ -150,8 +149,8 @@ func (t *Term) Leads() error {
 	return nil
 }
 
-// renew asks for more of a term's lease until the term ends. The session renews it too, but does not tell from when
-// the renewed lease counts.
+// renew renews a term's lease until the term ends. The session renews it too, but does not report when it sent the
+// request.
 func (m *Node) renew(ctx context.Context, t *Term, id clientv3.LeaseID) {
 	every := time.NewTicker(m.Cluster.Lease / 5)
 	defer every.Stop()

@@ -1,5 +1,5 @@
-// Package history keeps which configurations were applied, by whom and why, and rolls back one that
-// must be confirmed and is not. Start at Store.
+// Package history records which configurations were applied, by whom and why. It rolls back a configuration that
+// must be confirmed and was not. Start at Store.
 package history
 
 import (
@@ -19,12 +19,12 @@ type Entry struct {
 	YAML       string    `json:"yaml"`
 	Generation uint64    `json:"generation"` // counts applied configurations
 	Applied    time.Time `json:"applied"`
-	// ByAPI says that it came through the API, not from the file that the controller was
-	// started with.
+	// ByAPI is set if it came through the API, not from the file that the controller was started with.
 	ByAPI bool   `json:"by_api,omitempty"`
 	By    string `json:"by,omitempty"`  // the identity of who applied it, or "controller"
 	Why   string `json:"why,omitempty"` // their reason
-	// Confirm is how long after Applied it stays unless somebody confirms it; 0 for one that stays.
+	// Confirm is the time after Applied in which somebody must confirm it, or it is rolled back; 0 if it needs no
+	// confirmation.
 	Confirm time.Duration `json:"confirm_ns,omitempty"`
 }
 
@@ -40,13 +40,13 @@ type Note struct {
 	By, Why string
 	// Confirm is as Entry.Confirm: 0, or MinConfirm to MaxConfirm.
 	Confirm time.Duration
-	// Expect is the generation that must be in force; nil takes any.
+	// Expect is the generation that must be in force; nil accepts any.
 	Expect *uint64
 
-	unconfirmed bool // Expect must be unconfirmed too
+	unconfirmed bool // the generation Expect must also be unconfirmed
 }
 
-// Check returns a *GenerationError if the note expects another generation in force than this one.
+// Check returns a *GenerationError if the note expects another generation than this one to be in force.
 func (n Note) Check(generation uint64) error {
 	if n.Expect != nil && *n.Expect != generation {
 		return &GenerationError{Is: generation, Want: *n.Expect}
@@ -65,7 +65,7 @@ func NoteOf(ctx context.Context) Note {
 	return n
 }
 
-// GenerationError says that another generation is in force than the caller expects.
+// GenerationError is returned if another generation is in force than the caller expects.
 type GenerationError struct{ Is, Want uint64 }
 
 // Error names the generation in force and the remedy.
@@ -76,21 +76,21 @@ func (e *GenerationError) Error() string {
 // ErrConfirmed says that nothing waits to be confirmed.
 var ErrConfirmed = errors.New("the configuration in force needs no confirmation")
 
-// Keeper makes entries durable.
+// Keeper stores entries durably.
 type Keeper interface {
-	// History returns the entries that are kept, the one in force last. The last one that needed no
-	// confirmation is always among them.
+	// History returns the entries that are kept, the one in force last. They always include the last entry that
+	// needed no confirmation.
 	History() []Entry
 	// SaveConfig adds an entry, with the outcome of the request that asked for it; nil for none.
 	SaveConfig(Entry, *outcome.Done) error
-	// ConfirmConfig lets the entry in force stay.
+	// ConfirmConfig marks the entry in force as confirmed.
 	ConfirmConfig(*outcome.Done) error
 }
 
-// retry is how long a rollback that failed waits for the next one.
+// retry is the wait after a failed rollback.
 const retry = 10 * time.Second
 
-// Store is safe for concurrent use: mu makes one of a confirmation and a new entry come first.
+// Store is safe for concurrent use. mu orders confirmations and new entries.
 type Store struct {
 	keeper Keeper
 	log    *slog.Logger
@@ -128,8 +128,8 @@ func (s *Store) Save(ctx context.Context, e Entry) error {
 	return nil
 }
 
-// Confirm lets the generation in force stay, which must be the one named; 0 names any. The context may have a
-// request.
+// Confirm marks the generation in force as confirmed. It must be the given generation; 0 accepts any. The context
+// may carry a request.
 func (s *Store) Confirm(ctx context.Context, generation uint64) (Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +156,8 @@ func (s *Store) notify() {
 	s.changed = make(chan struct{})
 }
 
-// pending returns the entry in force, whether it waits to be confirmed, and the one that takes its
-// place if it is not.
+// pending returns the entry in force, whether it waits for a confirmation, and the entry that a rollback would
+// return to.
 func (s *Store) pending() (last, before Entry, waits bool) {
 	list := s.List()
 	if len(list) == 0 {
@@ -172,9 +172,10 @@ func (s *Store) pending() (last, before Entry, waits bool) {
 	return last, before, last.Confirm != 0 && before.Generation != 0
 }
 
-// Run calls rollback for each entry that was not confirmed in time, until ctx ends. The context of that call says so:
-// its apply fails when somebody confirms at the last moment. The time is measured by the monotonic clock. Only the
-// part before Run is taken from the wall clock, and it cannot make the time longer.
+// Run calls rollback for each entry that was not confirmed in time, until ctx ends. That call's context expects the
+// unconfirmed entry, so the rollback fails if somebody confirms at the last moment. Run measures the time by the
+// monotonic clock. Only the time that passed before Run is taken from the wall clock, and it can only shorten the
+// wait.
 func (s *Store) Run(ctx context.Context, rollback func(ctx context.Context, to Entry) error) {
 	var known uint64
 	var due time.Time

@@ -1,4 +1,5 @@
-// Package lie makes a controller lie, so that tests/cluster can show that its checker finds that. Nobody else sets it.
+// Package lie makes a controller give wrong answers, so that tests/cluster can show that its checker detects them.
+// Only those tests set its variables.
 package lie
 
 var (
@@ -6,6 +7,6 @@ var (
 	Early bool
 	// Stale lets a follower answer from an earlier read.
 	Stale bool
-	// Late lets a leader answer after its lease, and not look whether that has ended.
+	// Late lets a leader answer without checking whether its lease has ended.
 	Late bool
 )

@@ -1,6 +1,6 @@
-// Package outcome tracks the outcome of a change: it was made, it was not, or that is unknown. A client that does not
-// know names its change with a request id and asks again; the result of the first time is kept with the change (Done)
-// and answered again.
+// Package outcome tracks the outcome of a change: it was made, it was not made, or the outcome is unknown. A client
+// that gives its change a request id can ask again. The result of the first call is stored with the change (Done)
+// and returned again.
 package outcome
 
 import (
@@ -11,13 +11,13 @@ import (
 	"sync"
 )
 
-// Done is the outcome of a request with an id: a change, with which it is stored, or a refusal.
+// Done is the outcome of a request with an id: of a change, with which it is stored, or a refusal.
 type Done struct {
 	Key    string          `json:"key"`              // who asked, and the id
-	Digest string          `json:"digest"`           // of the request
+	Digest string          `json:"digest"`           // digest of the request
 	Result json.RawMessage `json:"result,omitempty"` // the answer; empty if it has no fields
-	// Refusal is the google.rpc.Status of one that was refused. Without it, a copy that comes late on its way could be
-	// made after all.
+	// Refusal is the google.rpc.Status of a refused request. It is stored because a delayed copy of the request
+	// could otherwise still be carried out.
 	Refusal []byte `json:"refusal,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type Request struct {
 
 type requestKey struct{}
 
-// With hands a request to the change that is made with the context.
+// With returns a context that carries r to the change.
 func With(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }
@@ -41,14 +41,14 @@ func RequestOf(ctx context.Context) *Request {
 	return r
 }
 
-// Again reports whether the change was made earlier, and reads its result then: the caller makes no other.
-// A result of nil reads none.
+// Again reports whether the change was already made; the caller must then not make it again. It decodes the earlier
+// result into result, unless that is nil.
 func (r *Request) Again(result any) bool {
 	if r == nil || r.Earlier == nil {
 		return false
 	}
 	if result != nil && json.Unmarshal(r.Earlier.Result, result) != nil {
-		return false // no program has written that
+		return false // cannot happen: this program wrote it
 	}
 	return true
 }
@@ -69,20 +69,20 @@ func (r *Request) With(result any) *Done {
 	return &d
 }
 
-// The newest MaxKept results are kept, as far as they have MaxBytes together; the newest one always is.
+// A Book keeps the newest results: at most MaxKept, of MaxBytes in total. It always keeps the newest one.
 const (
 	MaxKept  = 16384
 	MaxBytes = 8 << 20
 )
 
-// Book is the newest results. Its owner locks.
+// Book holds the newest results. Its owner must lock it.
 type Book struct {
 	byKey map[string]Done
 	order []string // keys, oldest first
 	bytes int
 }
 
-// Add keeps a result, and forgets the oldest ones that are too many. Nil is none.
+// Add adds a result and drops the oldest ones beyond the limits. A nil d is ignored.
 func (b *Book) Add(d *Done) {
 	if d == nil {
 		return
@@ -124,10 +124,10 @@ func (b *Book) All() []Done {
 // ErrUnknown says that it is unknown whether a change was made, will be made, or was not.
 var ErrUnknown = errors.New("outcome unknown")
 
-// ErrNotLeader says that another controller leads, or will.
+// ErrNotLeader says that another controller leads, or is about to.
 var ErrNotLeader = errors.New("this controller does not lead the cluster any more")
 
-// Unknown says that a change may have been made. err is why nobody knows.
+// Unknown returns the error of a change that may have been made. err is the reason why that is not known.
 func Unknown(err error) error {
 	return fmt.Errorf("%w: the change may have been made; ask again with the same request id: %w", ErrUnknown, err)
 }
@@ -143,14 +143,14 @@ func (e *NotMadeError) Error() string {
 // Unwrap returns the store's error.
 func (e *NotMadeError) Unwrap() error { return e.Err }
 
-// Tells reports whether an error says if a change that a store did not acknowledge was made.
+// Tells reports whether err states the outcome of a change that a store did not acknowledge: unknown, or not made.
 func Tells(err error) bool {
 	var not *NotMadeError
 	return errors.Is(err, ErrUnknown) || errors.As(err, &not)
 }
 
-// Of returns the error of a change that a store failed with err: one that wraps ErrUnknown or a *NotMadeError; nil
-// for a nil err. No other function may say that nothing was changed.
+// Of converts the error of a store to the error of the change: one that wraps ErrUnknown, or a *NotMadeError. It
+// returns nil for nil. Only this function may state that nothing was changed.
 func Of(err error) error {
 	if err == nil || errors.Is(err, ErrUnknown) {
 		return err
@@ -159,10 +159,10 @@ func Of(err error) error {
 }
 
 // Pending are the changes in progress: they may be durable, but are not yet in the state from which the leader
-// answers. A read waits for the changes that are in progress when it begins, because another member may already have
-// answered with them. Nil and the zero Pending have none. It is safe for concurrent use.
+// answers. A read waits for the changes that are in progress when it begins, because another member may already
+// have answered with them. A nil Pending and the zero Pending have none. It is safe for concurrent use.
 type Pending struct {
-	open sync.Map // a chan struct{} for each, which is closed at its end
+	open sync.Map // a chan struct{} for each change, closed at its end
 }
 
 // Begin notes that a change is being made until the returned function is called.
@@ -178,12 +178,12 @@ func (p *Pending) Begin() (end func()) {
 	}
 }
 
-// Wait waits until the changes have ended that are under way now, or until ctx ends, whose error it returns.
+// Wait waits until all changes that are in progress now have ended. If ctx ends first, it returns ctx's error.
 func (p *Pending) Wait(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	var open []any // those that begin later are no matter
+	var open []any // changes that begin later do not matter
 	for c := range p.open.Range {
 		open = append(open, c)
 	}

@@ -15,14 +15,14 @@ import (
 
 // chain is the position to which a state was read, or a state file was written.
 type chain struct {
-	records int                 // their number
-	pieces  int                 // how many values they are in the file
+	records int                 // number of records
+	pieces  int                 // number of values that hold them in the file
 	size    int64               // in bytes
-	summary int                 // how many of them sum the first changes up, the header included
-	summed  int64               // the size of those
+	summary int                 // number of records of the summary of earlier changes, with the header
+	summed  int64               // size of those records, in bytes
 	before  audit.Head          // the change before the summary
 	end     audit.Head          // the last change
-	hashes  [][sha256.Size]byte // of the summary and of each change after it, as they were read
+	hashes  [][sha256.Size]byte // hashes of the summary and of each later change, in the order of reading
 	log     audit.Head          // the audit log's last line when the last change was made
 }
 
@@ -37,7 +37,7 @@ func (l *chain) hash(change uint64) ([sha256.Size]byte, bool) {
 	return [sha256.Size]byte{}, false
 }
 
-// seal sums the contents up in the records of a new file, whose number is that of the change after before.
+// seal returns the contents as the records of a new file. The summary counts as the change after before.
 func (c *contents) seal(before, log audit.Head) (texts [][]byte, l chain, err error) {
 	list := c.records(Version)
 	list[0].Header.Change, list[0].AuditLog = before.Seq+1, log
@@ -54,7 +54,7 @@ func (c *contents) seal(before, log audit.Head) (texts [][]byte, l chain, err er
 	return texts, l, nil
 }
 
-// add reads the next record of a state, which must follow on those that were read, into the contents.
+// add reads the next record of a state into the contents. The record must continue the chain.
 func (l *chain) add(c *contents, text []byte) error {
 	r, err := decode(text)
 	if err == nil && (r.Header != nil) != (l.records == 0) {
@@ -100,7 +100,7 @@ func (l *chain) add(c *contents, text []byte) error {
 	return nil
 }
 
-// whole says whether all records of the summary are there.
+// whole returns an error if records of the summary are missing.
 func (l *chain) whole() error {
 	if l.records < max(l.summary, 1) {
 		return fmt.Errorf("it ends after %d of %d lines", l.records, max(l.summary, 1))
@@ -114,7 +114,7 @@ func (e *versionError) Error() string {
 	return fmt.Sprintf("its layout has version %d, this program reads version %d and %d: use the program that wrote it, or move it away", e.version, lineVersion, Version)
 }
 
-// isText reports whether a file begins as one of lines does, with a CRC-32C in hexadecimal.
+// isText reports whether a file begins like a text file of lines, with a CRC-32C in hexadecimal.
 func isText(data []byte) bool {
 	_, err := hex.DecodeString(string(data[:min(8, len(data))]))
 	return err == nil && len(data) > 8 && data[8] == ' '
@@ -128,7 +128,7 @@ func (c *contents) load(name string, data []byte) (l chain, err error) {
 		return l, err
 	}
 	var end audit.Head
-	var text []byte // of a record whose pieces are not all there yet
+	var text []byte // pieces so far of an incomplete record
 	err = readPages(data, func(bucket string, k, v []byte) error {
 		switch {
 		case bucket == endBucket && string(k) == endBucket:

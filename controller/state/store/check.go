@@ -18,17 +18,17 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// partial ends the names of files that are not whole yet.
+// partial is the suffix of files that are still being written.
 const partial = ".part"
 
-// mostReads is how often a file is read that changes meanwhile.
+// mostReads is how often a file is read again if it changes meanwhile.
 const mostReads = 100
 
 // Summary is the content of a state file in numbers.
 type Summary struct {
-	Config                                            history.Entry // in force; zero when none was applied
+	Config                                            history.Entry // configuration in force; zero if none was applied
 	DownLinks, Priorities, Flows, Applications, Audit int
-	Configs                                           int // that were applied and are kept
+	Configs                                           int // number of applied configurations that are kept
 }
 
 // String writes the summary on one line.
@@ -45,10 +45,10 @@ func (s Summary) String() string {
 type DamagedError struct {
 	Name string // such as "state file state.db"
 	Err  error
-	Has  string // the part that can be read before the damage; empty if it is of no use
+	Has  string // summary of the part before the damage; empty if that part is useless
 }
 
-// Error says what to do about it.
+// Error names the damage and the remedy.
 func (e *DamagedError) Error() string {
 	text := fmt.Sprintf("%s is damaged: %v; put a backup in its place with `headgate state restore`", e.Name, e.Err)
 	if e.Has != "" {
@@ -98,7 +98,7 @@ func (c *contents) summary() Summary {
 	}
 }
 
-// text returns a backup whose changes end with the one of a number.
+// text returns a backup whose last change is end.
 func (c *contents) text(end audit.Head) (text []byte, err error) {
 	records, _, err := c.seal(end, audit.Head{})
 	for _, r := range records {
@@ -107,7 +107,7 @@ func (c *contents) text(end audit.Head) (text []byte, err error) {
 	return text, err
 }
 
-// Backup checks a state file, which a controller may have open, and copies it to a new file, as text.
+// Backup checks a state file and copies it to a new file, as text. A controller may have the state file open.
 func Backup(path, to string) (Summary, error) {
 	c, l, err := read(path)
 	if err != nil {
@@ -120,7 +120,7 @@ func Backup(path, to string) (Summary, error) {
 	return c.create(text, to)
 }
 
-// Take keeps a backup that a controller has sent as a new file, once it was checked.
+// Take checks a backup that a controller has sent and writes it to a new file.
 func Take(text []byte, to string) (Summary, error) {
 	c := newContents(0)
 	if _, err := c.load("the backup", text); err != nil {
@@ -129,7 +129,7 @@ func Take(text []byte, to string) (Summary, error) {
 	return c.create(text, to)
 }
 
-// create puts a text of the contents into a new file.
+// create writes a backup's text to a new file.
 func (c *contents) create(text []byte, to string) (Summary, error) {
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -145,17 +145,16 @@ func (c *contents) create(text []byte, to string) (Summary, error) {
 	return c.summary(), nil
 }
 
-// Restore checks a backup and puts a state file with its contents in a state file's place, which no controller may
-// have open. An earlier file there is kept under the same name with the suffix ".old". That name is returned, "" if
-// there was no file.
+// Restore checks a backup and writes a state file with its contents at path. No controller may have that file open.
+// An earlier file there is kept under the same name with the suffix ".old". That name is returned, "" if there was
+// no file.
 func Restore(from, path string) (sum Summary, old string, err error) {
 	c, l, err := read(from)
 	if err != nil {
 		return sum, "", err
 	}
 	f := &file{path: path, sync: true, update: (*bolt.DB).Update}
-	// The summary of a backup keeps the number that it got, so a later change of the original may have the
-	// same number.
+	// A backup's summary keeps its number, which a later change of the original file may have too.
 	if f.end = l.before; l.records > l.summary || l.end.Seq == 0 {
 		f.end = l.end
 	}
@@ -181,7 +180,7 @@ func syncFolder(name string) error {
 	return d.Sync()
 }
 
-// LossError is a state file that does not match the audit log beside it.
+// LossError is returned for a state file that does not match the audit log beside it.
 type LossError struct {
 	Path, Log string
 	Text      string // the missing content
@@ -194,7 +193,7 @@ func (e *LossError) Error() string {
 		"or start with --accept-loss to go on with what it has", e.Path, e.Log, e.Text, e.Has)
 }
 
-// Loss returns the loss that Options.AcceptLoss accepted; nil for none.
+// Loss returns the loss that was accepted because of Options.AcceptLoss; nil for none.
 func (s *Store) Loss() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -212,9 +211,9 @@ func (s *Store) AuditLog() audit.Head {
 	return audit.Head{}
 }
 
-// Beside compares the file with the audit log beside it, before the first change. A file that lacks
-// changes of the log, or has others, gives a *LossError unless the loss is accepted. From then on file
-// and log record each other's last entry.
+// Beside compares the file with the audit log beside it, before the first change. If the file lacks changes that
+// the log has recorded, or has different ones, Beside returns a *LossError unless the loss is accepted. From then
+// on file and log record each other's last entry.
 func (s *Store) Beside(log *audit.File) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -228,7 +227,7 @@ func (s *Store) Beside(log *audit.File) error {
 		if !s.options.AcceptLoss {
 			return err
 		}
-		// The number of the next change is none that the log knows.
+		// The next change must have a number that the log does not know.
 		f.end.Seq = max(f.end.Seq, said.State.Seq)
 		err2 := f.rewrite(s.state)
 		if err2 != nil && !IsDiskFull(err2) {
@@ -239,7 +238,7 @@ func (s *Store) Beside(log *audit.File) error {
 		s.mu.Unlock()
 		s.lost = cmp.Or(s.lost, error(err))
 	}
-	f.hashes = nil // nobody asks again
+	f.hashes = nil // not needed from here on
 	s.log = log
 	log.Follow(func() audit.Head {
 		s.writing.Lock()
@@ -253,7 +252,7 @@ func (s *Store) Beside(log *audit.File) error {
 func (f *file) missing(said audit.Said, state *contents) string {
 	generation := fmt.Sprintf("generation %d was applied last", said.Generation)
 	has := state.config().Generation
-	if said.State == (audit.Head{}) { // no line says how many changes there were
+	if said.State == (audit.Head{}) { // no line of the log has recorded a number of changes
 		if said.Generation > has {
 			return generation
 		}

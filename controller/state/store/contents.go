@@ -20,25 +20,26 @@ import (
 // the one before.
 const Version = 3
 
-// lineVersion is the layout of the journal in etcd, and of state files that were journals: lines, each by itself. A file
-// of another version is refused, never guessed at.
+// lineVersion is the layout of the journal in etcd and of older state files: independent lines. A file of any other
+// version is refused.
 const lineVersion = 2
 
-// record is a change: each field that is not nil is replaced. The first record has Header, Prev and AuditLog alone.
+// record is a change: each field that is not nil replaces the state's field. The first record has only Header, Prev
+// and AuditLog.
 type record struct {
 	Prev       string          `json:"prev,omitempty"` // SHA-256 of the record before
 	Header     *header         `json:"header,omitempty"`
 	Config     *history.Entry  `json:"config,omitempty"`
-	Confirmed  bool            `json:"confirmed,omitempty"`  // the configuration in force is to stay
+	Confirmed  bool            `json:"confirmed,omitempty"`  // the configuration in force was confirmed
 	Links      map[string]bool `json:"links,omitempty"`      // true: an operator took it out of service
 	Priorities map[int]string  `json:"priorities,omitempty"` // virtual priority → application, "" for nobody
 	Weights    *weights.Commit `json:"weights,omitempty"`
-	Done       *outcome.Done   `json:"done,omitempty"`     // for which request the rest of the record was done
+	Done       *outcome.Done   `json:"done,omitempty"`     // the request that asked for this change
 	Term       uint64          `json:"term,omitempty"`     // added to a lead's number after this record
 	AuditLog   audit.Head      `json:"audit_log,omitzero"` // the audit log's last line when the change was made
 }
 
-// header says how many records follow that were written with it, at once: they sum all changes up.
+// header begins the summary of all earlier changes: it has the number of the records that follow and belong to it.
 type header struct {
 	Version int    `json:"version"`
 	Lines   int    `json:"lines"`
@@ -62,7 +63,7 @@ func appendLine(to, text []byte) []byte {
 	return fmt.Appendf(to, "%08x %s\n", crc32.Checksum(text, castagnoli), text)
 }
 
-// cut returns the JSON of a line without its end.
+// cut returns the JSON of a line; the line has no newline.
 func cut(text []byte) ([]byte, error) {
 	sum, text, ok := bytes.Cut(text, []byte(" "))
 	if !ok || string(sum) != fmt.Sprintf("%08x", crc32.Checksum(text, castagnoli)) {
@@ -71,7 +72,7 @@ func cut(text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// parse reads a line without its end.
+// parse reads a line without its newline.
 func parse(text []byte) (r record, err error) {
 	if text, err = cut(text); err != nil {
 		return r, err
@@ -87,7 +88,7 @@ func decode(text []byte) (r record, err error) {
 	return r, r.check()
 }
 
-// check refuses a record that no change can be.
+// check refuses an impossible change.
 func (r *record) check() error {
 	if r.Weights == nil {
 		return nil
@@ -102,14 +103,14 @@ func (r *record) check() error {
 
 // contents is the content of a state file. Its user locks it.
 type contents struct {
-	history    []history.Entry // the configuration in force is the last
+	history    []history.Entry // the last one is in force
 	links      map[string]bool
 	priorities map[int]string
 	flows      map[weights.Key]weights.Flow
 	budgets    map[string]weights.Budget
 	audit      *ring.Last[audit.Entry]
 	done       outcome.Book
-	term       uint64 // comes on top of the lead's number: see Store.Term
+	term       uint64 // is added to the lead's number: see Store.Term
 }
 
 func newContents(limit int) *contents {
@@ -141,7 +142,7 @@ func (c *contents) apply(r record) {
 		delete(c.flows, k)
 	}
 	for _, b := range r.Weights.Budgets {
-		b.Used, b.Flows = 0, 0 // which follow from the flows
+		b.Used, b.Flows = 0, 0 // computed from the flows
 		c.budgets[b.Application] = b
 		if !b.Named() {
 			delete(c.budgets, b.Application)
@@ -152,14 +153,14 @@ func (c *contents) apply(r record) {
 	}
 }
 
-// The history keeps this many configurations, with this many bytes of text.
+// Bounds of the history: number of configurations, and bytes of their texts.
 const (
 	mostConfigs = 100
 	mostText    = 32 << 20
 )
 
-// trim drops the oldest configurations that are too many. The one in force stays, and the last one
-// that needs no confirmation, to which an unconfirmed one is rolled back.
+// trim drops the oldest configurations beyond the bounds. It keeps the one in force, and the last one that needed
+// no confirmation, which is the target of a rollback.
 func trim(list []history.Entry) []history.Entry {
 	count, text, confirmed := 0, 0, false
 	var kept []history.Entry
@@ -193,8 +194,8 @@ func change[K, V comparable](to, from map[K]V) {
 	}
 }
 
-// records returns the changes that make these contents from nothing, behind a header. Lines of bounded length
-// keep reading and writing in bounded memory.
+// records returns a header and the changes that create these contents from an empty state. Each line has a bounded
+// length, so that reading and writing take bounded memory.
 func (c *contents) records(version int) []record {
 	const most = 1000 // flows or entries
 	list := []record{{Links: c.links, Priorities: c.priorities, Weights: &weights.Commit{Budgets: slices.Collect(maps.Values(c.budgets))}}}

@@ -27,12 +27,13 @@ const (
 	lockWait = time.Second
 	// slack is how many bytes a journal may always grow by before it is compacted.
 	slack = 1 << 20
-	// endBucket has the end of the chain, under its own name. It is separate from the records, so that an older page
-	// of records is not mistaken for the last one.
+	// endBucket is the bucket with the end of the chain, and its only key. It is separate from the records, so that
+	// an older page of records is not mistaken for the last one.
 	endBucket    = "end"
-	recordBucket = "records" // number of the piece → the piece of the records' JSON, each with a newline behind it
-	// pieceSize is the most bytes in a piece: two of them fill a page of 4096 bytes. A change writes the last leaf again,
-	// to which bbolt gives up to four values however large they are. So a record is not one value.
+	recordBucket = "records" // number of a piece → the piece; a record is its JSON and a newline, cut into pieces
+	// pieceSize is the largest size of a piece in bytes: two fill a page of 4096 bytes. Each change rewrites the
+	// last leaf, and bbolt may put four values into a leaf, however large they are. So a record is not stored as
+	// one value.
 	pieceSize = (4096-pageHead)/2 - itemSize - 8
 )
 
@@ -52,17 +53,17 @@ type file struct {
 	path  string
 	sync  bool
 	db    *bolt.DB
-	old   io.Closer // what has the file locked until it is written anew; nil when db does
+	old   io.Closer // keeps the file locked until it is rewritten; nil when db does
 	aside string    // new name of the old file; empty if it is not kept
-	kept  string    // its name after that
-	fresh bool      // there was none
+	kept  string    // that name, once the file is kept
+	fresh bool      // there was no file
 	limit int64     // the size of the records at which the file is written anew
-	// update makes a transaction; db.Update but in tests.
+	// update runs a transaction: db.Update, except in tests.
 	update func(*bolt.DB, func(*bolt.Tx) error) error
 }
 
-// openFile opens or creates a file and adds what it says to an empty state. It is written anew when it is of an older
-// version, and when it is damaged and that is accepted: then damaged says how.
+// openFile opens or creates a file and adds its content to an empty state. A file of an older version is rewritten.
+// So is a damaged file if the damage is accepted; damaged is then the damage.
 func openFile(path string, o Options, state *contents) (f *file, damaged error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, nil, fmt.Errorf("state file %s: %w", path, err)
@@ -103,12 +104,12 @@ func openFile(path string, o Options, state *contents) (f *file, damaged error, 
 	return f, damaged, err // the next change tries again
 }
 
-// IsDiskFull reports whether an error is that a disk, or somebody's share of it, has no room.
+// IsDiskFull reports whether an error means that the disk is full or a quota is used up.
 func IsDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// lock opens a file and makes sure that no other process has it open through lock.
+// lock opens a file and locks it against other processes that use lock.
 func lock(path string, flags int) (*os.File, error) {
 	for end := time.Now().Add(lockWait); ; time.Sleep(20 * time.Millisecond) {
 		f, err := os.OpenFile(path, flags, 0o600)
@@ -118,7 +119,7 @@ func lock(path string, flags int) (*os.File, error) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		mine, _ := f.Stat()
 		now, _ := os.Stat(path)
-		if err == nil && os.SameFile(mine, now) { // its owner has not put a new file in its place
+		if err == nil && os.SameFile(mine, now) { // the path still names the locked file
 			return f, nil
 		}
 		_ = f.Close()
@@ -128,8 +129,8 @@ func lock(path string, flags int) (*os.File, error) {
 	}
 }
 
-// open gives a file that is locked, and sound or empty, to bbolt, which closes it. What is not written yet is copied each
-// time that the file outgrows the memory it is mapped to, which has size bytes at least.
+// open opens a locked file, which is sound or empty, by bbolt, which will close it. size is the initial size of the
+// memory map: whenever the file outgrows the map, bbolt copies all unwritten data.
 func (f *file) open(in *os.File, size int64) (*bolt.DB, error) {
 	return bolt.Open(in.Name(), 0o600, &bolt.Options{
 		Timeout: lockWait, NoSync: !f.sync, NoGrowSync: !f.sync, NoStatistics: true, InitialMmapSize: int(size),
@@ -162,7 +163,7 @@ func (f *file) append(r record, state *contents) error {
 	end := audit.Head{Seq: f.end.Seq + 1, Hash: sha256.Sum256(text)}
 	parts := pieces(text)
 	if err := f.put(f.db, f.pieces, end, parts); err != nil {
-		if !IsDiskFull(err) { // the content of the disk is unknown
+		if !IsDiskFull(err) { // it is unknown whether the change is on disk
 			f.db, f.old = nil, held{f.db}
 			return outcome.Unknown(fmt.Errorf("state file: %w", err))
 		}
@@ -179,8 +180,8 @@ type held struct{ *bolt.DB }
 // Close implements io.Closer.
 func (held) Close() error { return nil }
 
-// put writes pieces, from one number on, and the end of the chain. It returns a panic of bbolt as an error: bbolt
-// panics if another program has overwritten a page of the file.
+// put writes pieces, numbered from from on, and the end of the chain. It returns a panic of bbolt as an error:
+// bbolt panics if another program has overwritten a page of the file.
 func (f *file) put(db *bolt.DB, from int, end audit.Head, parts [][]byte) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -224,13 +225,13 @@ func (f *file) tidy(state *contents) error {
 	return f.rewrite(state)
 }
 
-// rewrite replaces the file by one that contains only the state. This counts as a change.
+// rewrite replaces the file by one that contains only a summary of the state. The summary counts as a change.
 func (f *file) rewrite(state *contents) error {
 	texts, l, err := state.seal(f.end, f.log)
 	if err != nil {
 		return err
 	}
-	// A name of its own, as no lock keeps another process from it.
+	// The name contains the process id, because no lock protects the temporary file.
 	temporary := fmt.Sprintf("%s.%d%s", f.path, os.Getpid(), partial)
 	parts := pieces(texts...)
 	l.pieces = len(parts)
@@ -243,7 +244,7 @@ func (f *file) rewrite(state *contents) error {
 	}
 	place := os.Rename
 	if f.fresh {
-		place = os.Link // which fails where another process was faster
+		place = os.Link // Link fails if another process was faster
 	}
 	if err == nil {
 		err = place(temporary, f.path)
@@ -266,7 +267,7 @@ func (f *file) write(path string, parts [][]byte, l chain) (*bolt.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state file: %w", err)
 	}
-	db, err := f.open(in, l.size+l.size/8) // the rest is the pages' heads
+	db, err := f.open(in, l.size+l.size/8) // an eighth more for the pages' headers
 	if err == nil {
 		if err = f.put(db, 0, l.end, parts); err != nil {
 			_ = db.Close()
@@ -278,7 +279,7 @@ func (f *file) write(path string, parts [][]byte, l chain) (*bolt.DB, error) {
 	return db, nil
 }
 
-// keep gives a file one more name, with a number behind it where that is taken.
+// keep links a file to a second name. If that name is taken, it appends a number.
 func keep(path, as string) (name string, err error) {
 	name = as
 	for n := 2; ; n++ {

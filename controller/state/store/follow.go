@@ -32,9 +32,9 @@ func Follow(client *clientv3.Client) *Follower {
 	return &Follower{lead: Lead{Client: client, Lost: func(error) {}}, turn: make(chan struct{}, 1)}
 }
 
-// Read returns the state with every change that was acknowledged before the call: it is a linearizable
-// read of etcd, which takes a majority. The store cannot be changed, and has the changes of later
-// calls too. It is nil, at the zero Position, where there is no journal yet.
+// Read returns the state with every change that was acknowledged before the call: it is a linearizable read of
+// etcd, which takes a majority. The returned store is read-only, and later calls update it. If there is no journal
+// yet, Read returns nil and the zero Position.
 func (f *Follower) Read(ctx context.Context) (*Store, Position, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
@@ -78,7 +78,7 @@ func (f *Follower) read(ctx context.Context) error {
 				return &DamagedError{Name: inEtcd, Err: fmt.Errorf("%s: %w", kv.Key, err)}
 			}
 		}
-		f.now.mu.Lock() // not while etcd is asked: others read the state meanwhile
+		f.now.mu.Lock() // not held while waiting for etcd, so that others can read the state
 		for _, r := range changes {
 			f.now.state.apply(r)
 			f.seen.lines++
@@ -95,7 +95,7 @@ func (f *Follower) read(ctx context.Context) error {
 	}
 }
 
-// next reads lines behind those that were seen.
+// next returns the request for the lines after those already read.
 func (f *Follower) next(opts ...clientv3.OpOption) clientv3.Op {
 	opts = append(opts, clientv3.WithRange(clientv3.GetPrefixRangeEnd(linePrefix(f.seen.epoch))), clientv3.WithLimit(pageLines))
 	return clientv3.OpGet(lineKey(f.seen.epoch, f.seen.lines), opts...)

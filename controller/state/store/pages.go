@@ -24,20 +24,21 @@ const (
 	freelistPage = 16
 )
 
-// tree reads a file of bbolt. bbolt itself trusts the file: it has no checksum but those of its two meta pages, falls back
-// to the older one, follows pages in a circle and reads beyond the end of the file, which ends the process.
+// tree reads a file of bbolt. bbolt itself trusts the file. It has checksums only in its two meta pages, and falls
+// back to the older one. It follows cycles of pages, and it reads beyond the end of the file, which kills the
+// process.
 type tree struct {
 	data []byte
 	size uint64 // of a page
-	seen []bool // pages that belong to something
+	seen []bool // pages that are already claimed
 	each func(bucket string, key, value []byte) error
 }
 
 // meta is a meta page.
 type meta struct{ size, root, freelist, end, tx uint64 }
 
-// readPages calls each for each key of each bucket, in their order, and then makes sure that each page of a file belongs to
-// one thing, so that what bbolt writes later overwrites nothing else.
+// readPages calls each for every key of every bucket, in order. It then checks that each page is used once, so that
+// bbolt's later writes cannot overwrite other data.
 func readPages(data []byte, each func(bucket string, key, value []byte) error) error {
 	first, err := readMeta(data, 0)
 	if err != nil {
@@ -73,7 +74,8 @@ func readPages(data []byte, each func(bucket string, key, value []byte) error) e
 	return nil
 }
 
-// readMeta reads the meta page at a place of the file. The first says where the second is.
+// readMeta reads the meta page at offset at. The first meta page gives the page size, and so the offset of the
+// second.
 func readMeta(data []byte, at uint64) (m meta, err error) {
 	if uint64(len(data)) < at+pageHead+metaSize {
 		return m, fmt.Errorf("it is no state file: it has %d bytes", len(data))
@@ -94,7 +96,7 @@ func readMeta(data []byte, at uint64) (m meta, err error) {
 	return m, nil
 }
 
-// claim marks a page and those that belong to it as used by one thing.
+// claim marks a page as used.
 func (t *tree) claim(id uint64) error {
 	if id >= uint64(len(t.seen)) {
 		return fmt.Errorf("page %d is beyond its end", id)
@@ -106,7 +108,7 @@ func (t *tree) claim(id uint64) error {
 	return nil
 }
 
-// page returns a page with those that it runs over into.
+// page returns a page with its overflow pages.
 func (t *tree) page(id uint64) ([]byte, error) {
 	if err := t.claim(id); err != nil {
 		return nil, err
@@ -145,7 +147,7 @@ func (t *tree) freelist(id uint64) error {
 	return nil
 }
 
-// walk reads a page of a bucket, "" for the one of all buckets, and what is below it. It returns the first key.
+// walk reads a page of a bucket and all pages below it; "" is the root bucket. It returns the first key.
 func (t *tree) walk(bucket string, id uint64) ([]byte, error) {
 	b, err := t.page(id)
 	if err != nil {

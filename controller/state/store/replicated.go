@@ -18,14 +18,14 @@ import (
 	"github.com/headgate/headgate/controller/state/outcome"
 )
 
-// Keys in etcd. Numbers have 16 hexadecimal digits, so that keys are in their order.
+// Keys in etcd. Numbers have 16 hexadecimal digits, so that keys sort in numerical order.
 const (
 	epochKey   = "/headgate/epoch"    // the number of the journal in force
 	journalKey = "/headgate/journal/" // number of the journal / number of the line
 )
 
 const (
-	// answerWait is how long a change may take. A leader that cannot write for this long has lost the majority.
+	// answerWait is how long a change may take. A leader that cannot write for that long has lost the majority.
 	answerWait = 5 * time.Second
 	// batchLines and batchBytes bound what is written at once, below etcd's own bounds of 128 and 1.5 MiB.
 	batchLines = 100
@@ -37,21 +37,20 @@ const (
 // Lead is the right to write a journal in etcd.
 type Lead struct {
 	Client *clientv3.Client
-	// Fence is true as long as the lead lasts. etcd compares it with each change.
+	// Fence is true as long as the lead lasts. etcd evaluates it with each change.
 	Fence clientv3.Cmp
 	// Lost ends the lead: somebody else has it, or nobody knows whether the last change is in the
 	// journal.
 	Lost func(error)
-	// Term is the number of the lead. What the state began with comes on top: see Store.Term.
+	// Term is the number of the lead. The state's own term is added to it: see Store.Term.
 	Term uint64
 }
 
-// termStep is added to the terms of a cluster that begins with a backup: its etcd counts changes from 0 again, and
-// the old cluster made fewer changes after the backup than this.
+// termStep is added to the terms of a cluster that starts from a backup, because its etcd counts from 0 again. The
+// old cluster has made fewer than termStep changes after the backup.
 const termStep = 1 << 40
 
-// get reads keys. A leader that cannot read has none to lead: etcd's own leader may have changed, or
-// the majority is gone.
+// get reads keys. If that fails, the lead ends: etcd's own leader may have changed, or the majority is gone.
 func (l Lead) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	r, err := l.Client.Get(ctx, key, opts...)
 	if err != nil {
@@ -61,7 +60,7 @@ func (l Lead) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*
 	return r, err
 }
 
-// OpenReplicated reads the journal in etcd, which is made when there is none. ctx is the lead's.
+// OpenReplicated reads the journal in etcd. It creates the journal if there is none. ctx is the lead's.
 func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
 	s := &Store{state: newContents(o.Audit), lead: l.Term}
 	j := &replicated{Lead: l, ctx: ctx}
@@ -100,7 +99,7 @@ func (j *replicated) begin(s *Store, file string) error {
 	return j.compact(s.state, clientv3.OpPut(restoredKey, sum))
 }
 
-// inEtcd is the journal in messages.
+// inEtcd names the journal in error texts.
 const inEtcd = "state in etcd"
 
 // number reads the number of the journal in force.
@@ -135,7 +134,7 @@ func (*replicated) close() error { return nil }
 
 // write makes all of the change or nothing, as the leader. If that is not certain, the lead ends.
 func (j *replicated) write(ops ...clientv3.Op) error {
-	if j.ctx.Err() != nil { // the last write may stand in this one's place
+	if j.ctx.Err() != nil { // the previous write may still take effect at this place
 		return outcome.ErrNotLeader
 	}
 	ctx, cancel := context.WithTimeout(j.ctx, answerWait)
@@ -179,8 +178,8 @@ func (j *replicated) tidy(state *contents) error {
 	return j.compact(state)
 }
 
-// compact writes the next journal with only the state and puts it in force. It first deletes the rest
-// of a compaction that an earlier leader did not finish. The operations of also come last.
+// compact writes the next journal with only the state and puts it in force. It first deletes the remains of an
+// earlier leader's unfinished compaction. The operations in also come last.
 func (j *replicated) compact(state *contents, also ...clientv3.Op) error {
 	next := replicated{Lead: j.Lead, ctx: j.ctx, epoch: j.epoch + 1}
 	if err := j.write(clientv3.OpDelete(linePrefix(next.epoch), clientv3.WithPrefix())); err != nil {
@@ -216,11 +215,11 @@ func (j *replicated) compact(state *contents, also ...clientv3.Op) error {
 	return nil
 }
 
-// pages reads the values of a range of keys, one after the other.
+// pages iterates over the values of a range of keys.
 type pages struct {
 	ctx       context.Context
 	lead      Lead
-	next, end string // the rest; empty at the end
+	next, end string // range that is still to be read; empty at the end
 	revision  int64
 	text      []byte
 	lines     uint64
@@ -250,10 +249,10 @@ func (p *pages) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// restoredKey is in etcd where the first journal began with a state file: the file's SHA-256.
+// restoredKey exists if the first journal began with a state file. Its value is the file's SHA-256.
 const restoredKey = "/headgate/restored"
 
-// RestoreError refuses a state file that a cluster is to begin with, as the cluster has begun without it.
+// RestoreError refuses to restore a state file, because the cluster already has a state that did not begin with it.
 type RestoreError struct {
 	File string
 	Has  Summary // the cluster's state
@@ -265,8 +264,8 @@ func (e *RestoreError) Error() string {
 		"to begin with the file, stop all members, empty their folders, or delete /headgate/ in an etcd that others run, and start them with --restore", e.File, e.Has)
 }
 
-// CheckRestore returns a *RestoreError where a cluster has a state that did not begin with a state file. One
-// that did may have changed since then.
+// CheckRestore returns a *RestoreError if a cluster has a state that did not begin with this state file. A state
+// that began with it is accepted, even if it has changed since.
 func CheckRestore(ctx context.Context, client *clientv3.Client, file string) error {
 	sum, err := digest(file)
 	if err != nil {

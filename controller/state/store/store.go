@@ -25,8 +25,8 @@ import (
 type Options struct {
 	Audit  int  // audit entries kept, the oldest are dropped first; 0 means audit.DefaultLimit
 	NoSync bool // trust the operating system with the last changes; for tests
-	// Restore is a state file that a journal in etcd begins with; empty for none. Where there is a
-	// journal it is not read: see CheckRestore.
+	// Restore is a state file with which a new journal in etcd begins; empty for none. It is ignored if there is a
+	// journal: see CheckRestore.
 	Restore string
 	// AcceptLoss continues with the readable part of a damaged file, or with a file that lacks changes of
 	// the audit log. See Store.Loss.
@@ -40,18 +40,18 @@ type Store struct {
 
 	writing sync.Mutex // guards what follows, and is held until a change is durable
 	journal journal
-	log     *audit.File // that is beside the file; nil for none
+	log     *audit.File // audit log beside the file; nil for none
 	lost    error       // see Loss
 
 	mu     sync.Mutex // guards what follows, which changes while writing is held too
 	state  *contents
-	failed error     // of the last write
-	tried  time.Time // when that was
+	failed error     // error of the last write
+	tried  time.Time // time of the last write
 }
 
 // journal is where changes are durable. Its methods are not called at the same time.
 type journal interface {
-	// append keeps a change of the state, all of it or nothing. Where it cannot know which, the error wraps
+	// append stores a change of the state, whole or not at all. If it cannot know which, the error wraps
 	// outcome.ErrUnknown.
 	append(r record, state *contents) error
 	// tidy may replace the journal by one with only the state. If that fails, the old journal stays in use.
@@ -59,7 +59,7 @@ type journal interface {
 	close() error
 }
 
-// noJournal keeps nothing. Each change is refused with refusal; nil lets changes be made in memory.
+// noJournal stores nothing. It refuses each change with refusal; if that is nil, changes are kept in memory only.
 type noJournal struct{ refusal error }
 
 func (j noJournal) append(record, *contents) error { return j.refusal }
@@ -71,9 +71,9 @@ var (
 	_ history.Keeper = (*Store)(nil)
 )
 
-// Open opens or creates a file, with its folder; one that is damaged is refused with a
-// *DamagedError. A second Open of the same path fails. An empty path keeps nothing on disk. A full disk lets a file that
-// is there be read; changes are refused until there is room.
+// Open opens or creates a file and its folder. It refuses a damaged file with a *DamagedError. A second Open of the
+// same path fails. With an empty path nothing is kept on disk. On a full disk an existing file can be read; changes
+// are refused until there is room.
 func Open(path string, o Options) (*Store, error) {
 	s := &Store{state: newContents(o.Audit), journal: noJournal{}, options: o}
 	if path == "" {
@@ -97,8 +97,8 @@ func (s *Store) Close() error {
 	return s.journal.close()
 }
 
-// Term returns the highest upper half of a P4Runtime election id that was used with this state, as far as it is known:
-// of the cluster that leads, or of those whose backups it began with.
+// Term returns the highest known upper half of a P4Runtime election id that was used with this state, by this
+// cluster or by the clusters whose backups it began with.
 func (s *Store) Term() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +108,8 @@ func (s *Store) Term() uint64 {
 // maxTerm leaves terms for later leaders, whatever term a switch reports.
 const maxTerm = 1 << 62
 
-// RaiseTerm makes Term return more than above, now and for all later leaders, and returns it. It fails where this leader
-// may not be the last one.
+// RaiseTerm raises Term above the given value, for this leader and all later ones, and returns the new Term. It
+// fails if another leader may have taken over.
 func (s *Store) RaiseTerm(above uint64) (uint64, error) {
 	if above >= maxTerm {
 		return 0, fmt.Errorf("term %d is not one of Headgate's: want less than 2^62", above)
@@ -124,7 +124,7 @@ func (s *Store) RaiseTerm(above uint64) (uint64, error) {
 	return s.state.term + s.lead, nil
 }
 
-// Backup returns the store's content as a state file in text.
+// Backup returns the store's content as a state file in text form.
 func (s *Store) Backup() ([]byte, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -140,7 +140,7 @@ func (s *Store) Backup() ([]byte, error) {
 // retry is how often Err tries to write again.
 const retry = time.Second
 
-// Err returns why the last write failed, nil when it did not. It tries again with a change of nothing.
+// Err returns why the last write failed, nil if it did not. It first retries with an empty change.
 func (s *Store) Err() error {
 	tried, failed := s.lastWrite()
 	if _, ok := s.journal.(*file); ok && failed != nil && time.Since(tried) > retry {
@@ -166,8 +166,8 @@ func (s *Store) Done(key string) (outcome.Done, bool) {
 // KeepDone keeps the outcome of a request that changed nothing else.
 func (s *Store) KeepDone(d outcome.Done) error { return s.change(record{Done: &d}) }
 
-// change makes a change, which is durable when it returns nil. If the error wraps outcome.ErrUnknown, the change may
-// have been made; with any other error it was not made.
+// change makes a change. If it returns nil, the change is durable. If the error wraps outcome.ErrUnknown, the
+// change may have been made; with any other error it was not made.
 func (s *Store) change(r record) error {
 	if err := r.check(); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (s *Store) write(r record) error {
 	if err != nil {
 		return err
 	}
-	err = s.journal.tidy(s.state) // when it fails, the change is durable all the same
+	err = s.journal.tidy(s.state) // if it fails, the change is still durable
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = err
@@ -234,7 +234,7 @@ func (s *Store) DownLinks() []string {
 	return slices.Sorted(maps.Keys(s.state.links))
 }
 
-// SavePriority keeps which application has a virtual priority; "" is nobody.
+// SavePriority stores the application of a virtual priority; "" for none.
 func (s *Store) SavePriority(priority int, application string, done *outcome.Done) error {
 	return s.change(record{Priorities: map[int]string{priority: application}, Done: done})
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/apache/thrift/lib/go/thrift"
 )
 
-// Client is a connection to the service SimpleSwitch (targets/simple_switch/thrift/
-// simple_switch.thrift in behavioral-model). One goroutine at a time may use it. Every call ends
-// with its context at the latest; one that failed ends the connection.
+// Client is a connection to the service SimpleSwitch (targets/simple_switch/thrift/ simple_switch.thrift in
+// behavioral-model). One goroutine at a time may use it. A call ends at the latest with its context. A call that
+// fails closes the connection.
 type Client struct {
 	conn   net.Conn
 	client thrift.TClient
@@ -26,7 +26,7 @@ func Dial(ctx context.Context, address string) (*Client, error) {
 	return newClient(conn), nil
 }
 
-// newClient returns a client on a connection.
+// newClient returns a client that uses conn.
 func newClient(conn net.Conn) *Client {
 	conf := &thrift.TConfiguration{}
 	transport := thrift.NewTBufferedTransport(thrift.NewTSocketFromConnConf(conn, conf), 4096)
@@ -66,16 +66,15 @@ func (c *Client) call(ctx context.Context, method string, args ...any) error {
 	}
 	c.conn.Close()
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // not that the connection is closed
+		err = context.Cause(ctx) // the cause, rather than that the connection is closed
 	}
 	return fmt.Errorf("thrift: %s: %s: %w", c.conn.RemoteAddr(), method, err)
 }
 
-// arguments are those of a call, int32 or int64: a struct with fields numbered from 1.
+// arguments are the arguments of a call, each an int32 or int64: a struct with fields numbered from 1.
 type arguments []any
 
-// Write implements thrift.TStruct. The binary protocol has no names, and nothing between or
-// behind fields but the mark of the end.
+// Write implements thrift.TStruct. The binary protocol sends no names, and only a stop mark after the last field.
 func (a arguments) Write(ctx context.Context, p thrift.TProtocol) (err error) {
 	for i, arg := range a {
 		switch v := arg.(type) {
@@ -96,7 +95,7 @@ func (arguments) Read(ctx context.Context, p thrift.TProtocol) error {
 	return p.Skip(ctx, thrift.STRUCT)
 }
 
-// result reads over the result of a call.
+// result skips the result of a call.
 type result struct{}
 
 // Read implements thrift.TStruct.

@@ -7,27 +7,28 @@
 //	rate   the port's, in packets per second: rate / (8 · packet_size), rounded down
 //	depth  the port's largest queue_limit in packets of 60 B, and 64 more
 //
-// BMv2 counts packets, whatever their length. A queue runs at the port's rate while its packets
-// have packet_size, the length of a full frame from the Ethernet header on; shorter ones leave
-// it slower than the link would carry them: a link's acknowledgements for the data of two full
-// links wait in their queue.
+// BMv2 counts packets, whatever their length. A queue runs at the port's rate while its packets have packet_size,
+// the length of a full frame from the Ethernet header on. Shorter packets leave the queue more slowly than the link
+// could carry them. So acknowledgements queue up if they answer the data of two full links.
 //
-// The depth only keeps BMv2 from dropping by itself: what it drops never reaches egress, where
-// the program releases the bytes that it admitted (p4src/v1model/accounting.p4). The program
-// holds queue_limit and the policies of package headroom in bytes, and so the depth is what they
-// let in of the shortest frames, with room for those that pass without admission.
+// BMv2 must not drop a packet by itself: that packet would never reach egress, where the program releases the bytes
+// that it admitted (p4src/v1model/accounting.p4). The program enforces queue_limit and the policies of package
+// headroom in bytes. So the depth is the number of shortest frames that the program admits, with room for packets
+// that pass without admission.
 //
 // # What BMv2 cannot do
 //
 //   - A rate of the port: each priority queue is paced by itself, and a port whose queues are
 //     all busy sends the sum. Priority decides which of the packets that are due goes first.
 //   - Bytes, per packet or per queue.
-//   - Pausing a queue: a rate of 0 is no limit, and PAUSE frames that arrive are ignored.
-//   - Reading a setting back. A Driver remembers what it set over a connection; the service's
-//     end ends the connection and with it all that is known. What somebody else sets meanwhile
-//     shows in no plan, and is overwritten at the next comparison (controller.resync_interval).
+//
+// - Pausing a queue: a rate of 0 is no limit, and arriving PAUSE frames are ignored.
+// - Reading a setting back. A Driver remembers what it set over a connection; when the service ends, the connection
+// ends, and the Driver forgets it all. A setting that somebody else changes appears in no plan, and is overwritten
+// at the next comparison (controller.resync_interval).
 //   - Refusing a value: BMv2 answers every call with 0.
-//   - Setting the number of priority queues: --priority-queues says it when BMv2 starts.
+//
+// - Setting the number of priority queues: BMv2 takes it at start, from --priority-queues.
 package bmv2
 
 import (
@@ -45,8 +46,8 @@ import (
 const (
 	// shortest is the shortest frame of Ethernet, without its checksum.
 	shortest = 60 * units.Byte
-	// spare is how many packets of a queue may have passed without admission: polls, probes,
-	// PAUSE frames. It is all that BMv2's queues hold when it starts.
+	// spare is the room of a queue for packets that pass without admission: polls, probes, PAUSE frames. BMv2's
+	// queues hold 64 packets by default.
 	spare = 64
 )
 
@@ -70,7 +71,7 @@ type setting struct {
 	port   uint32
 }
 
-// setTo is a setting with its wanted value.
+// setTo is a setting with its desired value.
 type setTo struct {
 	setting
 	value int64
@@ -85,8 +86,8 @@ func (s setting) text(value int64) string {
 	return fmt.Sprintf("%d %s", value, unit)
 }
 
-// settings returns what a configuration makes of a switch, the depth of a port first: a queue
-// that builds may need it.
+// settings returns the desired settings of a switch. A port's depth precedes its rate, because the rate makes
+// queues build up.
 func settings(c *trafficmanager.Config) ([]setTo, error) {
 	if c.MMU != nil || len(c.Filters) > 0 {
 		return nil, &units.FieldError{Field: "policy", Value: "set", Allowed: "no policy and no filters: BMv2's are in the program"}
@@ -121,8 +122,7 @@ func (d *Driver) Check(want *trafficmanager.Config) error {
 	return err
 }
 
-// Plan implements trafficmanager.Driver. What the switch has is known over the connection that
-// set it alone.
+// Plan implements trafficmanager.Driver. Only values set over the present connection are known.
 func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]*pb.Change, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,8 +145,8 @@ func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]*pb.C
 	return changes, err
 }
 
-// Apply implements trafficmanager.Driver. With from it sets what differs from what was set over
-// the connection, without it everything. It counts what was not known to be so.
+// Apply implements trafficmanager.Driver. If from is not nil, it sets only values that differ from those set over
+// the present connection; otherwise it sets all. It returns the number of values that were not known to be right.
 func (d *Driver) Apply(ctx context.Context, from, want *trafficmanager.Config) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -182,7 +182,7 @@ func (d *Driver) set(ctx context.Context, s setTo) error {
 	return d.client.SetQueueRate(ctx, s.port, s.value)
 }
 
-// connect makes sure of a connection over which the switch answers. A new one knows nothing.
+// connect makes sure that the switch answers over d.client. After a new connection no value is known.
 func (d *Driver) connect(ctx context.Context) error {
 	if d.client != nil {
 		err := d.client.Ping(ctx)
@@ -191,7 +191,7 @@ func (d *Driver) connect(ctx context.Context) error {
 		}
 		d.client, d.written = nil, nil
 		if ctx.Err() != nil {
-			return err // no time for another
+			return err // ctx is over, so a new connection would fail too
 		}
 	}
 	c, err := Dial(ctx, d.address)

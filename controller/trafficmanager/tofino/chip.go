@@ -18,29 +18,28 @@ const (
 
 const (
 	portsPerPipe  = 72
-	groupsPerPipe = 128 // priority groups that are not a port's default
-	queues        = 8   // of a port, that the program uses
+	groupsPerPipe = 128 // priority groups besides the ports' default groups
+	queues        = 8   // queues of a port that the program uses
 	// step is the unit of hysteresis and of a port's limits.
 	step = 8
-	// leastHysteresis is the least that dynamic thresholds work with, in cells.
+	// leastHysteresis is the least hysteresis with which dynamic thresholds work, in cells.
 	leastHysteresis = 32
 	smallestFrame   = 64
-	// framing is preamble and gap, which are on the wire and not in the buffer.
+	// framing is the preamble and the gap in bytes. They are on the wire but not in the buffer.
 	framing = 20
 )
 
-// chip is what is known of a traffic manager (p4lang/open-p4studio, pkgsrc/bf-drivers/src/
-// traffic_mgr/init).
+// chip holds the constants of a traffic manager (p4lang/open-p4studio, pkgsrc/bf-drivers/src/ traffic_mgr/init).
 type chip struct {
 	name  string
 	cell  units.Bytes
-	cells uint64 // of the largest model; the driver asks the chip for its own
+	cells uint64 // cells of the largest model; the driver asks the chip for its own number
 	pipes uint32
 	// Defaults of the driver.
-	pool, poolLimit       uint64 // of ingress application pool 0, and of a default group in it
+	pool, poolLimit       uint64 // size of ingress application pool 0, and limit of a default group in it
 	poolShare             string
-	guaranteed            uint64 // of a default group
-	reserved, ingressMost uint64 // of all guarantees, and of all of ingress; 0 where there is none
+	guaranteed            uint64 // guaranteed cells of a default group
+	reserved, ingressMost uint64 // limit of all guarantees, and of ingress as a whole; 0 for no limit
 }
 
 func (c *chip) lastPort() uint32    { return (c.pipes-1)<<7 | portsPerPipe - 1 }
@@ -69,13 +68,12 @@ func (c *chip) up(n units.Bytes) uint64 { return uint64((n + c.cell - 1) / c.cel
 // down returns the whole cells in n bytes; limits are rounded down.
 func (c *chip) down(n units.Bytes) uint64 { return uint64(n / c.cell) }
 
-// steps rounds cells up to the unit of ports' and hysteresis' limits.
+// steps rounds cells up to the unit of a port's limits and of hysteresis.
 func steps(cells uint64) uint64 { return (cells + step - 1) / step * step }
 
-// headroom returns the cells that phi bytes from a link may take, in frames of least to mtu
-// bytes with bridged bytes before each. Every frame takes whole cells: on Tofino 2 a frame
-// of 64 B, 84 B on the wire, takes 176 B. phi is taken to be counted on the wire but for
-// the three frames that headroom.Required counts without framing.
+// headroom returns the cells that phi bytes from a link may take, in frames of least to mtu bytes with bridged
+// bytes before each. Every frame takes whole cells: on Tofino 2 a frame of 64 B, 84 B on the wire, takes 176 B. phi
+// counts bytes on the wire, except for three frames that headroom.Required counts without framing.
 func (c *chip) headroom(phi, least, mtu, bridged units.Bytes) uint64 {
 	if phi <= 0 {
 		return 0
@@ -101,7 +99,7 @@ func (c *chip) headroom(phi, least, mtu, bridged units.Bytes) uint64 {
 	return q
 }
 
-// shares are the values of dynamic_baf. A group alone in the pool gets that part of it,
+// shares are the values of dynamic_baf. Each is the part of the pool that a group gets if it is alone in it:
 // α/(1+α) for α of 1/64 to 4 (DSH Eq. 2).
 func shares() []string {
 	return []string{"1.5%", "3%", "6%", "11%", "20%", "33%", "50%", "66%", "80%"}
@@ -152,7 +150,7 @@ func newConfig(c trafficmanager.Config, bridged units.Bytes) *config {
 	return &config{c, bridged}
 }
 
-// check looks at everything but the policy.
+// check checks everything except the policy.
 func (c *config) check(ch *chip) error {
 	known := map[uint32]bool{}
 	for i, p := range c.Ports {
@@ -196,7 +194,7 @@ func (c *config) checkLimits(ch *chip, known map[uint32]bool) error {
 	return nil
 }
 
-// bounds reports whether a limit is one: less than the policy's buffer and the chip's.
+// bounds reports whether a limit has an effect: it is below both the policy's buffer and the chip's.
 func (c *config) bounds(ch *chip, l trafficmanager.QueueLimit) bool {
 	return l.Bytes > 0 && l.Bytes < ch.memory() && (c.MMU == nil || l.Bytes < c.MMU.Buffer)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
-// diff is a row that is not as it is wanted.
+// diff is a row of the chip that differs from the desired row.
 type diff struct {
 	pair
 	fields []field
 	remove bool // an extra group
-	first  bool // of an extra group: it has a class that is needed
+	first  bool // of an extra group: it has a class that another group needs
 	again  bool // nothing differs, but the row has to be written again
 	lossy  bool // the policy is off
 }
@@ -40,10 +40,10 @@ func (f field) grows() bool {
 	return want > have
 }
 
-// diffs compares.
+// diffs compares the observed rows with the desired ones.
 func (o *observed) diffs(s *settings) []diff {
 	var list []diff
-	touched := map[uint32]bool{} // ports whose groups send PFC otherwise than before
+	touched := map[uint32]bool{} // ports with a group whose PFC changes
 	for _, p := range o.pairs {
 		d := diff{pair: p, lossy: s.policy == "off"}
 		for _, n := range p.Data {
@@ -62,8 +62,7 @@ func (o *observed) diffs(s *settings) []diff {
 		touched[uint32(portOf(e.have))] = true
 		list = append(list, diff{pair: pair{want: want{Row: bfrt.Row{Table: tableGroup, Pipe: e.have.Pipe, Key: e.have.Key}}, have: e.have, exist: true}, remove: true, first: e.first})
 	}
-	// The chip takes the classes that a port sends PFC for from its groups when the mode of
-	// the port is written.
+	// When the mode of a port is written, the chip reads from the port's groups for which classes it sends PFC.
 	seen := map[uint32]bool{}
 	for _, d := range list {
 		if d.Table == tableFlow {
@@ -94,7 +93,7 @@ func same(have, want any) bool {
 	return reflect.DeepEqual(have, want)
 }
 
-// level takes the other names of the lowest and highest priority for the numbers.
+// level maps the names of the lowest and the highest priority to their numbers.
 func level(s string) string {
 	switch s {
 	case "LOW":

@@ -28,20 +28,18 @@
 //
 // # What the chip cannot do
 //
-//   - α is 1/64 to 4; any other is an error. A group alone in the pool gets the part of it
-//     that dynamic_baf says, α/(1+α).
-//   - A hysteresis of less than 32 cells: the chip does not share dynamically without, and
-//     so a smaller δ is 32 cells.
+// - α is 1/64 to 4; any other is an error. A group that is alone in the pool gets the part α/(1+α) of it, the value
+// of dynamic_baf.
+// - A hysteresis of less than 32 cells: dynamic sharing needs 32, so a smaller δ becomes 32 cells.
 //   - All classes of a port that are not lossless are one group, with one threshold.
 //   - Eq. 2 and the bounds of groups count cells, not bytes.
 //
 // # What is lost of DSH
 //
-//   - PAUSE of the queue and of the port together. A port of the chip sends PFC or PAUSE.
-//     With one lossless class it sends PFC, and the insurance η is that class's headroom,
-//     as in the paper. With several it sends PAUSE for the port when the first of its
-//     groups passes T(t): only then is η per port enough. Classes of one port are not
-//     isolated any more; the memory that DSH saves is saved.
+// - PAUSE of the queue and of the port together. A port of the chip sends PFC or PAUSE. With one lossless class it
+// sends PFC, and the insurance η is that class's headroom, as in the paper. With several it sends PAUSE for the
+// port when the first of its groups passes T(t): only then is η per port enough. Classes of one port are then not
+// isolated; DSH's saving of memory remains.
 //   - Xpoff = Nq·T(t), and δp with it: the chip has no dynamic threshold of a port.
 //   - τ, by which a queue pauses sooner when it grows fast (Algorithms 3 and 4): the chip
 //     compares with T(t). DSHConfig's Window, Precision, Entries, Tick and NoSharedHeadroom, and
@@ -49,8 +47,8 @@
 //
 // # What is lost of SPFC
 //
-// A port is a victim or not for as long as Config.Victims says. The controller decides from counters, once in each spfc.period; see
-// package feature/buffer for what that is late by.
+// A port is a victim or not for as long as Config.Victims says. The controller decides from counters, once in each
+// spfc.period; package feature/buffer states the delay.
 package tofino
 
 import (
@@ -79,22 +77,22 @@ type Options struct {
 	Dial    []grpc.DialOption // credentials; none means plain text
 	Log     *slog.Logger      // nil for none
 	Schema  []byte            // the program's bf-rt.json
-	// Bridged is what the program puts before each frame for its way through the buffer, at
-	// most a cell.
+	// Bridged is the length of the bridged metadata that the program puts before each frame in the buffer, at most
+	// a cell.
 	Bridged units.Bytes
 }
 
 // Program is the name of Headgate's program for Tofino.
 const Program = "headgate_tna"
 
-// Driver configures one chip. It connects when it is first used, and again whenever the
-// server comes back. It is safe for use by several goroutines; one call works at a time.
+// Driver configures one chip. It connects when it is first used, and again whenever the server comes back. It is
+// safe for concurrent use; calls run one at a time.
 type Driver struct {
 	opts    Options
 	chip    *chip
 	schema  *bfrt.Schema
 	client  *bfrt.Client
-	working chan struct{} // has a token while a call works
+	working chan struct{} // holds a token while a call runs
 }
 
 var _ trafficmanager.Driver = (*Driver)(nil)
@@ -116,8 +114,8 @@ func New(o Options) (*Driver, error) {
 	return &Driver{opts: o, chip: ch, schema: schema, client: client, working: make(chan struct{}, 1)}, nil
 }
 
-// filter returns the table of a filter of the program, whose name may have that of a pipe
-// before it.
+// filter returns the table of the program's filter with that name. The table's name may have a pipe's name as a
+// prefix.
 func (d *Driver) filter(name string) (string, error) {
 	for _, t := range d.schema.Tables() {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
@@ -149,11 +147,10 @@ func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]*pb.C
 	return list, err
 }
 
-// Apply implements trafficmanager.Driver. It writes only what differs, in an order in which
-// lossless packets always have the headroom that they may need, and stops at the first step
-// that fails: the error names each row and field that was refused. In the end everything is
-// read back. Where want differs from what is held in nothing but victims, only priority
-// groups are compared, and everything if others of their fields are not as they should be.
+// Apply implements trafficmanager.Driver. It writes only differences, in an order that keeps enough headroom for
+// lossless packets at every step. It stops at the first step that fails; the error names each row and field that
+// was refused. In the end it reads everything back. If want and from differ only in victims, it compares only the
+// priority groups; if these differ in any other field, it compares everything.
 func (d *Driver) Apply(ctx context.Context, from, want *trafficmanager.Config) (int, error) {
 	written := map[string]bool{}
 	err := d.do(ctx, want, func(s *settings) error {
@@ -181,7 +178,7 @@ func (d *Driver) Apply(ctx context.Context, from, want *trafficmanager.Config) (
 	return len(written), err
 }
 
-// groups is compare for nothing but priority groups.
+// groups is compare for priority groups only.
 func (d *Driver) groups(ctx context.Context, want *settings) ([]diff, error) {
 	groups, err := d.allGroups(ctx, want)
 	if err != nil {
@@ -202,7 +199,7 @@ func (d *Driver) carry(ctx context.Context, list []diff, written map[string]bool
 	return nil
 }
 
-// do runs alone, after other calls have ended, and names the switch in errors.
+// do calls run when no other call is running. It adds the switch's name to errors.
 func (d *Driver) do(ctx context.Context, want *trafficmanager.Config, run func(*settings) error) error {
 	s, err := shape(d.chip, d.opts.Bridged, *want)
 	if err != nil {
@@ -250,14 +247,13 @@ const (
 	skidUsage         = "skid_pool_usage_cells"
 )
 
-// How long a port may take to empty its headroom, and how often it is looked at.
+// How long a port may take to empty its headroom, and how often drain checks that.
 const (
 	drainTime  = time.Second
 	drainEvery = 10 * time.Millisecond
 )
 
-// drain waits until nothing is in the headroom of some ports, so that it can shrink without
-// a packet finding it full.
+// drain waits until the headroom of the ports is empty. It can then shrink without dropping a packet.
 func (d *Driver) drain(ctx context.Context, ports []uint32) error {
 	s := &settings{ports: slices.Compact(sortPorts(slices.Clone(ports)))}
 	groups, err := d.allGroups(ctx, s)
@@ -300,9 +296,8 @@ const (
 
 func pauseTime(class int) string { return fmt.Sprintf("$TransmitPri%dPause1USCount", class) }
 
-// Pauses reads the MACs of some ports, all in one request. It reads the MACs themselves: what
-// the driver remembers of them may be older than a period of SPFC. It does not wait for other
-// calls' turns.
+// Pauses reads the pause counters of some ports in one request. It reads them from the MACs, because the driver's
+// copy may be older than a period of SPFC. It does not wait for other calls.
 func (d *Driver) Pauses(ctx context.Context, ports []uint32) (map[uint32]trafficmanager.PauseCounters, error) {
 	fields := bfrt.Fields{{Name: portFrames}, {Name: pfcFrames}}
 	for c := range headroom.Classes {

@@ -8,27 +8,27 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
-// pair is a wanted row with the chip's row in its place.
+// pair is a desired row with the chip's present row for the same key.
 type pair struct {
 	want
 	have  bfrt.Row
 	exist bool
 }
 
-// extra is a priority group that is not wanted.
+// extra is a priority group of the chip that is not in the desired state.
 type extra struct {
 	have  bfrt.Row
 	first bool // it has a class that another group needs
 }
 
-// observed is the chip's state of the wanted rows.
+// observed is the chip's state, as far as it is compared.
 type observed struct {
 	pairs  []pair
 	extras []extra
-	groups []bfrt.Row // all of the pipes in use
+	groups []bfrt.Row // all priority groups of the pipes in use
 }
 
-// queueAt is where a queue of a port is.
+// queueAt names a queue of a port.
 type queueAt struct {
 	port  uint32
 	queue int
@@ -43,7 +43,7 @@ func (d *Driver) compare(ctx context.Context, want *settings) ([]diff, error) {
 	return o.diffs(want), nil
 }
 
-// observe reads the rows of the wanted configuration, and gives groups and queues their keys.
+// observe reads the chip's rows for the desired ones. It sets the keys of groups and queues.
 func (d *Driver) observe(ctx context.Context, s *settings) (*observed, error) {
 	others, err := d.others(ctx, s)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *Driver) observe(ctx context.Context, s *settings) (*observed, error) {
 	return o, nil
 }
 
-// others returns the headroom of ports that the settings are not for.
+// others returns the cells of headroom of the ports that s does not cover.
 func (d *Driver) others(ctx context.Context, s *settings) (cells uint64, err error) {
 	const field = "skid_limit_cells"
 	rows, err := d.client.Read(ctx, bfrt.Row{Table: tablePort, Pipe: bfrt.AllPipes, Data: bfrt.Fields{{Name: field}}})
@@ -115,7 +115,8 @@ func (d *Driver) others(ctx context.Context, s *settings) (cells uint64, err err
 	return cells, err
 }
 
-// suits makes sure that the chip is the one that is meant, with enough memory.
+// suits checks that the chip has the configured model's cell size, and enough cells. skid is the headroom of other
+// ports.
 func (d *Driver) suits(ctx context.Context, s *settings, skid uint64) error {
 	ask := []bfrt.Row{{Table: tableChip, Pipe: bfrt.AllPipes}}
 	for _, pool := range []string{"IG_APP_POOL_1", "IG_APP_POOL_2", "IG_APP_POOL_3", "IG_EG_NEGATIVE_MIRROR_POOL"} {
@@ -183,7 +184,7 @@ func (d *Driver) allGroups(ctx context.Context, s *settings) ([]bfrt.Row, error)
 	return d.client.Read(ctx, ask...)
 }
 
-// defaults puts fields over those of a default entry.
+// defaults completes fields with those of the default entry.
 func defaults(standard bfrt.Row, over bfrt.Fields) bfrt.Fields {
 	out := slices.Clone(over)
 	for _, n := range standard.Data {
@@ -194,8 +195,8 @@ func defaults(standard bfrt.Row, over bfrt.Fields) bfrt.Fields {
 	return out
 }
 
-// assign finds the group of each port and class that is wanted, and gives those that there
-// are none for an identifier that is free. All other groups of the ports are extra.
+// assign finds the chip's priority group for each desired port and class. A desired group that the chip lacks gets
+// a free identifier. All other groups of the ports become extras.
 func (o *observed) assign(s *settings) []pair {
 	claimed := map[string]bool{}
 	used := map[uint32]map[uint64]bool{}
@@ -211,8 +212,7 @@ func (o *observed) assign(s *settings) []pair {
 			pairs = append(pairs, pair{want: w})
 		}
 	}
-	// First the groups that have just that class, then those that an Apply has left
-	// without any.
+	// First take the groups that have exactly that class, then those that an earlier Apply left without a class.
 	for _, mask := range []func(class int) uint8{func(c int) uint8 { return 1 << c }, func(int) uint8 { return 0 }} {
 		for i := range pairs {
 			p := &pairs[i]
@@ -224,7 +224,7 @@ func (o *observed) assign(s *settings) []pair {
 			}
 		}
 	}
-	ours := map[uint64]uint8{} // classes that new groups take, by port
+	ours := map[uint64]uint8{} // classes that groups will newly get, by port
 	for _, p := range s.ports {
 		ours[uint64(p)] = 0
 	}

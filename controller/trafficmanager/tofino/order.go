@@ -13,30 +13,30 @@ import (
 type phase uint8
 
 const (
-	freeClasses    phase = iota // of groups that are in the way
-	raiseCeiling                // the bounds of ingress as a whole
-	shrinkShared                // pauses, and gives headroom its cells,
-	shrinkLeast                 // as do guarantees
-	growHeadroom                // of the pool,
-	growPorts                   // then of ports,
-	growGroups                  // then of groups; groups are made, without classes
+	freeClasses    phase = iota // take classes from extra groups that hold them
+	raiseCeiling                // raise the limits of ingress as a whole
+	shrinkShared                // the shared pool gives cells to headroom; ports pause sooner
+	shrinkLeast                 // guarantees give cells to headroom
+	growHeadroom                // first the headroom of the pool,
+	growPorts                   // then that of ports,
+	growGroups                  // then that of groups; new groups get no class yet
 	admitEgress                 // egress queues stop dropping lossless packets
-	takeClasses                 // groups get their classes,
-	makeLossless                // and PFC
-	setThresholds               // of all groups
-	openMAC                     // both forms of PAUSE pass while one replaces the other
-	setFlowControl              // ports send the right one
+	takeClasses                 // groups get their classes
+	makeLossless                // groups get PFC
+	setThresholds               // set the thresholds of all groups
+	openMAC                     // MACs allow both forms of PAUSE while one replaces the other
+	setFlowControl              // ports send the configured form of PAUSE
 	closeMAC
-	drained        // nothing is in headroom that is about to shrink:
-	shrinkGroups   // of groups,
-	shrinkPorts    // of ports,
-	releaseGroups  // which lose the groups that are not wanted
-	shrinkHeadroom // of the pool
-	growLeast      // guarantees, by the cells that headroom and the shared pool gave
-	growShared     // by the rest
+	drained        // wait until headroom that will shrink is empty
+	shrinkGroups   // first the headroom of groups,
+	shrinkPorts    // then that of ports,
+	releaseGroups  // remove extra groups
+	shrinkHeadroom // then the headroom of the pool
+	growLeast      // guarantees grow by the cells that headroom and the shared pool gave up
+	growShared     // the shared pool grows by the remaining cells
 	lowerCeiling   //
 	boundQueues    // lossy queues, the scheduler and filters of the program
-	phases         // not one
+	phases         // number of phases
 )
 
 func (p phase) String() string {
@@ -48,21 +48,21 @@ func (p phase) String() string {
 	}[p]
 }
 
-// batch is the rows of one write.
+// batch holds the rows of one write.
 type batch struct {
 	phase   phase
 	changes []bfrt.Change
-	drain   []uint32 // ports whose headroom has to be empty before
+	drain   []uint32 // ports whose headroom must be empty before the write
 }
 
-// part is some fields of a row, or all of it, in one phase.
+// part holds the fields of a row that one phase writes.
 type part struct {
 	phase  phase
 	op     bfrt.Operation
 	fields bfrt.Fields
 }
 
-// order puts diffs in the order of phases.
+// order sorts diffs into batches, in the order of phases.
 func order(diffs []diff) []batch {
 	all := make([]batch, phases)
 	for i := range all {
@@ -108,7 +108,7 @@ func (d *diff) parts() []part {
 	case d.remove:
 		return []part{{releaseGroups, bfrt.Delete, nil}}
 	case d.Table == tableFlow:
-		return []part{{setFlowControl, bfrt.Modify, d.Data}} // whole, as the chip takes the map of classes only with it
+		return []part{{setFlowControl, bfrt.Modify, d.Data}} // all fields: the chip needs them with the map of classes
 	case d.filter:
 		return []part{{boundQueues, bfrt.Modify, d.Data}} // all of its fields are mandatory
 	case d.Table == tableGroup && !d.exist:
@@ -128,8 +128,8 @@ func (d *diff) parts() []part {
 	return parts
 }
 
-// insert makes a group with its headroom and thresholds, then gives it its class, and then
-// PFC: the chip enables it for the classes that the group has by then.
+// insert creates a group with its headroom and thresholds, then gives it its class, and then PFC. PFC comes last
+// because the chip enables it for the classes that the group has at that moment.
 func (d *diff) insert() []part {
 	first := bfrt.Fields{number("dev_port", uint64(d.port))}
 	var class, pfc, least bfrt.Fields
@@ -148,7 +148,7 @@ func (d *diff) insert() []part {
 	return []part{{growGroups, bfrt.Insert, first}, {takeClasses, bfrt.Modify, class}, {makeLossless, bfrt.Modify, pfc}, {growLeast, bfrt.Modify, least}}
 }
 
-// mac enables PFC of wanted classes before flow control changes, and disables the others after it.
+// mac enables PFC for the desired classes before flow control changes, and disables it for the others afterwards.
 func (d *diff) mac() []part {
 	open, shut := part{openMAC, bfrt.Modify, nil}, part{closeMAC, bfrt.Modify, nil}
 	for _, f := range d.fields {
@@ -175,7 +175,7 @@ func (d *diff) mac() []part {
 	return parts
 }
 
-// phaseOf returns when a field is written.
+// phaseOf returns the phase in which a field is written.
 func (d *diff) phaseOf(f field) phase {
 	either := func(grow, shrink phase) phase {
 		if f.grows() {

@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// shape returns the rows that the chip should hold. The error, a *units.FieldError, names what is
-// invalid or what the chip cannot express, and what is allowed.
+// shape returns the rows that the chip should hold. The error, a *units.FieldError, names the field that is invalid
+// or that the chip cannot express, and the allowed values.
 func shape(ch *chip, bridged units.Bytes, wanted trafficmanager.Config) (*settings, error) {
 	c := newConfig(wanted, bridged)
 	if err := c.check(ch); err != nil {
@@ -49,21 +49,21 @@ func shape(ch *chip, bridged units.Bytes, wanted trafficmanager.Config) (*settin
 type policy struct {
 	chip       *chip
 	mmu        *headroom.Config // nil for none
-	shared     uint64           // of the application pool
-	skid       uint64           // of the skid pool: all headroom
-	guaranteed uint64           // of all groups, those of other ports with their defaults
+	shared     uint64           // size of the application pool
+	skid       uint64           // size of the skid pool: all headroom
+	guaranteed uint64           // guaranteed cells of all groups; those of other ports have the defaults
 	share      string           // dynamic_baf
 	limit      uint64           // pool_max_cells
 	hysteresis uint64
-	private    uint64   // of a lossless group
-	rest       uint64   // of a port's default group
+	private    uint64   // guaranteed cells of a lossless group
+	rest       uint64   // guaranteed cells of a port's default group
 	group      []uint64 // skid of each lossless group of a port
 	total      []uint64 // skid of a port
 	whole      map[uint32]bool
 	pause      bool // the port as a whole is paused
 }
 
-// plain is the chip's default.
+// plain returns the policy that is the chip's default.
 func plain(ch *chip, ports int) *policy {
 	return &policy{
 		chip: ch, shared: ch.pool, share: ch.poolShare, limit: ch.poolLimit, hysteresis: leastHysteresis, rest: ch.guaranteed,
@@ -71,7 +71,7 @@ func plain(ch *chip, ports int) *policy {
 	}
 }
 
-// others returns the guarantees of the default groups of all but some ports.
+// others returns the guaranteed cells of the default groups of all other ports.
 func others(ch *chip, ports int) uint64 {
 	all := uint64(portsPerPipe+1) * uint64(ch.pipes) * ch.guaranteed
 	if ch.reserved > 0 {
@@ -81,7 +81,7 @@ func others(ch *chip, ports int) uint64 {
 }
 
 // newPolicy translates a policy into the chip's terms. Package headroom defines the policies; the package comment
-// lists the chip's losses.
+// lists what the chip cannot express.
 func newPolicy(ch *chip, c *config) (*policy, error) {
 	m := c.MMU
 	if len(m.Ports) != len(c.Ports) {
@@ -128,7 +128,7 @@ func insured(m *headroom.Config) bool {
 	return m.Policy == headroom.DSH || m.Policy == headroom.DSHSPFC
 }
 
-// pool gives the application pool what the buffer has left, and sets thresholds in it.
+// pool sizes the application pool with the remaining cells of the buffer, and sets the thresholds in it.
 func (p *policy) pool(c *config, lossless uint64) error {
 	m, ch := p.mmu, p.chip
 	own := uint64(len(c.Ports)) * (lossless*p.private + p.rest)
@@ -141,8 +141,7 @@ func (p *policy) pool(c *config, lossless uint64) error {
 		}
 	}
 	p.shared = have - own - p.skid
-	// The chip's threshold has to leave room for a packet and for what must leave before
-	// the group may go on.
+	// The chip's threshold must leave room for a packet and for the hysteresis.
 	need := p.hysteresis + ch.up(m.MTU+c.bridged) + 1
 	var top uint64
 	var err error
@@ -177,7 +176,7 @@ func (p *policy) pool(c *config, lossless uint64) error {
 func (p *policy) fits(c *config, lossless uint64) error {
 	type half struct {
 		pipe  uint32
-		upper bool // ports 40 and up of Tofino 2 have groups of their own
+		upper bool // the ports from 40 on of Tofino 2 have separate groups
 	}
 	used := map[half]uint64{}
 	for _, port := range c.Ports {
@@ -215,7 +214,7 @@ func (p *policy) pools(s *settings) {
 	size(minPool, p.guaranteed)
 	most := p.chip.ingressMost
 	if p.mmu != nil {
-		most = p.chip.cells // pools bound ingress already
+		most = p.chip.cells // the pools already limit ingress
 	}
 	s.device(tableChip, nil, bfrt.Fields{number("ig_buffer_limit_cells", most)})
 }
@@ -343,7 +342,7 @@ const (
 	tableEgress  = "tm.queue.buffer"
 	tableSched   = "tm.queue.sched_cfg"
 	tableMAC     = "$PORT"
-	// tablePlace says where a port's queues are; it is only read.
+	// tablePlace maps a port to its queues; it is only read.
 	tablePlace = "tm.port.cfg"
 )
 
@@ -357,26 +356,26 @@ const (
 type settings struct {
 	chip  *chip
 	ports []uint32
-	// rows are complete but for those of groups and queues, whose keys the chip decides on.
+	// rows are complete, except for the keys of groups and queues, which depend on the chip.
 	rows []want
-	// reserved are the cells that the policy counts on, of which a chip needs enough.
+	// reserved is the number of cells that the policy needs.
 	reserved uint64
 	policy   string
 }
 
-// want is a row that is wanted.
+// want is a row of the desired state.
 type want struct {
 	bfrt.Row
-	port   uint32 // of groups and queues
-	class  int    // of groups: iCoS
-	queue  int    // of queues
-	plain  bool   // of tableEgress: the chip's default values
+	port   uint32 // the port of a group or queue
+	class  int    // the class (iCoS) of a group
+	queue  int    // the number of a queue
+	plain  bool   // in tableEgress: use the chip's default values
 	filter bool   // Table is a filter's name in the program
 }
 
 func (s *settings) add(w want) { s.rows = append(s.rows, w) }
 
-// device adds a row of the whole device.
+// device adds a row for the whole device.
 func (s *settings) device(table string, key, data bfrt.Fields) {
 	s.add(want{Row: bfrt.Row{Table: table, Pipe: bfrt.AllPipes, Key: key, Data: data}})
 }

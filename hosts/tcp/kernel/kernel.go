@@ -24,10 +24,10 @@ import (
 // Root is Headgate's folder in bpffs, at the usual mount point of bpffs.
 const Root = "/sys/fs/bpf/headgate"
 
-// Cgroup is a cgroup whose connections are governed, and those of all cgroups below it.
+// Cgroup is a cgroup. Its connections, and those of all cgroups below it, are governed.
 type Cgroup struct {
 	Path  string // its folder in a cgroup v2 file system
-	Class uint32 // class of its connections
+	Class uint32 // class of the cgroup's connections
 }
 
 // Config selects the programs to attach.
@@ -180,9 +180,9 @@ func (k *Kernel) load(cfg Config, dir string) error {
 // sockops is the name of the program that load attaches to cgroups.
 const sockops = "headgate"
 
-// part loads the part of the object with the given name, over shared maps: a law, the sockops
-// program, or neither for "". The laws cannot be in one collection, because the library finds a
-// congestion control's programs by the operation that they implement.
+// part loads the part of the object with the given name, over shared maps: a law, the sockops program, or, for "",
+// neither. The laws cannot be in one collection, because the library finds a congestion control's programs by the
+// operation that they implement.
 func part(shared map[string]*ebpf.Map, name string, change func(*ebpf.CollectionSpec) error) (*ebpf.Collection, error) {
 	spec, err := loadProgram()
 	if err != nil {

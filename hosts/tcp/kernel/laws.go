@@ -64,7 +64,7 @@ func (k *Kernel) SetParams(p Params) error {
 	return k.maps.Parameters.Put(uint32(0), &v)
 }
 
-// sozeParams converts parameters; longest is the longest delay that maxQD can say.
+// sozeParams converts parameters; longest is the largest delay that maxQD can express.
 func sozeParams(p soze.Params, longest units.Time) (v programSozeParams) {
 	v.P, v.K = nanos(p.P), max(nanos(p.K), 1)
 	v.LgAlpha, v.LgBeta = lg(bytesPerSecond(p.Alpha)), lg(bytesPerSecond(p.Beta))
@@ -95,8 +95,7 @@ func toChannel(c channel.Channel) programPrioChannel {
 	return programPrioChannel{Target: nanos(c.Target), Limit: nanos(c.Limit)}
 }
 
-// Class holds the parameters of new connections. They keep them until the controller tells them
-// something else.
+// Class holds the parameters of new connections. They keep these until the controller sends others.
 type Class struct {
 	Law     Law
 	Weight  float64
@@ -139,11 +138,11 @@ func (k Key) wire() programFlowKey {
 	return programFlowKey{Src: k.Src.Addr().As16(), Dst: k.Dst.Addr().As16(), SrcPort: k.Src.Port(), DstPort: k.Dst.Port()}
 }
 
-// Order holds user space's settings of a connection.
+// Order holds the settings that user space gives a connection.
 type Order struct {
 	Weight  float64
 	Channel channel.Channel
-	Held    bool // sends next to nothing
+	Held    bool // the connection sends almost nothing
 }
 
 // Tell gives a connection an order. The connection follows it from its next acknowledgement on.

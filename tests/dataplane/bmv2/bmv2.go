@@ -39,8 +39,8 @@ type Switch struct {
 
 var _ target.Target = (*Switch)(nil)
 
-// Start starts a switch for tests that use target.Target. BMv2 takes no frames before it has a program, so it
-// starts with Headgate's; a test pushes it again.
+// Start starts a switch for tests that use target.Target. BMv2 accepts no frames before it has a program, so it
+// starts with Headgate's program. A test pushes the program again.
 func Start(t testing.TB) *Switch {
 	t.Helper()
 	return StartProgram(t, p4src.JSON(), "--cpu-port", strconv.Itoa(ids.CPUPort), "--priority-queues", strconv.Itoa(ids.QueuesPerPort))
@@ -205,6 +205,6 @@ func (s *Switch) Close() error {
 			errs = append(errs, conn.Close())
 		}
 	}
-	s.Kill() // it has nothing to save, and its own way out can wait for streams for ever
+	s.Kill() // it has nothing to save, and an orderly end can wait for streams for ever
 	return errors.Join(errs...)
 }

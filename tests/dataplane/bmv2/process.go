@@ -55,14 +55,14 @@ func Need(t testing.TB, tools ...string) {
 
 // Options say how a switch runs.
 type Options struct {
-	Command  []string // Command alone when empty; `headgate switch` takes the same flags
+	Command  []string // only Command if empty; `headgate switch` takes the same flags
 	Dir      string   // its working folder, which gets its output in the file "log"
 	DeviceID uint64
 	Address  string   // of its P4Runtime server, host:port or unix:path
 	Thrift   string   // host:port of its Thrift service, by default a free one
 	Program  string   // path of its BMv2 JSON; without one it waits for P4Runtime
 	Flags    []string // before "--"
-	Target   []string // behind "--": CPU port, queues, certificates
+	Target   []string // after "--": CPU port, queues, certificates
 }
 
 // Process is a running switch.
@@ -100,8 +100,8 @@ func Run(o Options) (*Process, error) {
 	return p, nil
 }
 
-// Exec starts any command in a folder, which gets its output in the file "log"; it is killed
-// should the calling process die.
+// Exec starts any command in a folder, which gets its output in the file "log"; it is killed if the calling process
+// dies.
 func Exec(dir string, command ...string) (*Process, error) {
 	p := &Process{log: filepath.Join(dir, "log"), ended: make(chan struct{})}
 	log, err := os.Create(p.log)
@@ -111,8 +111,8 @@ func Exec(dir string, command ...string) (*Process, error) {
 	defer log.Close()
 	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
-	// The signal comes when the thread that started the process ends. Go ends no thread but those of locked
-	// goroutines, so that is when this process dies.
+	// The kernel sends the signal when the thread that started the process ends. Go ends only threads of locked
+	// goroutines, so that happens when this process dies.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func FreeAddress() (string, error) {
 	}
 }
 
-// PID is its process id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Starting returns a context for waiting until the switch serves: it ends after a while, or
@@ -165,7 +165,7 @@ func (p *Process) Ended(wait time.Duration) error {
 	select {
 	case <-p.ended:
 	case <-ctx.Done():
-		select { // of two that are ready either may be taken
+		select { // if both are ready, select may take either
 		case <-p.ended:
 		default:
 			return nil
@@ -188,7 +188,7 @@ func (p *Process) Explain(err error) error {
 	return fmt.Errorf("%s: %w\n%s", p.cmd.Path, err, text[max(0, len(text)-2000):])
 }
 
-// Thrift is host:port of the service that sets rates and depths of queues.
+// Thrift returns host:port of the service that sets rates and depths of queues.
 func (p *Process) Thrift() string { return p.thrift }
 
 // Queues connects to that service, and tries again until ctx ends: the switch begins to listen
@@ -214,7 +214,7 @@ func (p *Process) CLI(ctx context.Context, commands ...string) error {
 	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n") + "\n")
 	out, err := cmd.CombinedOutput()
 	if err == nil && (bytes.Contains(out, []byte("Error")) || bytes.Contains(out, []byte("Invalid"))) {
-		err = errors.New("a command failed") // it ends with 0 all the same
+		err = errors.New("a command failed") // its exit code is 0 even then
 	}
 	if err != nil {
 		return fmt.Errorf("simple_switch_CLI: %w: %s", err, out)
@@ -222,7 +222,7 @@ func (p *Process) CLI(ctx context.Context, commands ...string) error {
 	return nil
 }
 
-// Stop asks the switch to end, which writes its files out, and kills it when it does not.
+// Stop asks the switch to end, so that it writes its files, and kills it if it does not end.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {

@@ -1,6 +1,5 @@
-// Package control is a small P4Runtime client for tests. It writes what it is given, in generated
-// ids, and keeps no state. It does not use the controller's session on purpose, so that the two do
-// not share mistakes.
+// Package control is a small P4Runtime client for tests. It writes entities with generated ids as they are, and
+// keeps no state. It does not use the controller's session on purpose, so that the two do not share mistakes.
 package control
 
 import (
@@ -83,8 +82,9 @@ func (c *Client) receive() {
 	}
 }
 
-// Sync waits until the switch has handled what was sent before: it answers in order. Each time the client asks
-// with a higher election id, because PI's server does not answer a bid with an id that it already has.
+// Sync waits until the switch has handled all earlier messages. It relies on the order of the answers. Each time
+// the client asks with a higher election id, because PI's server does not answer a bid with an id that it already
+// has.
 func (c *Client) Sync() error {
 	c.election = &p4v1.Uint128{Low: c.election.Low + 1}
 	return c.arbitrate()
@@ -112,7 +112,7 @@ func (c *Client) Close() {
 	<-c.done
 }
 
-// P4Info returns Headgate's.
+// P4Info returns the P4Info of Headgate's program.
 func P4Info() (*p4configv1.P4Info, error) {
 	info := new(p4configv1.P4Info)
 	return info, prototext.Unmarshal(p4src.P4Info, info)
@@ -238,7 +238,7 @@ func (c *Client) Receive(wait time.Duration) (PacketIn, error) {
 // next returns the next value from one of the client's channels.
 func next[T any](c *Client, from <-chan T, what string, wait time.Duration) (v T, err error) {
 	select {
-	case v = <-from: // also when there is no time to wait
+	case v = <-from: // taken even if wait is 0
 		return v, nil
 	default:
 	}

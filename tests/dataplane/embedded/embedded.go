@@ -22,13 +22,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Switch is a running embedded switch. It is owned by the test that started it.
+// Switch is a running embedded switch. The test that started it owns it.
 type Switch struct {
 	loop   *clock.Loop
 	sw     *softswitch.Switch
 	ports  map[uint32]*softswitch.Port
 	inbox  target.Inbox
-	paused bool       // the loop runs only while the test waits, and not by the wall clock
+	paused bool       // the loop runs only while the test waits, and ignores the wall clock
 	mu     sync.Mutex // guards a paused loop
 
 	address net.Addr
@@ -147,15 +147,15 @@ func (s *Switch) Close() error {
 // PACC returns the counters of the PACC loop in the switch.
 func (s *Switch) PACC() (cnpgen.LoopStats, []cnpgen.PortStats, bool) { return s.sw.PACC() }
 
-// StartPaused is like Start, but the switch's clock runs only while the test is in Receive or Sleep, and then
-// as fast as possible. So the times of a test hold even on a slow machine. Before Receive or Sleep the test
-// must wait for the answers to its P4Runtime calls.
+// StartPaused is like Start, but the switch's clock runs only while the test is in Receive or Sleep, and then as
+// fast as possible. So a test's time limits hold even on a slow machine. Before Receive or Sleep the test must wait
+// for the answers to its P4Runtime calls.
 func StartPaused() (*Switch, error) {
 	return start(true)
 }
 
 func (s *Switch) drive(ctx context.Context) error {
-	look := time.NewTicker(200 * time.Microsecond) // for functions that P4Runtime has posted
+	look := time.NewTicker(200 * time.Microsecond) // wakes the loop for functions that P4Runtime has posted
 	defer look.Stop()
 	for {
 		s.mu.Lock()
@@ -169,7 +169,7 @@ func (s *Switch) drive(ctx context.Context) error {
 	}
 }
 
-// pass lets time pass until there is a frame.
+// pass runs the loop until there is a frame, for at most most.
 func (s *Switch) pass(most time.Duration, take func() (target.Frame, bool)) (target.Frame, bool) {
 	const step = units.Millisecond
 	s.mu.Lock()

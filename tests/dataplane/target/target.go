@@ -1,4 +1,4 @@
-// Package target defines what a data-plane test needs of a switch: a P4Runtime server, frames in
+// Package target defines the interface that a data-plane test needs from a switch: a P4Runtime server, frames in
 // and out of numbered ports, and queues that can be made slow.
 package target
 
@@ -19,8 +19,8 @@ const DeviceID = 1
 // Ports is the number of a target's ports: 1 to Ports.
 const Ports = 8
 
-// Target is a switch under test, whose program is still to be pushed. It has Headgate's CPU port and
-// eight priority queues per port, the highest first.
+// Target is a switch under test; the test must push the program. It has Headgate's CPU port and eight priority
+// queues per port, the highest first.
 type Target interface {
 	// Dial returns a connection to the P4Runtime server; Close closes it.
 	Dial() (*grpc.ClientConn, error)
@@ -39,7 +39,7 @@ type Target interface {
 	Close() error
 }
 
-// Timed is a target with a clock of its own, which tests use in the place of the wall clock.
+// Timed is a target with its own clock. Tests use this clock instead of the wall clock.
 type Timed interface {
 	Target
 	Now() time.Duration
@@ -55,12 +55,11 @@ type Frame struct {
 // Any stands for every port in Receive.
 const Any = ^uint32(0)
 
-// Shape makes a port slow. BMv2 counts packets and paces every queue for itself, the
-// embedded switch counts bits and paces the port: they agree for frames of one size in one
-// queue.
+// Shape makes a port slow. BMv2 counts packets and paces every queue separately. The embedded switch counts bits
+// and paces the port. Both agree for frames of one size in one queue.
 type Shape struct {
 	PacketsPerSecond int         // 0 is unlimited
-	FrameBytes       units.Bytes // of every frame sent while the shape holds
+	FrameBytes       units.Bytes // size of every frame that is sent while the shape is in force
 	Depth            int         // packets that a queue holds
 }
 
@@ -107,7 +106,7 @@ func (b *Inbox) Take(port uint32, wait time.Duration) (Frame, bool) {
 	}
 }
 
-// take returns a frame, or else a channel that is closed when there is a new one.
+// take returns a frame, or a channel that is closed when a new frame comes.
 func (b *Inbox) take(port uint32) (Frame, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,9 +1,8 @@
-// Package bfrt is a client of BF Runtime, the interface of the driver of Tofino chips, for
-// tables that P4Runtime does not know: the traffic manager's and filters. Rows are built
-// and read by names; a Schema says which names there are and what their values may be, and
-// nothing that it does not allow is sent.
+// Package bfrt is a client of BF Runtime, the interface of the driver of Tofino chips, for the tables that
+// P4Runtime does not know: those of the traffic manager, and filters. Rows are built and read by names. A Schema
+// defines the names and the allowed values; nothing else is sent.
 //
-// Facts about the interface are from the public driver (p4lang/open-p4studio,
+// The source of all facts about the interface is the public driver (p4lang/open-p4studio,
 // pkgsrc/bf-drivers/src/bf_rt).
 package bfrt
 
@@ -29,22 +28,21 @@ import (
 type Options struct {
 	Address string // host:port
 	Device  uint32
-	// Program is the name of the program that runs on the device: every request names it,
-	// so that the client need not be bound to it, which only one client can be.
+	// Program is the name of the program that runs on the device: every request names it. So the client need not be
+	// bound to the program, which only one client can be.
 	Program string
 	Schema  *Schema
-	Dial    []grpc.DialOption // such as credentials; without any the connection is not encrypted
+	Dial    []grpc.DialOption // such as credentials; without credentials the connection is not encrypted
 }
 
-// Client is a client of one device. It connects when it is first used and subscribes again
-// after the connection was lost; one that was never used need not be closed. It is safe for
-// use by several goroutines.
+// Client is a client of one device. It connects when it is first used and subscribes again after the connection was
+// lost; a client that was never used need not be closed. It is safe for use by several goroutines.
 type Client struct {
 	opts Options
-	life context.Context // of streams
+	life context.Context // context of the streams
 	end  context.CancelFunc
 
-	locked chan struct{} // a mutex, which can be waited for within a context, of what is below
+	locked chan struct{} // guards the fields below: a mutex whose Lock can end with a context
 	conn   *grpc.ClientConn
 	rpc    pb.BfRuntimeClient
 	stream *stream
@@ -112,7 +110,7 @@ func (c *Client) subscribed(ctx context.Context) (*stream, error) {
 		}
 	}
 	life, stop := context.WithCancelCause(c.life)
-	// The stream outlives ctx, its beginning does not.
+	// The stream outlives ctx, but opening it must end with ctx.
 	unwatch := context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })
 	// A new identifier, as the server may not have noticed yet that the last one is free.
 	s := &stream{id: 1 + rand.Uint32N(1<<24-1), ctx: life, stop: stop}
@@ -164,9 +162,8 @@ func (c *Client) failed(s *stream, err error) {
 	}
 }
 
-// Write carries out changes in their order, each whatever became of those before. It
-// returns a *units.FieldError when one is not in the schema, and then writes none, and a
-// WriteError when the server refused some.
+// Write carries out changes in order. A refused change does not stop the later ones. If the schema does not allow a
+// change, Write returns a *units.FieldError and writes none. If the server refused some, it returns a WriteError.
 func (c *Client) Write(ctx context.Context, changes []Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -195,8 +192,8 @@ func (c *Client) Write(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// Read returns the entries that rows ask for, in their order: that of a key, all of a keyed
-// table, or the default entry. It tries again once when the server was gone.
+// Read returns the entries that rows ask for, in order: the entry of a key, all entries of a keyed table, or the
+// default entry. If the server is gone, it tries once more.
 func (c *Client) Read(ctx context.Context, rows ...Row) ([]Row, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -277,8 +274,8 @@ func (e WriteError) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// writeError takes the errors of single updates from a failed Write, whose details have one
-// for each update up to the last that failed. Without details it returns err itself.
+// writeError extracts the errors of single updates from the error of a failed Write. Its details have one status
+// for each update up to the last that failed. Without details writeError returns err itself.
 func writeError(changes []Change, err error) error {
 	var list WriteError
 	for i, d := range status.Convert(err).Details() {
@@ -296,7 +293,7 @@ func writeError(changes []Change, err error) error {
 	return list
 }
 
-// readError adds a failed Read's error of each row, under err's code.
+// readError adds the error of each row to the error of a failed Read. It keeps err's code.
 func readError(rows []Row, err error) error {
 	st := status.Convert(err)
 	var lines []string

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Named is a field with its value: of the type that its Kind says, nil for none.
+// Named is a field with its value. The value has the Go type of the field's Kind; nil is no value.
 type Named struct {
 	Name  string
 	Value any
@@ -50,17 +50,16 @@ func (f Fields) String() string {
 	return strings.Join(all, ", ")
 }
 
-// Row is an entry of a table, by names.
+// Row is an entry of a table, with names instead of ids.
 type Row struct {
 	Table  string
-	Pipe   uint32 // of tables of Scope Pipe; otherwise not looked at
-	Key    Fields // none: the default entry or, where a keyed table is read, all entries
+	Pipe   uint32 // used by tables of Scope Pipe only
+	Key    Fields // empty: the default entry, or all entries when a keyed table is read
 	Action string // "" in tables without actions
 	Data   Fields // a write leaves other fields as they are; a read without fields reads all
 	// Default is the data of new entries of a keyed table; it can only be read.
 	Default bool
-	// Fresh has a Read ask the chip, not what the driver remembers of it: the driver looks
-	// at counters of ports only now and then.
+	// Fresh makes a Read ask the chip instead of the driver's copy, which the driver updates only now and then.
 	Fresh bool
 }
 

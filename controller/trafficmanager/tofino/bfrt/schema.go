@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Scope is the part of a chip that an entry belongs to.
+// Scope says whether an entry belongs to the device or to a pipe.
 type Scope string
 
 // The scopes of tables.
@@ -20,7 +20,7 @@ const (
 	Pipe   Scope = "pipe"   // the target of an entry is one pipe
 )
 
-// AllPipes is the pipe of a target that is the whole device.
+// AllPipes is the pipe id in a target that means the whole device.
 const AllPipes = 0xffff
 
 // Operation is an operation on a table's entries.
@@ -50,14 +50,13 @@ const (
 type Field struct {
 	Name     string
 	ID       uint32
-	Kind     Kind   `json:"type"` // of one value
+	Kind     Kind   `json:"type"` // the type of one value
 	Bits     int    // of a Number: 1 to 64
 	Min, Max uint64 // of a Number that is written
 	Choices  []string
 	Repeated bool // a list of values
 	ReadOnly bool `json:"read_only"`
-	// Mandatory is that of a field that every write must have, Insert that of one that
-	// every insert must have.
+	// Mandatory is set if every write must have the field, Insert if every insert must have it.
 	Mandatory, Insert bool
 }
 
@@ -141,7 +140,7 @@ func (f *Field) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// largest returns the largest number of some bits.
+// largest returns the largest number of that many bits.
 func largest(bits int) uint64 {
 	if bits <= 0 || bits >= 64 {
 		return math.MaxUint64
@@ -162,9 +161,8 @@ type programField struct {
 	Repeated bool
 }
 
-// parseProgram returns a program's low-pass filters from its bf-rt.json: what of a program
-// P4Runtime does not reach. Entries of a filter are there from the start and are modified;
-// they belong to the device.
+// parseProgram returns a program's low-pass filters, which P4Runtime does not reach, from its bf-rt.json. All
+// entries of a filter exist from the start, so they are only modified. They belong to the device.
 func parseProgram(info []byte) (tables []*Table, err error) {
 	var in struct {
 		Tables []struct {
@@ -261,7 +259,7 @@ func numbered(list []Field, id uint32) *Field {
 	return find(list, func(f *Field) bool { return f.ID == id })
 }
 
-// find returns the first of a list that is meant, or nil.
+// find returns the first element for which is returns true, or nil.
 func find[T any](list []T, is func(*T) bool) *T {
 	for i := range list {
 		if is(&list[i]) {
@@ -314,7 +312,7 @@ func (f *Field) is(v any) bool {
 	return false
 }
 
-// Check returns a reason why a field cannot have a value that is written, or "".
+// Check returns the reason why v cannot be written to the field, or "".
 func (f *Field) Check(v any) string {
 	in := func(n uint64) bool { return n >= f.Min && n <= f.Max }
 	ok := f.is(v)

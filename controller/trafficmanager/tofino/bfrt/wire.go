@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Encode returns a row as an entry for an operation. The
-// error, a *units.FieldError, names what the schema does not allow.
+// Encode converts a row to an entry for an operation. The error, a *units.FieldError, names the part that the
+// schema does not allow.
 func (s *Schema) Encode(device uint32, op Operation, r Row) (*pb.TableEntry, error) {
 	t := s.byName[r.Table]
 	if t == nil {
@@ -21,8 +21,8 @@ func (s *Schema) Encode(device uint32, op Operation, r Row) (*pb.TableEntry, err
 	return e.entry(device)
 }
 
-// bad says which field of which row is wrong: a field of the schema, or table, action, pipe
-// or operation.
+// bad returns the error for a wrong field of a row. field is a field of the schema, or table, action, pipe or
+// operation.
 func bad(r Row, field, value, allowed string) error {
 	return fmt.Errorf("%s: %w", r.Name(), &units.FieldError{Field: field, Value: value, Allowed: allowed})
 }
@@ -169,8 +169,8 @@ func (f *Field) Put(out *pb.DataField, v any) {
 	}
 }
 
-// Decode returns an entry as a row. A field that the schema lacks is an error, but for
-// values out of range: a chip may be ahead of the schema there.
+// Decode converts an entry to a row. A field that the schema lacks is an error. A value out of range is not,
+// because a chip may allow more than the schema.
 func (s *Schema) Decode(e *pb.TableEntry) (Row, error) {
 	t := s.byID[e.GetTableId()]
 	if t == nil {
@@ -205,7 +205,7 @@ func (s *Schema) Decode(e *pb.TableEntry) (Row, error) {
 	for _, d := range e.GetData().GetFields() {
 		f := numbered(known, d.GetFieldId())
 		if f == nil {
-			continue // of a newer driver
+			continue // a field of a newer driver
 		}
 		v, err := f.value(d)
 		if err != nil {
