@@ -144,7 +144,7 @@ type Switch struct {
 	// BFRuntime is host:port of the chip's BF Runtime server, unique. The controller sets the traffic manager
 	// through it. It is for Tofino; default none.
 	BFRuntime string
-	// Thrift is host:port of BMv2's Thrift service (--thrift-port), unique. The controller sets the rate and depth
+	// Thrift is host:port of BMv2's service for queue settings (--thrift-port), unique. The controller sets the rate and depth
 	// of the ports' queues through it. It is for bmv2; default none, which leaves the queues as they are.
 	Thrift string
 	// PacketSize is the assumed length of a packet, because BMv2 paces queues in packets. It is used with Thrift
@@ -208,7 +208,7 @@ type TLS struct {
 	CA string
 	// Cert and Key are files with the controller's own certificate, for mutual TLS.
 	Cert, Key string
-	// ServerName is the name in the switch's certificate; default the host part of Address.
+	// ServerName is the name in the switch's certificate; default the host in the switch's address.
 	ServerName string
 }
 
