@@ -35,8 +35,8 @@ type Options struct {
 	// Pipelines returns the pipeline that a switch runs; default the programs that are built in, with the device
 	// configuration of the switch. A yamlnode.Fault names the field at fault.
 	Pipelines func(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error)
-	// TrafficManagers returns the driver of a switch that has a traffic manager, which is
-	// the caller's to close; default package tofino's.
+	// TrafficManagers returns the driver for a switch with a traffic manager. The caller closes it. The default is
+	// package tofino's driver.
 	TrafficManagers func(s config.Switch) (trafficmanager.Driver, error)
 	// Dial returns how to reach a switch, for tests and switches in the same process;
 	// default session.Credentials.

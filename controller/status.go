@@ -73,7 +73,7 @@ func (c *Controller) Switches() []*pb.SwitchStatus {
 	return list
 }
 
-// Switch is Switches for one; false when there is none of that name.
+// Switch returns the status of one switch; false if there is none of that name.
 func (c *Controller) Switch(name string) (*pb.SwitchStatus, bool) {
 	cur := c.snapshot()
 	if cur == nil || cur.devices[name] == nil {

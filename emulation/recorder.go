@@ -36,7 +36,7 @@ type track struct {
 	begun     units.Time
 	running   bool
 	delivered units.Bytes
-	stopped   []agent.FlowReport // of flows that their hosts have forgotten
+	stopped   []agent.FlowReport // last reports of flows that their hosts no longer report
 }
 
 // sent is a flow that a host has started.

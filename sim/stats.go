@@ -14,7 +14,7 @@ type Stats struct {
 	DataSent      uint64 // data packets, retransmissions included
 	DataDelivered uint64 // data packets that arrived in order
 	Probes        uint64
-	Dropped       uint64 // by buffers
+	Dropped       uint64 // packets that buffers dropped
 	Drops         [NumClasses]uint64
 	// AnswersDropped is how many of Dropped were ACKs, NAKs, CNPs or answers to probes.
 	AnswersDropped uint64

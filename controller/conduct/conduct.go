@@ -86,7 +86,7 @@ type port struct {
 	full    bool                  // in the last window
 	level   float64               // then, bits per second for a weight of 1
 	flows   map[key]at            // at the beginning of the window
-	counted map[netip.Addr]uint64 // bytes to the host that the switches had counted then, by source; nil if not read
+	counted map[netip.Addr]uint64 // bytes to the host that switches had counted at that time, by source; nil if not read
 	asked   time.Time
 }
 

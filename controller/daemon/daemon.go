@@ -71,7 +71,7 @@ type daemon struct {
 	db         *store.Store
 	history    *history.Store
 	registry   *weights.Registry
-	auditFile  *audit.File // nil without
+	auditFile  *audit.File // nil without an audit log
 	audit      *audit.Log
 	authorizer *authz.Authorizer
 	core       *controller.Controller

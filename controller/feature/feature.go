@@ -135,7 +135,7 @@ const (
 // Message is something that a switch sent unasked; exactly one field is set.
 type Message struct {
 	Report *Report
-	Packet *pipeline.PacketIn // that is no report
+	Packet *pipeline.PacketIn // a packet-in other than a poll report
 	Digest *p4v1.DigestList
 	Idle   *p4v1.IdleTimeoutNotification
 }

@@ -184,7 +184,7 @@ func (e *DuplicateError) Error() string { return fmt.Sprintf("wanted twice: %v",
 // Len returns the number of entities.
 func (s *State) Len() int { return len(s.entities) + len(s.items) }
 
-// Get returns the entity with a key of a state made by Add, nil when there is none.
+// Get returns the entity with the key, or nil if there is none. The state must have been built by Add.
 func (s *State) Get(k Key) *p4v1.Entity { return s.entities[k] }
 
 // Items returns the items of a state made by Add, in the order of their keys.

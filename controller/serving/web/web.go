@@ -38,7 +38,7 @@ const recentEvents = 200
 // state is the answer that the page reads every second: the API's messages as JSON.
 type state struct {
 	Time     time.Time         `json:"time"`
-	Fabric   json.RawMessage   `json:"fabric"` // without its configuration
+	Fabric   json.RawMessage   `json:"fabric"` // the fabric without its configuration
 	Switches []json.RawMessage `json:"switches"`
 	Reports  []json.RawMessage `json:"reports"` // of the attached hosts
 	Events   []json.RawMessage `json:"events"`  // the last, newest last

@@ -24,7 +24,7 @@ type profile struct {
 
 func (p *profile) at(field string) string { return path(tableProfile, p.name, field) }
 
-// profileOf reads the profile that a row of BUFFER_PG has; nil where there is none.
+// profileOf reads the profile of a row of BUFFER_PG; nil if it has none.
 func (r *importer) profileOf(key string) *profile {
 	value, _ := r.get(tablePG, key, "profile")
 	p := &profile{name: name(value)}

@@ -84,7 +84,7 @@ type policy struct {
 	own      map[uint32]*[dscps]uint8 // traffic classes of DSCPs at ports that have others
 	weights  externs.Weights
 	tc       [dscps]uint8            // traffic class of each DSCP
-	traffic  map[uint8]qos.Class     // class and queue of each traffic class that a DSCP has
+	traffic  map[uint8]qos.Class     // class and queue of each traffic class that some DSCP maps to
 	queue    [headroom.Classes]uint8 // of each class; the queue of the same number if no DSCP has the class
 	marks    [][]qos.ECN             // of each port
 	watchdog pfcwatchdog.Config      // without DetectionTime there is none
