@@ -158,7 +158,9 @@ func (a *Authorizer) refuse(c Caller, method string, code codes.Code, why string
 	return refusal.Err()
 }
 
-var reasons = map[codes.Code]string{codes.Unauthenticated: pb.ReasonNotAuthenticated, codes.PermissionDenied: pb.ReasonNotPermitted}
+var reasons = map[codes.Code]string{
+	codes.Unauthenticated: pb.ReasonNotAuthenticated, codes.PermissionDenied: pb.ReasonNotPermitted, codes.ResourceExhausted: pb.ReasonLimitReached,
+}
 
 // authenticate checks the token of a call that Tap left undecided.
 func (a *Authorizer) authenticate(ctx context.Context, method string) (context.Context, error) {

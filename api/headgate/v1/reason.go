@@ -29,6 +29,11 @@ const (
 	ReasonNothingToConfirm   = "NOTHING_TO_CONFIRM"
 	ReasonNotAuthenticated   = "NOT_AUTHENTICATED"
 	ReasonNotPermitted       = "NOT_PERMITTED"
+	ReasonLimitReached       = "LIMIT_REACHED"
+	ReasonTryAgain           = "TRY_AGAIN"
+	ReasonSuperseded         = "SUPERSEDED"
+	ReasonNotPossible        = "NOT_POSSIBLE"
+	ReasonInternal           = "INTERNAL"
 )
 
 // Reason returns the reason and the metadata of an error of this API, empty for an error without.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
@@ -170,6 +171,41 @@ func refused(c codes.Code, reason string, err error, metadata map[string]string,
 		return s.Err()
 	}
 	return with.Err()
+}
+
+// reasons are those of errors that have no other.
+var reasons = map[codes.Code]string{
+	codes.Unavailable: pb.ReasonTryAgain, codes.Aborted: pb.ReasonSuperseded, codes.ResourceExhausted: pb.ReasonLimitReached,
+	codes.FailedPrecondition: pb.ReasonNotPossible,
+	codes.Internal:           pb.ReasonInternal, codes.Unknown: pb.ReasonInternal, codes.DataLoss: pb.ReasonInternal,
+}
+
+// explained adds to an error without a reason the one of its code.
+func explained(err error) error {
+	s, ok := status.FromError(err)
+	if !ok {
+		s = status.FromContextError(err)
+	}
+	reason := reasons[s.Code()]
+	if had, _ := pb.Reason(err); err == nil || reason == "" || had != "" {
+		return err
+	}
+	with, failed := s.WithDetails(&errdetails.ErrorInfo{Domain: pb.ReasonDomain, Reason: reason})
+	if failed != nil {
+		return err
+	}
+	return with.Err()
+}
+
+// explainedCall is a grpc.UnaryServerInterceptor.
+func explainedCall(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	answer, err := handler(ctx, r)
+	return answer, explained(err)
+}
+
+// explainedStream is a grpc.StreamServerInterceptor.
+func explainedStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return explained(handler(srv, stream))
 }
 
 // clean replaces invalid UTF-8, because a protobuf string must be UTF-8.

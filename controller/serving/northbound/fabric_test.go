@@ -26,6 +26,7 @@ import (
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/serving/events"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -292,6 +293,43 @@ func TestPanicBecomesInternal(t *testing.T) {
 	}
 	if _, err := r.weight().ListWeights(t.Context(), &pb.ListWeightsRequest{}); err != nil {
 		t.Errorf("the server does not survive a panic: %v", err)
+	}
+}
+
+// TestEveryErrorHasAReason: an error that has no reason of its own leaves the server with that of its code.
+func TestEveryErrorHasAReason(t *testing.T) {
+	r := start(t)
+	_, err := r.fabric().PlanConfig(t.Context(), &pb.PlanConfigRequest{Config: "panic"})
+	if reason, _ := pb.Reason(err); reason != pb.ReasonInternal {
+		t.Errorf("%v has the reason %q, want %s", err, reason, pb.ReasonInternal)
+	}
+	stream, err := pb.NewStateServiceClient(r.conn).BackupState(t.Context(), &pb.BackupStateRequest{})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if reason, _ := pb.Reason(err); status.Code(err) != codes.FailedPrecondition || reason != pb.ReasonNotPossible {
+		t.Errorf("%v has the reason %q, want %s", err, reason, pb.ReasonNotPossible)
+	}
+	for _, tc := range []struct {
+		err    error
+		code   codes.Code
+		reason string
+	}{
+		{nil, codes.OK, ""},
+		{context.Canceled, codes.Canceled, ""},
+		{errors.New("x"), codes.Unknown, pb.ReasonInternal},
+		{errStopping, codes.Unavailable, pb.ReasonTryAgain},
+		{errSuperseded, codes.Aborted, pb.ReasonSuperseded},
+		{toStatus(outcome.ErrUnknown), codes.Unavailable, pb.ReasonOutcomeUnknown},
+	} {
+		err := explained(tc.err)
+		s, ok := status.FromError(err)
+		if !ok {
+			s = status.FromContextError(err) // as gRPC's server does
+		}
+		if reason, _ := pb.Reason(err); s.Code() != tc.code || reason != tc.reason {
+			t.Errorf("%v: code %v, reason %q; want %v, %q", tc.err, s.Code(), reason, tc.code, tc.reason)
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ func NewRelay(o RelayOptions) *Relay {
 	o.Wait = cmp.Or(o.Wait, leaderWait)
 	r := &Relay{RelayOptions: o}
 	r.grpc = grpc.NewServer(append(clients.ServerOptions(clients.Process, rawCodec{}, authz.Credentials(o.TLS, nil)),
-		grpc.UnknownServiceHandler(r.handle),
+		grpc.UnknownServiceHandler(r.handle), grpc.StreamInterceptor(explainedStream),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls), keepAlive, enforced,
 	)...)
 	healthpb.RegisterHealthServer(r.grpc, health.NewServer()) // it reports only that this process lives

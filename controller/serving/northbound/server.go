@@ -147,8 +147,8 @@ func New(o Options) *Server {
 		grpc.InTapHandle(led.tap(o.Authorizer.Tap)),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxConcurrentStreams(maxCalls),
-		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), led.unary, o.Authorizer.Unary, durations, once.unary),
-		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), led.stream, o.Authorizer.Stream, durationsOfStream),
+		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), explainedCall, recovery.UnaryServerInterceptor(recovered), led.unary, o.Authorizer.Unary, durations, once.unary),
+		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), explainedStream, recovery.StreamServerInterceptor(recovered), led.stream, o.Authorizer.Stream, durationsOfStream),
 		keepAlive, enforced,
 	)...)
 	running, stop := context.WithCancelCause(context.Background())
