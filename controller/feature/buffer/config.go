@@ -20,49 +20,50 @@ import (
 // Off is the policy of a switch that accounts for nothing and never sends a PAUSE.
 const Off headroom.Kind = "off"
 
-// Config is the section buffer: it says how a switch divides its memory among its ingress ports, and when it pauses
-// whom; package headroom explains the terms. The fabric has one section, and a switch may
-// override any key of it in a section of its own. Amounts are as in the papers. The times
-// of dsh and spfc are times of the network, those of watchdog are wall-clock times.
+// Config is the section buffer: it divides a switch's memory among its ingress ports and sets when a sender is
+// paused; package headroom explains the terms. The fabric has one section, and a switch may override any of its
+// keys in its own section. Amounts are as in the papers. The times of dsh and spfc are times of the network, those
+// of watchdog are wall-clock times.
 type Config struct {
-	// Policy is off, static, dt, sih, adaptive, oversubscribed, dsh, spfc or dsh+spfc;
-	// default off. All other keys but lossless and size have defaults.
+	// Policy is off, static, dt, sih, adaptive, oversubscribed, dsh, spfc or dsh+spfc; default off. All other keys
+	// except lossless and size have defaults.
 	Policy headroom.Kind
-	// Size is all memory of the switch, 1 B … 2 GB: the pipeline adds in 32 bits.
-	// Required with a policy.
+	// Size is the whole buffer memory of the switch, 1 B … 2 GB, because the pipeline adds in 32 bits. Required
+	// with a policy.
 	Size units.Bytes
-	// Lossless has a bit for each class under PFC. Required with a policy; each class but 0
-	// must be in qos.classes.
+	// Lossless has a bit for each class under PFC. Required with a policy; each class except 0 must be in
+	// qos.classes.
 	Lossless uint8
 	// MTU is the largest frame, 64 … 65 535 B; default 1500 B.
 	MTU units.Bytes
-	// Private is ρ of each lossless queue, LossyPrivate of each other one; default 0.
+	// Private is ρ of each lossless queue, LossyPrivate that of each other queue; default 0.
 	Private, LossyPrivate units.Bytes
-	// Headroom is Φ of each lossless queue or, with DSH, of each port; 0, the default, is that of
-	// headroom_profiles for the port's link, or else what the link requires by headroom_method. switches[].ports[].headroom
-	// goes before all of these.
+	// Headroom is Φ of each lossless queue or, with DSH, of each port; 0, the default, takes the value of
+	// headroom_profiles for the port's link or, without a profile, the link's requirement by headroom_method.
+	// switches[].ports[].headroom takes precedence over all of these.
 	Headroom units.Bytes
-	// HeadroomMethod is standard, which counts the response time that IEEE 802.3 Annex 31B.3.7 allows the
-	// peer at the line rate of the link, or dsh, which is DSH's Eq. 1 with 60 quanta at every rate and
-	// loses packets of peers above 10 Gb/s that take longer; default standard.
+	// HeadroomMethod is standard or dsh; default standard. standard counts the response time that IEEE 802.3 Annex
+	// 31B.3.7 allows the peer at the link's line rate. dsh is DSH's Eq. 1 with 60 quanta at every rate. It loses
+	// packets if a peer above 10 Gb/s responds later.
 	HeadroomMethod headroom.Method
 	// PeerResponse is the response time of all peers to a PAUSE, in quanta of 512 bit times, 0 … 65535;
 	// 0, the default, is the value of headroom_method for the link's rate.
 	PeerResponse int
-	// CellSize is the unit in which the switch's memory is given to packets, 1 B … 64 KB, by which headroom is
-	// counted; default 1 B. The driver of a Tofino counts in the chip's cells by itself.
+	// CellSize is the unit in which the switch allocates memory to packets, 1 B … 64 KB; default 1 B. Headroom is
+	// counted in whole cells. The driver of a Tofino uses the chip's cells instead.
 	CellSize units.Bytes
-	// SmallPackets is how much of what arrives during a PAUSE is packets of the size that wastes most of
-	// its cells, 0 … 100 %; default 100. Without cells it changes nothing.
+	// SmallPackets is the share of the bytes after a PAUSE that arrive in packets of the size that wastes most of
+	// its cells, 0 … 100 %; default 100. Without cells it has no effect.
 	SmallPackets int
-	// HeadroomProfiles are a vendor's own, such as pg_profile_lookup.ini of SONiC; none by default.
+	// HeadroomProfiles are the vendor's headroom by rate and delay, as in SONiC's pg_profile_lookup.ini; none by
+	// default.
 	HeadroomProfiles []HeadroomProfile
-	// Alpha is a power of two, 1/1024 … 64, by which what is free of the shared pool is multiplied
-	// for a queue's threshold; default 1.
+	// Alpha is α: a queue's threshold is Alpha times the free shared memory. It is a power of two, 1/1024 … 64;
+	// default 1.
 	Alpha headroom.Alpha
-	// Threshold is where the policy static pauses a queue, which requires it; default none.
+	// Threshold is the length at which the policy static pauses a queue. Required for static; default none.
 	Threshold units.Bytes
-	// ResumeGap is δ of queues, PortResumeGap of ports under DSH; default 0.
+	// ResumeGap is δ of queues, PortResumeGap is δ of ports under DSH; default 0.
 	ResumeGap, PortResumeGap units.Bytes
 	// PortQueues is Nq in DSH's port threshold, 1 … 8; default the number of lossless classes.
 	PortQueues int
@@ -75,24 +76,23 @@ type Config struct {
 	// AllowClassChange lets routes lead from switches where a class is lossless to others where it
 	// is not; default false. Only in the section of the fabric.
 	AllowClassChange bool
-	// Share is how much of Φ the policy oversubscribed reserves, 1 … 1000 ‰; default 800.
+	// Share is the part of Φ that the policy oversubscribed reserves, 1 … 1000 ‰; default 800.
 	Share int
 
-	// Window is Algorithm 4's at line rate, 1 ns … 1 s; default 10 ms.
+	// Window is the window of Algorithm 4 at line rate, 1 ns … 1 s; default 10 ms.
 	Window units.Time `key:"dsh.window"`
-	// Precision is how fine the tables of Algorithm 3 are, by which a switch divides (package log2):
-	// log_bits is how many bits behind the leading one a logarithm looks at, exp_bits how many
-	// fractional ones an exponential does, at most frac_bits, the fractional bits of a logarithm.
+	// Precision is the precision of the logarithm tables by which a switch divides in Algorithm 3 (package log2).
+	// log_bits is the number of bits after the leading one that a logarithm uses. exp_bits is the number of
+	// fractional bits that an exponential uses; it is at most frac_bits, the fractional bits of a logarithm.
 	Precision log2.Precision `key:"dsh.log_bits,dsh.exp_bits,dsh.frac_bits"`
 	// Entries is the size of the table of Algorithm 3's estimate (package phi).
 	Entries int `key:"dsh.entries"`
 
 	// K divides a port's rate C to C/K, at which SPFC's limit of departures counts (§V-B), 2 … 64; default 5.
 	K int `key:"spfc.k"`
-	// Period is SPFC's Timeout Clock at line rate, at least 4 RTT. In this fabric, multiplied
-	// by scale, it must be at least 1 µs, the pipeline's clock, and on a chip MinPeriod, since
-	// the controller reads its counters that often; default 100 µs, or what makes MinPeriod if
-	// that is longer.
+	// Period is SPFC's Timeout Clock at line rate, at least 4 RTT. Multiplied by scale it must be at least 1 µs,
+	// the tick of the pipeline's clock. On a chip it must be at least 5 ms, because the controller reads the chip's
+	// counters once per period. Default 100 µs, or the 5 ms divided by scale if that is longer.
 	Period units.Time `key:"spfc.period"`
 
 	// Storm is the most PAUSE frames per second that a port may send, on average over
@@ -105,15 +105,15 @@ type Config struct {
 	Stuck time.Duration `key:"watchdog.stuck"`
 }
 
-// HeadroomProfile is the headroom of links of one rate. Of several with the rate, a link has that with the least
-// delay that is not below its own.
+// HeadroomProfile is the headroom of links of one rate. If several profiles have the link's rate, the one with the
+// smallest delay that is not below the link's applies.
 type HeadroomProfile struct {
-	// Rate is the line rate of the link, which is its rate times scale, > 0. Required.
+	// Rate is the line rate of the link (its rate times scale), > 0. Required.
 	Rate units.Rate
 	// Delay is the longest one-way propagation delay of the link at line rate, 0 … 1 s, 5 ns for each
 	// metre of cable; default 0.
 	Delay units.Time
-	// Headroom is Φ, as the key of the same name above this list, 1 B … 2 GB; xoff in SONiC. Required.
+	// Headroom is Φ, like the key headroom of the section, 1 B … 2 GB; xoff in SONiC. Required.
 	Headroom units.Bytes
 }
 

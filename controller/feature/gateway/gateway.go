@@ -60,13 +60,13 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 
 const sectionKey = "gateway"
 
-// Config is the section gateway: what a leaf answers its hosts. The fabric has one section, and a switch
-// may override any key of it in a section of its own. Targets: bmv2 and embedded; elsewhere it does nothing.
+// Config is the section gateway: the addresses for which a leaf answers its hosts. The fabric has one section, and
+// a switch may override any of its keys in its own section. Targets: bmv2 and embedded; on others it has no effect.
 type Config struct {
-	// IPv4 is the gateway's address, which every leaf has and no host; default 169.254.1.1, of a link
-	// alone (RFC 3927), so that it suits hosts of any prefix; "off" for none.
+	// IPv4 is the gateway's address, which every leaf has and no host; default 169.254.1.1, a link-local address
+	// (RFC 3927), which works for hosts with any prefix; "off" for none.
 	IPv4 netip.Addr
-	// IPv6 is the same of IPv6; default fe80::1; "off" for none.
+	// IPv6 is the gateway's IPv6 address; default fe80::1; "off" for none.
 	IPv6 netip.Addr
 	// Proxy makes a leaf answer for every other address, too (RFC 1027; RFC 4861, 7.2.8): any address is
 	// then good as a gateway, and hosts whose prefix has other hosts in it reach them. Nobody else could

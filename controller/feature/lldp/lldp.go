@@ -147,9 +147,8 @@ func (l *loop) report(port uint32, right bool, neighbour config.Endpoint) {
 	l.callbacks.Event(e)
 }
 
-// Config is the section punt: how many frames each port of a switch may send to the
-// controller, so that a host cannot flood it. What is more is dropped and counted as
-// punt_limit.
+// Config is the section punt: how many frames each port of a switch may send to the controller, so that a host
+// cannot flood it. Further frames are dropped and counted as punt_limit.
 type Config struct {
 	// Rate is in frames per second, 0 … 1 000 000; 0 is no limit; default 100.
 	Rate int

@@ -37,8 +37,8 @@ type Config struct {
 	Beta1, Beta2 float64
 	// FilterWeight is w of the queue's moving average, above 0 and at most 1; default 0.9.
 	FilterWeight float64
-	// Carry keeps what rounding takes from a flow's share for its next one (cnpgen.Params);
-	// default false, as in the paper, where n flows settle n/Beta1 KB above Q_th.
+	// Carry adds the fraction that rounding cuts from a flow's share to its next share (cnpgen.Params); default
+	// false, as in the paper, where n flows settle n/Beta1 KB above Q_th.
 	Carry bool
 	// Threshold is Q_th, 1 B … 4 GB; 0, the default, is C·T/2 of the port.
 	Threshold units.Bytes
@@ -55,8 +55,8 @@ type Config struct {
 	CNPDSCP uint8
 	// MaxFlows bounds the flow table of a switch, 1 … 16 384; default 16 384.
 	MaxFlows int
-	// Ageing is how long an entry outlives the last packet of its flow, by the wall clock,
-	// 100 ms … 1 h; default 5 s. BMv2 looks once a second.
+	// Ageing is how long an entry outlives the last packet of its flow, by the wall clock, 100 ms … 1 h; default 5
+	// s. BMv2 checks once a second.
 	Ageing time.Duration
 	// At is where the loops run; default controller.
 	At Place

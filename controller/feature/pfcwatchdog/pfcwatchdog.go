@@ -250,19 +250,18 @@ func (l *loop) event(now time.Time, severity pb.Event_Severity, kind string, n s
 // StormAlarm is the kind of a storm's event; with the suffix "_over" it reports the end.
 const StormAlarm = "pfc.received_storm"
 
-// Config is the section pfc_watchdog, by the names of SONiC's pfcwd. The fabric has one, and a
-// switch may override any key of it in a section of its own. Times are wall-clock times.
+// Config is the section pfc_watchdog, by the names of SONiC's pfcwd. The fabric has one, and a switch may override
+// any of its keys in its own section. Times are wall-clock times.
 type Config struct {
-	// DetectionTime is how long a peer may pause a class until that is a storm, 1 ms … 1 h, or off. By
-	// default a storm is an alarm and nothing else, after twice the time of one PAUSE of 65535 quanta at the switch's
-	// slowest port, at least SONiC's 200 ms; one PAUSE lasts 335 ms at 100 Mb/s and need not be a storm. A switch whose flags
-	// set a watchdog keeps that one.
+	// DetectionTime is how long a peer may pause a class before that counts as a storm, 1 ms … 1 h, or off. By
+	// default the watchdog only raises an alarm. The time is then twice that of a PAUSE of 65535 quanta at the
+	// switch's slowest port, at least SONiC's 200 ms: one PAUSE lasts 335 ms at 100 Mb/s and need not be a storm. A
+	// switch whose flags set a watchdog keeps it.
 	DetectionTime time.Duration
-	// Share is the share of DetectionTime that the class is paused in a storm, above 0 to 1; default
-	// 0.98, which each of up to 49 senders to one port stays below. With 1 the pause must have no break.
+	// Share is the part of DetectionTime for which a class is paused in a storm, above 0 to 1; default 0.98. A port
+	// that up to 49 senders share pauses each for less than that. With 1 only a pause without a break is a storm.
 	Share float64
-	// RestorationTime is how long no PAUSE must have come until a storm is over, 1 ms … 1 h;
-	// default DetectionTime.
+	// RestorationTime is the time without a PAUSE after which a storm is over, 1 ms … 1 h; default DetectionTime.
 	RestorationTime time.Duration
 	// Action is taken on the class's packets in a storm: drop, forward or alert; default drop.
 	Action externs.Action

@@ -15,19 +15,18 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// ECN is RED on one queue with DCQCN's parameters: at all ports of the fabric, or at those that switch, port
-// and rate name. Of several for a queue, a port has that with its port, else its switch and rate, else its
-// switch, else its rate.
+// ECN is RED on one queue with DCQCN's parameters: at all ports of the fabric, or at those that switch, port and
+// rate name. If several match a queue, the most specific applies: first one with the port, then with switch and
+// rate, then with the switch, then with the rate.
 type ECN struct {
 	// Queue is the priority queue, 0 … 7, at most once for each combination of switch, port and rate.
 	// Required.
 	Queue uint8
-	// Switch is the switch at whose ports this holds; default all.
+	// Switch is the switch to whose ports this applies; default all.
 	Switch string
-	// Port is the number of the only port of the switch at which this holds; default 0, all of them.
+	// Port is the number of the only port of the switch to which this applies; default 0, all ports.
 	Port uint32
-	// Rate is the line rate of the ports at which this holds, which is the link's rate times scale; default
-	// 0, all of them.
+	// Rate is the line rate (the link's rate times scale) of the ports to which this applies; default 0, all ports.
 	Rate units.Rate
 	// KMin and KMax bound the depth between which the probability rises from 0 to PMax;
 	// 64 B ≤ KMin ≤ KMax ≤ 2 GB, which is as large as a buffer, and on Tofino up to 4 MB and with one curve of a queue for all

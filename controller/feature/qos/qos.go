@@ -189,17 +189,18 @@ type Config struct {
 	QueueLimit units.Bytes
 	// ECN marks by RED in some queues; none by default.
 	ECN []ECN
-	// Weights has the queues that share a port by DWRR (deficit weighted round robin), in proportion to their
-	// weights, what the other queues leave; those are served before, the highest number first. None by
-	// default: all queues have strict priority. Targets: embedded, and Tofino with bf_runtime.
+	// Weights has the queues that share a port by DWRR (deficit weighted round robin) in proportion to their
+	// weights. All other queues are served first, the highest number first. None by default: all queues have strict
+	// priority. Targets: embedded, and Tofino with bf_runtime.
 	Weights []Weight
 }
 
-// Weight is one queue's.
+// Weight is the weight of one queue.
 type Weight struct {
 	// Queue is the priority queue, 0 … 7, at most once. Required.
 	Queue uint8
-	// Weight is the queue's, 1 … 1000, of the sum of the weights of all queues that have something to send. Required.
+	// Weight is the queue's weight, 1 … 1000. Its share is Weight divided by the sum over all queues with packets
+	// to send. Required.
 	Weight uint16
 }
 
@@ -217,9 +218,9 @@ type Class struct {
 	DSCP uint8
 	// Class is the priority of IEEE 802.1Q that PFC would use, 0 … 7. Required.
 	Class uint8
-	// Queue is the priority queue, 0 (lowest) … 7, less than priority_queues of every
-	// switch; default the class. A class that a buffer has under PFC has no other queue than its own, but on the
-	// embedded switch, where no two such classes have one.
+	// Queue is the priority queue, 0 (lowest) … 7, less than priority_queues of every switch; default the class. A
+	// lossless class must use the queue of its own number. On the embedded switch it may use any queue that no
+	// other lossless class uses.
 	Queue uint8
 }
 
@@ -231,8 +232,9 @@ type PortMap struct {
 	Port uint32
 	// DSCP is the field of RFC 2474, 0 … 63, at most once for each port. Required.
 	DSCP uint8
-	// Class is 0 or a class of qos.classes, 0 … 7, in whose queue these packets are; so a DSCP of a lossless
-	// class is lossy at a port that maps it to a lossy one. A class with several queues is refused. Required.
+	// Class is the class of these packets, 0 or a class of qos.classes, 0 … 7. They use that class's queue. A
+	// lossless DSCP becomes lossy at a port that maps it to a lossy class. A class with several queues is refused.
+	// Required.
 	Class uint8
 }
 

@@ -116,13 +116,13 @@ const (
 	flowLabel = "flow-label"
 )
 
-// Config is the section ecmp: how a switch chooses among next hops of equal cost. The fabric has one section, and
-// a switch may override any key of it in a section of its own.
+// Config is the section ecmp: how a switch chooses among next hops of equal cost. The fabric has one section, and a
+// switch may override any of its keys in its own section.
 type Config struct {
-	// Hash is what is hashed: five-tuple is both addresses, the protocol and the ports of TCP or UDP;
-	// queue-pair adds the destination's queue pair of RoCE packets, so that a NIC that gives all its queue
-	// pairs one source port uses more than one way; flow-label is the five-tuple of IPv4, and of IPv6 both
-	// addresses and the flow label (RFC 6438); default five-tuple.
+	// Hash selects the hashed fields; default five-tuple: both addresses, the protocol and the ports of TCP or UDP.
+	// queue-pair adds the destination queue pair of RoCE packets, so that a NIC with one source port for all queue
+	// pairs uses several paths. flow-label hashes the five-tuple of IPv4, and of IPv6 both addresses and the flow
+	// label (RFC 6438).
 	Hash string
 	// Seed makes another draw of all paths, 0 … 4294967295; default 0. Switches with one seed still differ, by
 	// their device_id: where switches in a row hash alike, a part of the links stays empty.

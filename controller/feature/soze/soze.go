@@ -102,8 +102,8 @@ type Config struct {
 	// Alpha is the highest expected rate per unit of weight in this fabric, > Beta;
 	// default the rate of the fastest host link.
 	Alpha units.Rate
-	// Beta is the lowest expected rate per unit of weight, > 0; default that of hosts, a hundredth
-	// of Alpha (soze.DefaultBeta).
+	// Beta is the lowest expected rate per unit of weight, > 0; default a hundredth of Alpha, as in hosts
+	// (soze.DefaultBeta).
 	Beta units.Rate
 	// M is the exponent of the update per round-trip time, 0 < M < 2; default 0.2.
 	M float64
@@ -112,9 +112,8 @@ type Config struct {
 	Shift uint8
 	// DSCP of Söze's data packets, 0 … 63; default 0.
 	DSCP uint8
-	// UDPPort is the destination port of packets with the maxQD header, those of all laws, at hosts
-	// and switches: 1 … 65535, but not RoCEv2's 4791; default 50151. Chips have the default
-	// compiled in.
+	// UDPPort is the UDP destination port of packets with the maxQD header, which all laws use: 1 … 65535, except
+	// RoCEv2's 4791; default 50151. Tofino has the default compiled in.
 	UDPPort uint16
 	// AckDSCP of acknowledgements, 0 … 63; default 48 (CS6).
 	AckDSCP uint8
