@@ -15,9 +15,8 @@ import (
 // FlowKey identifies a flow in PACC's sense: all packets from one address to another.
 type FlowKey struct{ Src, Dst netip.Addr }
 
-// FlowCount is what a flow has sent through an egress port in a period: bytes, and packets
-// that met a queue above Params.Threshold. The caller keeps it from tick to tick, because the
-// Port stores the flow's state in it.
+// FlowCount counts a flow's traffic through an egress port in a period: bytes, and packets that met a queue above
+// Params.Threshold. The caller keeps it from tick to tick, because the Port stores the flow's state in it.
 type FlowCount struct {
 	Key              FlowKey
 	Bytes, Congested uint64 // txBytes, N_cong

@@ -89,8 +89,8 @@ func (c *Controller) resultsOf(ctx context.Context, generation uint64) []*pb.Swi
 	return c.awaitResults(ctx, cur)
 }
 
-// Resume makes the configuration that was saved last the desired one again, before Run. It keeps its
-// generation and is not saved anew. Errors are as ApplyConfig's.
+// Resume applies the last saved configuration again, before Run. It keeps its generation and is not saved a second
+// time. Errors are as for ApplyConfig.
 func (c *Controller) Resume(ctx context.Context, cfg *config.Config) error {
 	c.mu.Lock()
 	c.generation-- // of the one before it
@@ -338,8 +338,8 @@ func (c *Controller) distribute(a *applied) {
 	}
 }
 
-// warn reports when the routes around links out of service may go wrong, and when that is over. These routes are used
-// all the same: a fabric that may deadlock is better than none. The caller holds routing.
+// warn reports when a risk of the routes around links out of service begins and ends. These routes are still used:
+// a fabric that may deadlock is better than none. The caller holds routing.
 func (c *Controller) warn(a *applied) {
 	state := c.links.state()
 	for _, avoided := range []map[string]bool{state.SuspectLinks, state.HeldLinks} {

@@ -57,8 +57,8 @@ type Options struct {
 	Fixed []string
 	// Participants take part in every apply, in this order.
 	Participants []Participant
-	// Save keeps an applied configuration, with what history.NoteOf the context says; when it fails
-	// nothing is applied.
+	// Save stores an applied configuration with the context's note (history.NoteOf). If it fails, nothing is
+	// applied.
 	Save func(ctx context.Context, cfg *config.Config, generation uint64) error
 	// Pending has the changes in progress; nil if nobody waits for them.
 	Pending *outcome.Pending
@@ -173,8 +173,8 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-// Run keeps the switches in line until the context ends. The switches keep what they
-// hold. It may be called once.
+// Run keeps the switches in the desired state until the context ends. The switches keep their entries afterwards.
+// It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	c.mu.Lock()
 	if c.running != nil {

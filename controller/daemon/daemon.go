@@ -64,7 +64,7 @@ type Options struct {
 	Log      *slog.Logger // slog.Default when nil
 }
 
-// daemon is a process that was started with Options. Run's goroutine owns it but for file.
+// daemon is a process that was started with Options. Run's goroutine owns all fields except file.
 type daemon struct {
 	Options
 	leadership
