@@ -5,31 +5,32 @@
 //
 //   frame ──► IngressParser: headers, IPv4's checksum
 //                   │
-//   ingress     PacketOut ─ Arrival ─ Validate ─ Classify ─ Punt ─ Routing ─ Pacc ─ Enqueue
-//                   │                    │                   │        │               │  │
-//                   └─ port, poll        └─ drop             └────────┴──► queue      │  └ digest
-//                                                                          │          └ drop
-//                   ┌──────────────────────────────────────────────────────┘
+//   ingress     PacketOut ─ Arrival ─ Validate ─ SourceCheck ─ Classify ─ Gateway ─ Punt ─ Routing ─ Pacc ─ Enqueue
+//                   │                    │            │                     │        │        │               │  │
+//                   └─ port, poll        └────────────┴─ drop               └────────┴────────┴──► queue      │  └ digest
+//                                                                                                    │        └ drop
+//                   ┌────────────────────────────────────────────────────────────────────────────────┘
 //   traffic manager: buffer pools, thresholds, PFC, queues
 //                   │
-//   egress      Departure ─ PaccCongestion ─ Ecn ─ CountMarks ─ MaxQd ─ PortStatistics ─┐
-//                                                                                       │
-//                   ┌───────────────────────────────────────────────────────────────────┘
+//   egress      Departure ─ PaccCongestion ─ Ecn ─ CountMarks ─ MaxQd ─ MaxQdTcp ─ PortStatistics ─┐
+//                                                                                                  │
+//                   ┌──────────────────────────────────────────────────────────────────────────────┘
 //                 Poll ──► mirror copy to the CPU port
 //                   │
-//             EgressDeparser: IPv4's checksum ──► frame
+//             EgressDeparser: checksums of IPv4 and TCP ──► frame
 //
-// The features are those of the v1model main, in shared/; what they need of the chip stands
-// in tna/. They stand side by side: what does not need another's result shares its stages, and
-// a condition is around one stage's work, since Tofino 1 runs a branch of several stages
-// before anything else.
+// A feature's IPv6 part follows it in the apply blocks. FlowHash and NextHop run beside the controls in front
+// of Routing. Only Tofino 2 has Gateway.
+// The features are those of v1model's program, in shared/. The parts of them that depend on the chip are
+// in tna/. Controls that need no result of each other share stages. A condition surrounds the work of
+// only one stage, because Tofino 1 runs a branch of several stages before everything else.
 //
-// The buffer, its pools and thresholds and PFC are the traffic manager's, and so are the limits
-// of queues: the v1model main's tables for them are not here. A packet's length is not known
-// in ingress, so a frame that ends before its IPv4 packet does is forwarded.
+// The traffic manager has the buffer with its pools, thresholds and PFC, and the limits of queues: v1model's
+// tables for them are not here. Ingress does not know a packet's length, so a frame that ends before its
+// IP packet is forwarded.
 
-#define HEADGATE_VERSION "1.1.0"
-// The versions are those of headgate_v1model.p4.
+#define HEADGATE_VERSION "1.6.0"
+// headgate_v1model.p4 says what the versions have, and docs/targets/tofino.md what of it is not here.
 
 #include <core.p4>
 #if __TARGET_TOFINO__ == 2
@@ -48,12 +49,16 @@
 #include "shared/validate.p4"
 #include "shared/packet_io.p4"
 #include "shared/classify.p4"
+#include "shared/source_check.p4"
 #include "shared/punt.p4"
 #include "tna/routing.p4"
 #include "shared/pacc.p4"
+#include "shared/pacc_ipv6.p4"
 #include "shared/ecn.p4"
 #include "tna/scale.p4"
 #include "shared/maxqd.p4"
+#include "tna/maxqd_tcp.p4"
+#include "tna/gateway.p4"
 #include "tna/parser.p4"
 #include "tna/ports.p4"
 #include "tna/departure.p4"
@@ -67,34 +72,57 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     Arrival() arrival;
     Validate() validate;
     PacketOut() controller;
+    SourceCheck() source_check;
+    SourceCheckIpv6() source_check_ipv6;
     Classify() classify;
+#ifdef PIPELINE_IS_GATEWAY
+    Gateway() gateway;
+#endif
     Punt() punt;
     FlowHash() flow_hash;
+    NextHop() next_hop;
     Routing() routing;
     Pacc() pacc;
+    PaccIpv6() pacc_ipv6;
     Enqueue() enqueue;
 
-    // A drop is carried out in Enqueue, and the first reason stays: PacketOut's is of packets
-    // that Validate has nothing to say of.
+    // Enqueue drops. The first reason stays; PacketOut's reason is of packets that Validate does not parse.
+    // The port of the controller has no sources to check.
     apply {
         flow_hash.apply(hdr, meta);
         controller.apply(hdr, meta);
         arrival.apply(meta, intrinsic, from_parser);
         validate.apply(hdr, meta);
-        classify.apply(hdr, meta);
-        if (meta.decided == 0) {
-            punt.apply(hdr, meta);
+        source_check.apply(hdr, meta);
+        source_check_ipv6.apply(hdr, meta);
+        if (meta.drop_reason == DROP_NONE && meta.target.refused_source == 1) {
+            meta.drop_reason = DROP_SOURCE;
         }
+        classify.apply(hdr, meta);
+#ifdef PIPELINE_IS_GATEWAY
+        if (meta.decided == 0) {
+            gateway.apply(hdr, meta);
+        }
+#endif
+        punt.apply(hdr, meta);
+        next_hop.apply(hdr, meta);
         if (meta.decided == 0) {
             routing.apply(hdr, meta);
         }
         if (meta.drop_reason == DROP_NONE) {
             pacc.apply(hdr, meta);
+            pacc_ipv6.apply(hdr, meta);
         }
         enqueue.apply(hdr, meta, deparse, tm);
     }
 }
 
+#if __TARGET_TOFINO__ == 2
+// Without these, the compiler loses the first field, and the assembler the length of the second header.
+@pa_container_type("egress", "meta.hop_qd", "normal")
+@pa_no_overlay("egress", "meta.hop_qd")
+@do_not_use_clot("egress", "hdr.ipv6")
+#endif
 control egress(inout headers_t hdr, inout metadata_t meta,
                in egress_intrinsic_metadata_t intrinsic,
                in egress_intrinsic_metadata_from_parser_t from_parser,
@@ -102,20 +130,28 @@ control egress(inout headers_t hdr, inout metadata_t meta,
                inout egress_intrinsic_metadata_for_output_port_t output) {
     Departure() departure;
     PaccCongestion() pacc_congestion;
+    PaccCongestionIpv6() pacc_congestion_ipv6;
+    RedDepth() red_depth;
     Ecn() ecn;
+    EcnIpv6() ecn_ipv6;
     CountMarks() count_marks;
     MaxQd() maxqd;
+    MaxQdTcp() maxqd_tcp;
     PortStatistics() statistics;
     Poll() poll;
 
     apply {
-        // A mirror copy is a poll's report, which is complete.
+        // A mirror copy is a complete poll report.
         if (meta.bridged.isValid()) {
             departure.apply(meta, intrinsic, from_parser);
             pacc_congestion.apply(hdr, meta);
+            pacc_congestion_ipv6.apply(hdr, meta);
+            red_depth.apply(meta);
             ecn.apply(hdr, meta);
+            ecn_ipv6.apply(hdr, meta);
             count_marks.apply(meta);
             maxqd.apply(hdr, meta);
+            maxqd_tcp.apply(hdr, meta);
             statistics.apply(hdr, meta, intrinsic);
             poll.apply(hdr, meta, from_parser, deparse);
         }

@@ -22,7 +22,7 @@
 //                                                                                                         ▼
 //                                                              UpdateChecksums ──► SwitchDeparser ──► frame
 //
-// A feature's IPv6 part follows it in the apply blocks; its controls are in v1model/ipv6.p4.
+// A feature's IPv6 part follows it in the apply blocks.
 // A feature is a control in shared/ that uses only headers_t and metadata_t. Its use of the
 // target (registers, clones, random numbers), and anything that Tofino does in hardware, is in
 // v1model/. A new feature adds its file, its ids and sizes, one include and one line below.
@@ -44,27 +44,25 @@
 #include <v1model.p4>
 
 #include "shared/ids.p4"
-#include "v1model/ids.p4"
 #include "shared/size.p4"
 #include "shared/constants.p4"
-#include "v1model/constants.p4"
-#include "v1model/headers.p4"
+#include "shared/headers.p4"
 #include "v1model/target.p4"
 #include "shared/metadata.p4"
 #include "v1model/registers.p4"
 #include "shared/validate.p4"
 #include "shared/packet_io.p4"
-#include "v1model/classify.p4"
+#include "shared/classify.p4"
 #include "shared/punt.p4"
 #include "v1model/foreign.p4"
 #include "v1model/punt_limit.p4"
-#include "v1model/source_check.p4"
+#include "shared/source_check.p4"
 #include "v1model/gateway.p4"
 #include "v1model/routing.p4"
 #include "v1model/admission.p4"
 #include "shared/pacc.p4"
-#include "v1model/ecn.p4"
-#include "v1model/ipv6.p4"
+#include "shared/pacc_ipv6.p4"
+#include "shared/ecn.p4"
 #include "v1model/scale.p4"
 #include "shared/maxqd.p4"
 #include "v1model/maxqd_tcp.p4"
@@ -89,7 +87,6 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     Foreign() foreign;
     Validate() validate;
     Pardon() pardon;
-    ValidateIpv6() validate_ipv6;
     PacketOut() controller;
     SourceCheck() source_check;
     SourceCheckIpv6() source_check_ipv6;
@@ -104,6 +101,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     Pacc() pacc;
     PaccCongestion() pacc_congestion;
     PaccIpv6() pacc_ipv6;
+    PaccCongestionIpv6() pacc_congestion_ipv6;
     Learn() learn;
     LearnQueuePair() learn_queue_pair;
     Enqueue() enqueue;
@@ -113,7 +111,6 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         foreign.apply(hdr, meta);
         validate.apply(hdr, meta);
         pardon.apply(hdr, meta);
-        validate_ipv6.apply(hdr, meta);
         if (meta.drop_reason == DROP_NONE) {
             controller.apply(hdr, meta);
         }
@@ -145,6 +142,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
             pacc.apply(hdr, meta);
             pacc_congestion.apply(hdr, meta);
             pacc_ipv6.apply(hdr, meta);
+            pacc_congestion_ipv6.apply(hdr, meta);
             learn.apply(hdr, meta);
             learn_queue_pair.apply(hdr, meta);
         }

@@ -228,8 +228,7 @@ type Host struct {
 	Name string
 	// IPv4 is the host's unicast address, unique; default none, with IPv6 only.
 	IPv4 netip.Addr
-	// IPv6 is the host's unicast address, not link-local, unique; default none, with IPv4 only. Targets: bmv2 and
-	// embedded.
+	// IPv6 is the host's unicast address, not link-local, unique; default none, with IPv4 only.
 	IPv6 netip.Addr
 	// MAC is the host's unicast address at layer 2, unique; default 06:00 followed by the four
 	// bytes of IPv4, or without it 06:80 followed by the last four of IPv6: a locally administered address.

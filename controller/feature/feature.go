@@ -307,6 +307,8 @@ type Capability struct {
 	// TrafficManager is the predicate of "the traffic manager …": what it does if the program lacks the ability; ""
 	// for nothing.
 	TrafficManager string
+	// Chip is why a chip's program lacks the objects; "" for no more than that it does.
+	Chip string
 	// Instead says what happens if neither can.
 	Instead string
 }
@@ -345,6 +347,9 @@ func (c Capability) By(pipe *pipeline.Pipeline, s *config.Switch) (by, lacking s
 		}
 	case len(missing) > 0:
 		lacking = fmt.Sprintf("the program for %s has no %s", s.Target.Architecture(), strings.Join(missing, ", no "))
+		if c.Chip != "" && s.Target.Chip() != "" {
+			lacking += ": " + c.Chip
+		}
 	case s.PriorityQueues < c.Queues:
 		lacking = fmt.Sprintf("it takes %d priority queues, the switch is configured with %d", c.Queues, s.PriorityQueues)
 	case c.SetUp && s.BFRuntime == "":

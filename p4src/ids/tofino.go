@@ -4,6 +4,12 @@ package ids
 
 // These constants are only in the program for Tofino.
 
+// Action profiles and selectors.
+const (
+	ProfileECMPIPv6     uint32 = 0x11020002 // ingress.routing.ecmp_ipv6
+	ProfileECMPIPv6Name        = "ingress.routing.ecmp_ipv6"
+)
+
 // Registers. BMv2 does not serve them over P4Runtime, so nobody needs their ids.
 const (
 	RegisterDepartedBytesLowName    = "egress.statistics.departed_bytes_low"

@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RED marking at dequeue (DCQCN's Kmin, Kmax, Pmax): the queue's depth behind the packet
-// finds a probability, a random number decides. The entries come from package tables/red.
+// RED marking at dequeue (DCQCN's Kmin, Kmax, Pmax): the queue's depth behind the packet, on the curve
+// of its port and queue, finds a probability, and a random number decides. The entries come from package
+// tables/red. RED_DEPTH is the target's: a chip matches fewer bits of the depth.
 
 #ifndef HEADGATE_ECN_P4
 #define HEADGATE_ECN_P4
 
 control Ecn(inout headers_t hdr, inout metadata_t meta) {
+    @id(ID_ACTION_SET_CURVE)
+    action set_curve(@id(1) bit<8> curve) {
+        meta.target.curve = curve;
+    }
+
     @id(ID_ACTION_SET_MARK_PROBABILITY)
     action set_mark_probability(@id(1) bit<17> p) {
         meta.mark_probability = p[15:0];
         meta.mark_always = p[16:16];
     }
 
+    // A port that is not here has the curve of the queue's number.
+    @id(ID_TABLE_ECN_CURVE)
+    table ecn_curve {
+        key = {
+            meta.departure.port : exact @id(1) @name("egress_port");
+            meta.bridged.queue  : exact @id(2) @name("queue");
+        }
+        actions = { set_curve; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = QUEUE_CELLS;
+    }
+
     @id(ID_TABLE_ECN_RED)
     table ecn_red {
         key = {
-            meta.bridged.queue : exact @id(1) @name("queue");
-            meta.depth         : range @id(2) @name("depth");
+            meta.target.curve : exact @id(1) @name("curve");
+            RED_DEPTH         : range @id(2) @name("depth");
         }
         actions = { set_mark_probability; @defaultonly NoAction; }
         const default_action = NoAction();
         size = RED_ENTRIES;
-    }
-
-    @hidden
-    action measure() {
-        meta.cells = meta.departure.queue_bytes >> DEPTH_CELL_SHIFT;
-        meta.mark_probability = 0;
-        meta.mark_always = 0;
-    }
-
-    @hidden
-    action fit() {
-        meta.depth = meta.cells[15:0];
-    }
-
-    @hidden
-    action saturate() {
-        meta.depth = SATURATED_16;
     }
 
     // What is left is not 0 in mark_probability of 65536 draws.
@@ -58,15 +59,9 @@ control Ecn(inout headers_t hdr, inout metadata_t meta) {
         meta.marked = 1;
     }
 
-    // The steps stand side by side, and not in one branch for the packets that they are for: a
-    // chip runs what is in a branch of several stages before anything else.
     apply {
-        measure();
-        if (meta.cells[31:16] == 0) {
-            fit();
-        } else {
-            saturate();
-        }
+        meta.target.curve = (bit<8>)meta.bridged.queue;
+        ecn_curve.apply();
         ecn_red.apply();
         if (meta.mark_always == 0) {
             draw();
@@ -76,6 +71,17 @@ control Ecn(inout headers_t hdr, inout metadata_t meta) {
         if (hdr.ipv4.isValid() && (hdr.ipv4.ecn == ECT_0 || hdr.ipv4.ecn == ECT_1) &&
             meta.mark_probability != 0) {
             mark();
+        }
+    }
+}
+
+// Runs after Ecn, which looks up the probability and draws: draw is not 0 if the packet is marked.
+control EcnIpv6(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        if (hdr.ipv6.isValid() && (hdr.ipv6.ecn == ECT_0 || hdr.ipv6.ecn == ECT_1) &&
+            meta.mark_probability != 0) {
+            hdr.ipv6.ecn = CE;
+            meta.marked = 1;
         }
     }
 }

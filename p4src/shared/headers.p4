@@ -5,16 +5,16 @@
 #ifndef HEADGATE_HEADERS_P4
 #define HEADGATE_HEADERS_P4
 
-// In front of a packet that the switch sends to the controller.
+// Precedes a packet that the switch sends to the controller.
 @controller_header("packet_in")
 @id(ID_HEADER_PACKET_IN)
 header packet_in_header_t {
-    @id(1) port_id_t  ingress_port; // where it arrived; the polled port of a poll report
-    @id(2) queue_id_t queue;        // the queue its DSCP chose
-    @id(3) bit<4>     reason;       // PACKET_IN_*, or the punt entry's own
+    @id(1) port_id_t  ingress_port; // of the packet; the polled port in a poll report
+    @id(2) queue_id_t queue;        // of the packet's DSCP
+    @id(3) bit<4>     reason;       // PACKET_IN_*, or that of the punt entry
 }
 
-// In front of a packet that the controller sends to the switch.
+// Precedes a packet that the controller sends to the switch.
 @controller_header("packet_out")
 @id(ID_HEADER_PACKET_OUT)
 header packet_out_header_t {
@@ -23,8 +23,8 @@ header packet_out_header_t {
     @id(3) bit<4>     mode; // PACKET_OUT_*
 }
 
-// The registers of one port, read in its egress. A poll's payload, if any, follows it
-// unchanged, so that a controller can tell its polls apart.
+// The registers of one port, read in its egress. The poll's payload follows unchanged, so a controller
+// can distinguish its polls.
 //
 //  0                   1                   2                   3
 //  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -46,7 +46,7 @@ header poll_report_t {
     bit<7>    follows; // REPORT_*
     port_id_t port;
     bit<16>   last_delay;       // of the last packet that left, in maxQD units
-    bit<48>   time;             // when this report was made
+    bit<48>   time;             // of the report
     bit<48>   departed_bytes;   // since start, wraps
     bit<48>   departed_packets; // since start, wraps
     bit<32>   admission_drops;  // since start, wraps
@@ -60,8 +60,8 @@ header poll_report_t {
     bit<32>   queue_bytes_7;
 }
 
-// The buffer as the port's ingress queues see it, behind poll_report_t. All counts are in
-// bytes; with DSH, what is shared includes what is insured.
+// The buffer's accounts of the port's ingress queues, behind poll_report_t. All counts are in bytes.
+// Under DSH, shared bytes include insured bytes.
 //
 //  0                   1                   2                   3
 //  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -79,10 +79,10 @@ header poll_report_t {
 // |      their peaks since start                                  |
 header buffer_report_t {
     bit<6>  reserved;
-    bit<1>  victim;        // V: SPFC takes the port for one of victims
-    bit<1>  port_paused;   // P: as a whole
+    bit<1>  victim;        // V: SPFC treats the port as a victim
+    bit<1>  port_paused;   // P: the whole port is paused
     bit<8>  paused_queues; // bit n for class n
-    bit<48> last_pause;    // when the peer was last told of all that is paused, in ticks
+    bit<48> last_pause;    // time of the last PAUSE of all that is paused, in ticks
     bit<32> port_shared;
     bit<32> insured;
     bit<32> private_0;
@@ -130,7 +130,7 @@ header mac_control_t {
     bit<16> opcode;
 }
 
-// IEEE 802.1Q clause 36: which classes, and for how many quanta of 512 bit times.
+// IEEE 802.1Q clause 36: a vector of classes, and their times in quanta of 512 bit times.
 header pfc_t {
     bit<8>  reserved;
     bit<8>  class_enable;
@@ -144,7 +144,7 @@ header pfc_t {
     bit<16> time_7;
 }
 
-// What fills a PFC frame up to the least length of Ethernet.
+// Extends a PFC frame to the least length of Ethernet.
 header pfc_padding_t {
     bit<208> zero;
 }
@@ -168,6 +168,53 @@ header ipv4_t {
     ipv4_addr_t dst_addr;
 }
 
+// RFC 8200.
+header ipv6_t {
+    bit<4>      version;
+    bit<6>      dscp; // of the traffic class
+    bit<2>      ecn;
+    bit<20>     flow_label;
+    bit<16>     payload_len;
+    bit<8>      next_header;
+    bit<8>      hop_limit;
+    ipv6_addr_t src_addr;
+    ipv6_addr_t dst_addr;
+}
+
+// RFC 826, of Ethernet and IPv4.
+header arp_t {
+    bit<16>     hardware;
+    bit<16>     protocol;
+    bit<8>      hardware_len;
+    bit<8>      protocol_len;
+    bit<16>     operation;
+    mac_t       sender_mac;
+    ipv4_addr_t sender_addr;
+    mac_t       target_mac;
+    ipv4_addr_t target_addr;
+}
+
+// The head of ICMP (RFC 792) and ICMPv6 (RFC 4443).
+header icmp_t {
+    bit<8>  type;
+    bit<8>  code;
+    bit<16> checksum;
+}
+
+// A neighbour solicitation or advertisement behind icmp_t (RFC 4861 §4.3, §4.4).
+header nd_t {
+    bit<8>      flags; // ND_*; 0 in a solicitation
+    bit<24>     reserved;
+    ipv6_addr_t target;
+}
+
+// The option with an Ethernet address (RFC 4861 §4.6.1).
+header nd_option_t {
+    bit<8> type;
+    bit<8> length; // in 8 bytes
+    mac_t  mac;
+}
+
 header udp_t {
     bit<16> src_port;
     bit<16> dst_port;
@@ -175,10 +222,10 @@ header udp_t {
     bit<16> checksum;
 }
 
-// Söze's telemetry: the largest queueing delay on the way.
+// Söze's telemetry: the largest queueing delay on the path.
 header maxqd_t {
     bit<4>  version;
-    bit<1>  echo; // carries an echoed value back: switches leave it alone
+    bit<1>  echo; // the value is echoed to its sender: switches do not change it
     bit<3>  reserved;
     bit<8>  next_header; // MAXQD_NEXT_*
     bit<16> max_qd;
@@ -201,11 +248,48 @@ header bth_t {
     bit<24> psn;
 }
 
+// RFC 9293 §3.1, without options.
+header tcp_t {
+    bit<16> src_port;
+    bit<16> dst_port;
+    bit<32> sequence;
+    bit<32> acknowledgement;
+    bit<4>  data_offset; // length of the header with options, in units of 4 bytes
+    bit<12> flags;
+    bit<16> window;
+    bit<16> checksum;
+    bit<16> urgent;
+}
+
+// NOP, NOP, and either timestamps (RFC 7323 §3) or SACK with one block (RFC 2018 §3).
+header tcp_option_t {
+    bit<32> head; // the NOPs, the option's kind and its length; TCP_*_HEAD
+    bit<64> values;
+}
+
+// A further block of SACK.
+header tcp_sack_block_t {
+    bit<64> edges;
+}
+
+// The maxQD option.
+header tcp_maxqd_t {
+    bit<32> head; // TCP_MAXQD_HEAD
+    bit<16> max_qd;
+    bit<16> echo;
+}
+
 // The fields of the IPv4 header in order, without its checksum.
 #define IPV4_CHECKSUM_FIELDS(h) \
     { h.version, h.ihl, h.dscp, h.ecn, h.total_len, h.identification, h.reserved, \
       h.dont_fragment, h.more_fragments, h.fragment_offset, h.ttl, h.protocol, \
       h.src_addr, h.dst_addr }
+
+// The fields under the checksum of a neighbour message without options.
+#define ND_CHECKSUM_FIELDS \
+    hdr.ipv6.src_addr, hdr.ipv6.dst_addr, 16w0, hdr.ipv6.payload_len, 24w0, hdr.ipv6.next_header, \
+    hdr.icmp.type, hdr.icmp.code, hdr.nd.flags, hdr.nd.reserved, hdr.nd.target
+#define ND_OPTION_FIELDS hdr.nd_option.type, hdr.nd_option.length, hdr.nd_option.mac
 
 struct headers_t {
     packet_out_header_t packet_out;
@@ -216,10 +300,21 @@ struct headers_t {
     mac_control_t       mac_control;
     pfc_t               pfc;
     pfc_padding_t       pfc_padding;
+    arp_t               arp;
     ipv4_t              ipv4;
+    ipv6_t              ipv6;
+    icmp_t              icmp;
+    nd_t                nd;
+    nd_option_t         nd_option;
     udp_t               udp;
     maxqd_t             maxqd;
     bth_t               bth;
+    tcp_t               tcp;
+    tcp_option_t        tcp_first;
+    tcp_option_t        tcp_second;
+    tcp_sack_block_t    tcp_block_2;
+    tcp_sack_block_t    tcp_block_3;
+    tcp_maxqd_t         tcp_maxqd;
 }
 
 #endif

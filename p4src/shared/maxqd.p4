@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Söze's stamp: the largest queueing delay that a packet has met. The delay is the
-// target's clock tick (1 µs on BMv2) shifted right; the unit is the same in the whole
-// fabric, so the shift is a parameter of the switch. ScaleDelay is the target's: a chip has
-// no shift by a field.
+// Söze's stamp: the largest queueing delay that a packet has met. The unit of the delay is the same in
+// the whole fabric: the target's clock tick (1 µs on BMv2) times a power of two, which is a parameter
+// of the switch. Each target has its own ScaleDelay, because a chip has no shift by a field.
 
 #ifndef HEADGATE_MAXQD_P4
 #define HEADGATE_MAXQD_P4
@@ -15,7 +14,7 @@ control MaxQd(inout headers_t hdr, inout metadata_t meta) {
         meta.stamping = 1;
     }
 
-    // Delays in poll reports are then in ticks.
+    // Delays in poll reports are in ticks then.
     @id(ID_ACTION_DISABLE_STAMPING)
     action disable_stamping() {
         meta.scale = 0;
@@ -47,7 +46,7 @@ control MaxQd(inout headers_t hdr, inout metadata_t meta) {
     @hidden
     action stamp() {
         hdr.maxqd.max_qd = meta.hop_qd;
-        // The sender's checksum no longer holds; 0 means none (RFC 768).
+        // The sender's checksum is wrong now; 0 means no checksum (RFC 768).
         hdr.udp.checksum = 0;
     }
 

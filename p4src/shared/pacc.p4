@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PACC's flow table (SYSTEMS.md section 3, Algorithm 1 lines 27 to 31): what each pair of
-// addresses sends to an egress port, and how many of its packets met a queue above Q_th.
-// The controller, or an agent beside the switch, learns flows from digests, reads the
-// counters once a period and sends the CNPs; the pipeline only counts.
+// PACC's flow table for IPv4 (SYSTEMS.md section 3, Algorithm 1 lines 27 to 31): the bytes that each pair
+// of addresses sends to an egress port, and how many of its packets met a queue above Q_th.
+// The pipeline only counts. The controller, or an agent at the switch, learns flows from digests, reads
+// the counters once per period and sends the CNPs.
 //
-// Tables marked @learned belong to whoever learns; nobody reconciles them.
-// Pacc stands in ingress; PaccCongestion where the target knows what the queue that the packet
-// joins held. Polls have no IPv4 header. A queue without an entry in watched_queue costs one
-// lookup in a table that may be empty.
+// Whoever learns owns the tables that are marked @learned; nobody reconciles them.
+// Pacc runs in ingress. PaccCongestion runs where the target knows the bytes of the queue in front of the
+// packet. Polls have no IP header.
 
 #ifndef HEADGATE_PACC_P4
 #define HEADGATE_PACC_P4
 
 control Pacc(in headers_t hdr, inout metadata_t meta) {
-    // Every packet of the flow.
+    // Counts every packet of the flow.
     @id(ID_DIRECT_COUNTER_FLOW)
     DIRECT_COUNTER(flow_counter);
 
@@ -69,7 +68,7 @@ control Pacc(in headers_t hdr, inout metadata_t meta) {
 }
 
 control PaccCongestion(in headers_t hdr, inout metadata_t meta) {
-    // The flow's packets that found more than the threshold queued.
+    // Counts the flow's packets that met a queue above the threshold.
     @id(ID_DIRECT_COUNTER_CONGESTED)
     @name(".ingress.pacc.congested_counter")
     DIRECT_COUNTER(congested_counter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets from the controller: out of a port, through the pipeline, or a poll.
+// Handles packets from the controller: frames for a port, frames for the pipeline, and polls.
 
 #ifndef HEADGATE_PACKET_IO_P4
 #define HEADGATE_PACKET_IO_P4

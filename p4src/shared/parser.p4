@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States that parse a frame from its Ethernet header on, and the controller's header in
-// front of one from the CPU port. They stand in a file to be included in the target's
-// parser: p4c clears every header at run time when they are a parser of their own.
+// The states that parse a frame from its Ethernet header on, and the controller's header in front
+// of a frame from the CPU port. The target's parser includes this file: if the states were a parser of
+// their own, p4c would clear every header at run time. The target defines parse_tcp.
 //
-// They raise no errors (Tofino has none): what they cannot parse they leave to Validate,
-// which counts it.
+// The states raise no errors, because Tofino has none. Validate counts what they cannot parse.
 
-// What goes out of a port as it is, and a poll, are payload and may be anything.
+// Only frames for the pipeline are parsed. All others from the controller are payload.
 state parse_packet_out {
     packet.extract(hdr.packet_out);
     transition select(hdr.packet_out.mode) {
@@ -20,6 +19,10 @@ state parse_ethernet {
     packet.extract(hdr.ethernet);
     transition select(hdr.ethernet.ether_type) {
         ETHER_TYPE_IPV4: parse_ipv4;
+#ifdef PIPELINE_IS_GATEWAY
+        ETHER_TYPE_ARP: parse_arp;
+#endif
+        ETHER_TYPE_IPV6: parse_ipv6;
         ETHER_TYPE_MAC_CONTROL: parse_mac_control;
         default: accept;
     }
@@ -38,7 +41,7 @@ state parse_pfc {
     transition accept;
 }
 
-// Fragments go by addresses alone: only the first has ports, and all must take one way.
+// Fragments are hashed by addresses only: just the first has ports, and all must take one way.
 state parse_ipv4 {
     packet.extract(hdr.ipv4);
     PARSED_IPV4
@@ -46,16 +49,27 @@ state parse_ipv4 {
     transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.more_fragments,
                       hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
         (4, 5, 0, 0, IP_PROTOCOL_UDP): parse_udp;
-        (4, 5, 0, 0, IP_PROTOCOL_TCP): parse_tcp_ports;
+        (4, 5, 0, 0, IP_PROTOCOL_TCP): parse_tcp;
+#ifdef PIPELINE_IS_GATEWAY
+        (4, 5, 0, 0, IP_PROTOCOL_ICMP): parse_icmp;
+#endif
         default: accept;
     }
 }
 
-state parse_tcp_ports {
-    bit<32> ports = packet.lookahead<bit<32>>();
-    meta.l4_src_port = ports[31:16];
-    meta.l4_dst_port = ports[15:0];
-    transition accept;
+// Ports behind an extension header are not parsed. Such packets and fragments are hashed by
+// addresses and flow label only. They are never RoCEv2, which has UDP directly behind IPv6
+// (annex A17.3.1).
+state parse_ipv6 {
+    packet.extract(hdr.ipv6);
+    transition select(hdr.ipv6.version, hdr.ipv6.next_header) {
+        (6, IP_PROTOCOL_UDP): parse_udp;
+        (6, IP_PROTOCOL_TCP): parse_tcp;
+#ifdef PIPELINE_IS_GATEWAY
+        (6, IP_PROTOCOL_ICMPV6): parse_icmpv6;
+#endif
+        default: accept;
+    }
 }
 
 state parse_udp {
@@ -81,3 +95,37 @@ state parse_bth {
     packet.extract(hdr.bth);
     transition accept;
 }
+
+#ifdef PIPELINE_IS_GATEWAY
+// Gateway answers only ARP for Ethernet and IPv4.
+state parse_arp {
+    packet.extract(hdr.arp);
+    transition accept;
+}
+
+state parse_icmp {
+    packet.extract(hdr.icmp);
+    transition accept;
+}
+
+// A neighbour solicitation has at most one option (RFC 4861 §4.3).
+state parse_icmpv6 {
+    packet.extract(hdr.icmp);
+    transition select(hdr.icmp.type, hdr.ipv6.payload_len) {
+        (ICMPV6_NEIGHBOR_SOLICITATION, ND_BYTES): parse_nd;
+        (ICMPV6_NEIGHBOR_SOLICITATION, ND_BYTES_WITH_OPTION): parse_nd_with_option;
+        default: accept;
+    }
+}
+
+state parse_nd {
+    packet.extract(hdr.nd);
+    transition accept;
+}
+
+state parse_nd_with_option {
+    packet.extract(hdr.nd);
+    packet.extract(hdr.nd_option);
+    transition accept;
+}
+#endif

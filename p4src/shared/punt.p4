@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames that the controller wants instead of forwarding them: ARP, LLDP, packets to the
-// switch's own addresses.
+// Sends frames to the controller instead of forwarding them: ARP, LLDP, packets to the switch's own
+// addresses.
 
 #ifndef HEADGATE_PUNT_P4
 #define HEADGATE_PUNT_P4
@@ -26,7 +26,8 @@ control Punt(inout headers_t hdr, inout metadata_t meta) {
         size = PUNT_ENTRIES;
     }
 
-    // A chip does not put fields from three places into one container at once.
+    // Two actions, because one action of a chip does not write a container from three places. Each has a
+    // condition of its own, because a chip runs a branch of several stages before everything else.
     @hidden
     action tell_port() {
         hdr.packet_in.ingress_port = meta.arrival.port;
@@ -38,8 +39,13 @@ control Punt(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (punt_table.apply().hit) {
+        if (meta.decided == 0) {
+            punt_table.apply();
+        }
+        if (hdr.packet_in.isValid()) {
             tell_port();
+        }
+        if (hdr.packet_in.isValid()) {
             tell_queue();
         }
     }

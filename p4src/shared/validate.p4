@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds frames that must not go further and says why.
+// Finds frames that must be dropped, and the reason.
 
 #ifndef HEADGATE_VALIDATE_P4
 #define HEADGATE_VALIDATE_P4
 
-// A chip compares few bits with a constant, and not two fields: what is above a bound is
-// what a saturating subtraction leaves.
+// A chip compares few bits with a constant, and it does not compare two fields. So conditions are
+// short, and a saturating subtraction finds what exceeds a bound.
 #define SHORTER(length, n) (length[15:5] == 0 && length[4:0] < n)
 
 control Validate(in headers_t hdr, inout metadata_t meta) {
@@ -16,13 +16,22 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
     }
 
     @hidden
+    action measure_payload_ipv6() {
+        meta.payload_len = hdr.ipv6.payload_len;
+    }
+
+    @hidden
     action compare_lengths() {
         meta.excess_len = hdr.udp.length |-| meta.payload_len;
     }
 
     apply {
         if (hdr.udp.isValid()) {
-            measure_payload();
+            if (hdr.ipv6.isValid()) {
+                measure_payload_ipv6();
+            } else {
+                measure_payload();
+            }
             compare_lengths();
         }
         if (meta.arrival.truncated == 1) {
@@ -30,7 +39,7 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
         } else if (hdr.mac_control.isValid()) {
             meta.drop_reason = DROP_MAC_CONTROL;
         } else if (hdr.ipv4.isValid()) {
-            // The shortest packet is its header. Conditions are short, as a chip's are.
+            // The shortest packet is its header.
             if (hdr.ipv4.version != 4 || hdr.ipv4.ihl < 5 || SHORTER(hdr.ipv4.total_len, 20)) {
                 meta.drop_reason = DROP_IPV4_HEADER;
             } else if (meta.arrival.beyond_frame == 1) {
@@ -39,9 +48,17 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
                 meta.drop_reason = DROP_IPV4_OPTIONS;
             } else if (meta.arrival.bad_checksum == 1) {
                 meta.drop_reason = DROP_IPV4_CHECKSUM;
-            } else if (hdr.udp.isValid() && SHORTER(hdr.udp.length, 8)) {
+            }
+        } else if (hdr.ipv6.isValid()) {
+            if (hdr.ipv6.version != 6 || meta.arrival.beyond_frame == 1) {
+                meta.drop_reason = DROP_IPV6_HEADER;
+            }
+        }
+        // An invalid IP header has no UDP header behind it that counts.
+        if (meta.drop_reason == DROP_NONE && hdr.udp.isValid()) {
+            if (SHORTER(hdr.udp.length, 8)) {
                 meta.drop_reason = DROP_UDP_LENGTH;
-            } else if (hdr.udp.isValid() && meta.excess_len != 0) {
+            } else if (meta.excess_len != 0) {
                 meta.drop_reason = DROP_UDP_LENGTH;
             } else if (hdr.maxqd.isValid() && SHORTER(hdr.udp.length, 12)) {
                 // The parser may have taken Ethernet's padding for a shim.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the traffic manager says of a packet that leaves. It measures queues in cells, these
-// are bytes; delays are in ns.
+// The traffic manager's numbers of a packet that leaves: the depths of its queue, from cells to bytes,
+// and its delay in ns.
 
 #ifndef HEADGATE_TNA_DEPARTURE_P4
 #define HEADGATE_TNA_DEPARTURE_P4
 
-// A chip has no multiplication: 80 = 64 + 16 on Tofino 1, 176 = 128 + 32 + 16 on Tofino 2. An
-// identity hash shifts a field in one step, where an action would first have to collect it
-// from several containers; one action has one hash.
+// A chip has no multiplication: 80 = 64 + 16 on Tofino 1, 176 = 128 + 32 + 16 on Tofino 2. An identity
+// hash shifts a field in one step; an action would first have to collect it from several containers.
+// Each action has one hash.
 control CellsToBytes(in bit<19> cells, out bit<32> bytes) {
     Hash<bit<32>>(HashAlgorithm_t.IDENTITY) hash_16;
     bit<32> part;
@@ -66,6 +66,41 @@ control CellsToBytes(in bit<19> cells, out bit<32> bytes) {
 #endif
 }
 
+// Finds the depth that RED matches, in cells of 64 bytes. Tofino 1 counts 2^19 cells of 80 bytes, which
+// 20 bits hold; Tofino 2's larger cells need saturation.
+control RedDepth(inout metadata_t meta) {
+    @hidden
+    action measure() {
+        meta.target.cells = meta.departure.queue_bytes >> DEPTH_CELL_SHIFT;
+    }
+
+    @hidden
+    action fit() {
+        meta.target.depth = meta.target.cells[19:0];
+    }
+
+#if __TARGET_TOFINO__ == 2
+    @hidden
+    action saturate() {
+        meta.target.depth = DEEPEST;
+    }
+
+    apply {
+        measure();
+        if (meta.target.cells[31:20] == 0) {
+            fit();
+        } else {
+            saturate();
+        }
+    }
+#else
+    apply {
+        measure();
+        fit();
+    }
+#endif
+}
+
 control Departure(inout metadata_t meta, in egress_intrinsic_metadata_t intrinsic,
                   in egress_intrinsic_metadata_from_parser_t from_parser) {
     Random<bit<16>>() random;
@@ -81,8 +116,8 @@ control Departure(inout metadata_t meta, in egress_intrinsic_metadata_t intrinsi
     }
 
 #if __TARGET_TOFINO__ == 1
-    // deq_timedelta has 18 bits there, and wraps after 262 µs. Of a longer wait the time since the
-    // packet arrived is taken, in which the pipeline's own hundreds of ns are little.
+    // deq_timedelta has 18 bits there, and wraps after 262 µs. The delay of a longer wait is the time
+    // since the packet arrived. The pipeline's own hundreds of ns in it are small in comparison.
     @hidden
     action wait() {
         meta.target.waited = from_parser.global_tstamp[31:0] - meta.bridged.arrived;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way in and out of the pipeline: TNA's metadata to ours and back.
+// Copies TNA's metadata to the pipeline's own on arrival, and back on departure.
 
 #ifndef HEADGATE_TNA_PORTS_P4
 #define HEADGATE_TNA_PORTS_P4
@@ -19,8 +19,8 @@ control Arrival(inout metadata_t meta, in ingress_intrinsic_metadata_t intrinsic
     }
 }
 
-// Hands the packet to its queue, or counts why not. The counter's index is the reason. The
-// traffic class is what the traffic manager finds the priority group by.
+// Sends the packet to its queue, or counts its drop. The counter's index is the drop reason. The traffic
+// manager finds the priority group by the traffic class.
 control Enqueue(in headers_t hdr, inout metadata_t meta,
                 inout ingress_intrinsic_metadata_for_deparser_t deparse,
                 inout ingress_intrinsic_metadata_for_tm_t tm) {
@@ -45,9 +45,13 @@ control Enqueue(in headers_t hdr, inout metadata_t meta,
         if (meta.drop_reason == DROP_NONE) {
             enqueue();
             if (meta.learn == 1) {
-                deparse.digest_type = DIGEST_FLOW;
+                if (hdr.ipv6.isValid()) {
+                    deparse.digest_type = DIGEST_FLOW_IPV6;
+                } else {
+                    deparse.digest_type = DIGEST_FLOW;
+                }
             }
-            // The controller sees a packet as it arrived.
+            // The controller gets a packet as it arrived.
             if (!hdr.ethernet.isValid() || meta.egress_port == CPU_PORT) {
                 meta.bridged.source = FROM_INGRESS_OPAQUE;
             }
@@ -57,7 +61,7 @@ control Enqueue(in headers_t hdr, inout metadata_t meta,
     }
 }
 
-// Packets that left with a mark of ours, by port.
+// Counts, by port, packets that this switch marked CE.
 control CountMarks(in metadata_t meta) {
     @id(ID_COUNTER_ECN_MARKS)
     @name(".egress.ecn_marks")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The queueing delay in maxQD units: the chip's low-pass filter in sample mode smooths the
-// delay of each port (Söze, section 4: over 10 µs), then it is shifted. The filter's mode and
-// time constants are set through BF Runtime; until they are, its output means nothing.
+// The queueing delay in maxQD units. The chip's low-pass filter in sample mode smooths the delay of each
+// port (Söze, section 4: over 10 µs); a shift scales the result. The filter's mode and time constants
+// are set through BF Runtime. Before that, its output is undefined.
 
 #ifndef HEADGATE_TNA_SCALE_P4
 #define HEADGATE_TNA_SCALE_P4
@@ -16,8 +16,8 @@ control ScaleDelay(inout metadata_t meta) {
         meta.scaled_delay = delay_filter.execute(meta.departure.delay, meta.departure.port);
     }
 
-// A shift by a field is a choice among shifts by constants: by four times its upper bits,
-// then by its lower ones.
+// A shift by a field is a choice among shifts by constants: by four times the field's upper bits, then
+// by its lower bits.
 #define SHIFT(n) @hidden action shift_##n() { meta.scaled_delay = meta.scaled_delay >> n; }
     SHIFT(1)
     SHIFT(2)
@@ -62,7 +62,7 @@ control ScaleDelay(inout metadata_t meta) {
     }
 
     apply {
-        // A poll waits in a queue of its own.
+        // A poll does not wait behind data, so its delay does not count.
         if (meta.bridged.poll == 0) {
             filter();
         }

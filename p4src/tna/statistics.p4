@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What left through each port, and the poll report that reads it out. A register is accessed
-// once by a packet, so a poll reads in the place where another packet writes.
+// Sums of what left through each port, and the poll report that reads them. A packet accesses a register
+// once, so a poll reads where any other packet writes.
 
 #ifndef HEADGATE_TNA_STATISTICS_P4
 #define HEADGATE_TNA_STATISTICS_P4
 
-// A sum of 48 bits is two registers. The lower one tells the upper one of its carry, which is
-// when it turns from negative to positive as a signed number. What is added comes with a
-// minus, since the compiler takes the terms of a sum that it compares as unsigned.
+// A sum of 48 bits takes two registers. The lower one carries when it changes from negative to positive
+// as a signed number. The number to add is negated and subtracted, because the compiler compares the
+// terms of an addition as unsigned numbers.
 control SumLow(in bit<1> poll, in port_id_t port, in bit<32> minus, inout bit<32> report,
                inout bit<16> carry)
               (Register<int<32>, port_id_t> sum) {
@@ -61,7 +61,7 @@ control SumHigh(in bit<1> poll, in port_id_t port, in bit<16> carry, inout bit<1
     }
 }
 
-// The depth of one queue, in bytes, when its last packet left.
+// The depth of one queue in bytes, at the departure of its last packet.
 control LastDepth(in metadata_t meta, inout bit<32> report)
                  (Register<bit<32>, port_id_t> depth, queue_id_t queue) {
     RegisterAction<bit<32>, port_id_t, bit<32>>(depth) write = {
@@ -149,7 +149,7 @@ control PortStatistics(inout headers_t hdr, inout metadata_t meta,
 
     Hash<bit<32>>(HashAlgorithm_t.IDENTITY) length;
 
-    // As it arrived at the switch, which the chip knows with Ethernet's checksum.
+    // The length of the frame as it arrived, with Ethernet's checksum.
     @hidden
     action measure() {
         meta.target.minus_bytes = length.get({16w0, intrinsic.pkt_length});
@@ -190,8 +190,8 @@ control PortStatistics(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// Turns a poll into its report, which leaves as a mirror copy to the CPU port; the poll
-// itself ends here. PortStatistics has filled in what it has counted.
+// Turns a poll into its report. The report leaves as a mirror copy to the CPU port, and the poll itself is
+// dropped. PortStatistics has set the fields of its sums.
 control Poll(inout headers_t hdr, inout metadata_t meta,
              in egress_intrinsic_metadata_from_parser_t from_parser,
              inout egress_intrinsic_metadata_for_deparser_t deparse) {
@@ -203,12 +203,12 @@ control Poll(inout headers_t hdr, inout metadata_t meta,
         hdr.poll_report.setValid();
         hdr.poll_report.follows = REPORT_ALONE;
         hdr.poll_report.time = from_parser.global_tstamp;
-        hdr.poll_report.admission_drops = 0; // the traffic manager's
+        hdr.poll_report.admission_drops = 0; // the traffic manager counts them
         meta.target.poll_session = (MirrorId_t)POLL_CLONE_SESSION;
         deparse.mirror_type = MIRROR_POLL;
         deparse.drop_ctl = DROP_PACKET;
 #if __TARGET_TOFINO__ == 2
-        deparse.mirror_io_select = 1; // what egress made of the packet, not what it got
+        deparse.mirror_io_select = 1; // mirror the packet as it leaves egress
 #endif
     }
 
@@ -218,7 +218,7 @@ control Poll(inout headers_t hdr, inout metadata_t meta,
         hdr.poll_report.port = meta.departure.port;
     }
 
-    // Constants and a field cannot go into one container at once.
+    // Two actions, because one action does not write constants and a field into one container.
     apply {
         if (meta.bridged.poll == 1) {
             report();

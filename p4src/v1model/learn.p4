@@ -6,13 +6,6 @@
 #ifndef HEADGATE_V1MODEL_LEARN_P4
 #define HEADGATE_V1MODEL_LEARN_P4
 
-// The digest of an IPv6 flow.
-struct flow_ipv6_digest_t {
-    ipv6_addr_t src_addr;
-    ipv6_addr_t dst_addr;
-    port_id_t   egress_port;
-}
-
 control Learn(in headers_t hdr, in metadata_t meta) {
     apply {
         if (meta.learn == 1 && hdr.ipv6.isValid()) {

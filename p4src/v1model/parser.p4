@@ -14,24 +14,9 @@ parser SwitchParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-// Includes the shared states and adds IPv6, ARP, ICMP and TCP options to their selects. The macros
-// insert the cases, so that the shared file, which Tofino compiles too, needs no condition.
-#define ETHER_TYPE_MAC_CONTROL ETHER_TYPE_ARP: parse_arp; ETHER_TYPE_IPV6: parse_ipv6; ETHER_TYPE_MAC_CONTROL
-#define IP_PROTOCOL_UDP IP_PROTOCOL_ICMP): parse_icmp; (4, 5, 0, 0, IP_PROTOCOL_UDP
-#define IP_PROTOCOL_TCP IP_PROTOCOL_TCP): parse_tcp; (4, 5, 0, 0, IP_PROTOCOL_TCP
 #include "../shared/parser.p4"
-#undef ETHER_TYPE_MAC_CONTROL
-#undef IP_PROTOCOL_UDP
-#undef IP_PROTOCOL_TCP
-#include "parse_ipv6.p4"
 #include "parse_tcp.p4"
 }
-
-// The fields under the checksum of a neighbour message without options.
-#define ND_CHECKSUM_FIELDS \
-    hdr.ipv6.src_addr, hdr.ipv6.dst_addr, 16w0, hdr.ipv6.payload_len, 24w0, hdr.ipv6.next_header, \
-    hdr.icmp.type, hdr.icmp.code, hdr.nd.flags, hdr.nd.reserved, hdr.nd.target
-#define ND_OPTION_FIELDS hdr.nd_option.type, hdr.nd_option.length, hdr.nd_option.mac
 
 // A header with options is dropped, so its checksum is not verified.
 control VerifyChecksums(inout headers_t hdr, inout metadata_t meta) {

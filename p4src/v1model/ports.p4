@@ -17,7 +17,8 @@ control Arrival(in headers_t hdr, inout metadata_t meta, in standard_metadata_t 
         // The longest packet fills the frame behind the 14 bytes of Ethernet. A frame may
         // be longer: Ethernet pads to 60 bytes.
         meta.arrival.beyond_frame =
-            (bit<1>)((bit<32>)hdr.ipv4.total_len + 14 > meta.bridged.frame_bytes);
+            (bit<1>)((hdr.ipv6.isValid() ? (bit<32>)hdr.ipv6.payload_len + 54
+                                         : (bit<32>)hdr.ipv4.total_len + 14) > meta.bridged.frame_bytes);
         meta.drop_reason = DROP_NONE;
     }
 

@@ -18,8 +18,21 @@
 // here, because VerifyChecksums does it.
 #define PARSED_IPV4
 
-// Set for a pipeline that has the buffer's accounts and makes PFC frames.
+// What this target's pipeline has: the buffer's accounts with PFC frames, and the gateway's answers.
 #define PIPELINE_HAS_BUFFER
+#define PIPELINE_IS_GATEWAY
+
+// What a source check does with a refused source.
+#define REFUSE_SOURCE meta.drop_reason = DROP_SOURCE
+
+// RED looks at a queue's depth in bytes. There is room for 64 curves.
+#define RED_DEPTH meta.departure.queue_bytes
+const bit<32> RED_ENTRIES = RED_CURVE_ENTRIES * 64;
+
+// Two entries of IPv4 and four of IPv6 for each port, and as many again for ports with several addresses.
+const bit<32> SOURCE_CHECK_ENTRIES = PORT_CELLS * 8;
+const bit<32> SOURCE_CHECK_IPV6_ENTRIES = PORT_CELLS * 8;
+const bit<32> FLOW_IPV6_ENTRIES = FLOW_ENTRIES;
 
 // Metadata of controls that only this target has. BufferPolicy sets the sizes of the pools, in
 // bytes.

@@ -39,7 +39,7 @@ const (
 	Least units.Bytes = 1 << ids.DepthCellShift
 	// MaxSteps is the largest number of steps: a curve's share of the table, less the
 	// entry above Kmax.
-	MaxSteps = ids.REDEntries/ids.QueuesPerPort - 1
+	MaxSteps = ids.REDCurveEntries - 1
 	// DefaultSteps keeps the error below Pmax/32, which for DCQCN's Pmax of 1 % is 0.03 %
 	// of packets.
 	DefaultSteps = 16

@@ -10,7 +10,6 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/internal/bytestring"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
@@ -130,10 +129,15 @@ func (b *both) Dropped(uint32, engine.Drop) {}
 
 // Digest implements engine.Out.
 func (b *both) Digest(name string, fields [][]byte) {
-	if name == "flow_digest_t" {
-		for _, f := range fields {
-			b.learned = append(b.learned, bytestring.Low64(f))
+	if name != "flow_digest_t" && name != "flow_ipv6_digest_t" {
+		return
+	}
+	for i, f := range fields {
+		v := wide(f)
+		if name == "flow_ipv6_digest_t" && i < 2 {
+			b.learned = append(b.learned, v.hi)
 		}
+		b.learned = append(b.learned, v.n)
 	}
 }
 
@@ -215,15 +219,13 @@ func (b *both) depart(at place) (chip, v1model *pollreport.Report, diff string, 
 		return chip, v1model, b.reports(chip, l.Report, v1model, b.sent[0]), nil
 	}
 	b.left[at], b.fresh[at] = uint32(cells*b.cell), true
-	n := Count{b.from[port].Packets + 1, b.from[port].Bytes + uint64(w.bytes)}
-	if at.port == ids.CPUPort { // the header of a packet-in counts
-		n.Bytes += ids.PacketOutBytes
+	if at.port == ids.CPUPort {
 		head := binary.BigEndian.Uint16(l.Frame)
 		if uint32(head>>7) == b.cpu && port == ids.CPUPort {
 			binary.BigEndian.PutUint16(l.Frame, ids.CPUPort<<7|head&0x7f)
 		}
 	}
-	b.from[port] = n
+	b.from[port] = Count{b.from[port].Packets + 1, b.from[port].Bytes + uint64(len(l.Frame))}
 	if len(b.sent) != 1 || !bytes.Equal(b.sent[0], l.Frame) {
 		return nil, nil, fmt.Sprintf("chip %x, v1model %x", l.Frame, b.sent), nil
 	}

@@ -59,7 +59,7 @@ type entry struct {
 
 // key is of any kind: low and high of a range, or a value under a mask, of which prefix bits are set.
 type key struct {
-	value, mask, high uint64
+	value, mask, high value
 	ranged            bool
 	prefix            int
 }
@@ -148,12 +148,33 @@ func (c *Chip) instantiate(u *unit, path string, args []*slot) *instance {
 		e := &entries{t: t, in: in}
 		for _, row := range t.entries {
 			f, args := c.bound(in, row[1])
-			n := r.eval(row[0], &scope{of: in}).n
-			e.list = append(e.list, &entry{keys: []key{{value: n, mask: ^uint64(0)}}, action: f, args: args})
+			x := &entry{action: f, args: args, priority: int32(-len(e.list))} // the first that matches wins
+			for _, k := range row[0].keys() {
+				switch {
+				case k.name == "_":
+					x.keys = append(x.keys, key{})
+				case k.op == "&&&":
+					x.keys = append(x.keys, key{value: r.eval(k.a[0], &scope{of: in}), mask: r.eval(k.a[1], &scope{of: in})})
+				default:
+					x.keys = append(x.keys, key{value: value{n: r.eval(k, &scope{of: in}).n}, mask: all})
+				}
+			}
+			e.list = append(e.list, x)
 		}
 		c.tables[fullName(path, t.name, t.full)] = e
 	}
 	return in
+}
+
+// all is the mask of an exact key of any width.
+var all = value{n: ^uint64(0), hi: ^uint64(0)}
+
+// keys are the expressions of an entry's key.
+func (x *expr) keys() []*expr {
+	if x.op == "list" {
+		return x.a
+	}
+	return []*expr{x}
 }
 
 // bound is the action that an expression calls, with its arguments.
@@ -169,13 +190,13 @@ func (c *Chip) bound(in *instance, x *expr) (*function, []uint64) {
 // lookup finds the entry that a packet hits, runs its action, or the default one.
 func (r *run) lookup(in *instance, t *table) (hit bool) {
 	e := r.chip.tables[fullName(in.path, t.name, t.full)]
-	var keys []uint64
+	var keys []value
 	var chosenBy value
 	for _, k := range t.keys {
 		if v := r.eval(k.e, in.frame); k.kind == "selector" {
 			chosenBy.list = append(chosenBy.list, v)
 		} else {
-			keys = append(keys, v.n)
+			keys = append(keys, v)
 		}
 	}
 	if chosenBy.list != nil {
@@ -207,9 +228,10 @@ func (r *run) lookup(in *instance, t *table) (hit bool) {
 	return hit
 }
 
-func (x *entry) matches(keys []uint64) bool {
+func (x *entry) matches(keys []value) bool {
 	for i, k := range x.keys {
-		if k.ranged && (keys[i] < k.value || keys[i] > k.high) || !k.ranged && keys[i]&k.mask != k.value&k.mask {
+		v := keys[i]
+		if k.ranged && (v.n < k.value.n || v.n > k.high.n) || !k.ranged && ((v.n^k.value.n)&k.mask.n|(v.hi^k.value.hi)&k.mask.hi) != 0 {
 			return false
 		}
 	}
@@ -267,25 +289,37 @@ func (c *Chip) Insert(te *p4v1.TableEntry) error {
 }
 
 func matchOf(te *p4v1.TableEntry, f *p4configv1.MatchField) (k key) {
-	full := mask(^uint64(0), int(f.GetBitwidth()))
-	k.high, k.ranged = full, f.GetMatchType() == p4configv1.MatchField_RANGE
+	w := int(f.GetBitwidth())
+	k.high, k.ranged = value{n: mask(^uint64(0), w)}, f.GetMatchType() == p4configv1.MatchField_RANGE
 	for _, m := range te.GetMatch() {
 		if m.GetFieldId() != f.GetId() {
 			continue
 		}
 		switch x := m.GetFieldMatchType().(type) {
 		case *p4v1.FieldMatch_Exact_:
-			k.value, k.mask = bytestring.Low64(x.Exact.GetValue()), full
+			k.value, k.mask = wide(x.Exact.GetValue()), all
 		case *p4v1.FieldMatch_Ternary_:
-			k.value, k.mask = bytestring.Low64(x.Ternary.GetValue()), bytestring.Low64(x.Ternary.GetMask())
+			k.value, k.mask = wide(x.Ternary.GetValue()), wide(x.Ternary.GetMask())
 		case *p4v1.FieldMatch_Lpm:
-			k.value, k.prefix = bytestring.Low64(x.Lpm.GetValue()), int(x.Lpm.GetPrefixLen())
-			k.mask = full &^ (full >> k.prefix)
+			k.value, k.prefix = wide(x.Lpm.GetValue()), int(x.Lpm.GetPrefixLen())
+			ones := make([]byte, w/8) // of a whole number of bytes
+			for i := range k.prefix {
+				ones[i/8] |= 0x80 >> (i % 8)
+			}
+			k.mask = wide(ones)
 		case *p4v1.FieldMatch_Range_:
-			k.value, k.high = bytestring.Low64(x.Range.GetLow()), bytestring.Low64(x.Range.GetHigh())
+			k.value, k.high = wide(x.Range.GetLow()), wide(x.Range.GetHigh())
 		}
 	}
 	return k
+}
+
+// wide returns the number of up to 16 bytes.
+func wide(b []byte) value {
+	if len(b) > 8 {
+		return value{n: bytestring.Low64(b), hi: bytestring.Low64(b[:len(b)-8])}
+	}
+	return value{n: bytestring.Low64(b)}
 }
 
 func find[T interface {

@@ -34,7 +34,7 @@ const (
 )
 
 // chipDepth is how the chip's table of marks sees depths.
-var chipDepth = red.Of(16)
+var chipDepth = red.Of(20)
 
 func host(port, n uint32) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(port), byte(n)}) }
 
@@ -53,7 +53,8 @@ func (b *both) setUp(t testing.TB) {
 	for c := range uint64(ids.QueuesPerPort) {
 		b.write(t, control.Class(8+c, c, c))
 	}
-	for q, c := range []red.Config{{Kmin: 1000, Kmax: 20_000, Pmax: 0.3}, {Kmin: 5000, Kmax: 5000}, {}, {Kmin: 0, Kmax: 100_000, Pmax: 1}} {
+	for i, c := range []red.Config{{Kmin: 1000, Kmax: 20_000, Pmax: 0.3}, {Kmin: 5000, Kmax: 5000}, {}, {Kmin: 0, Kmax: 100_000, Pmax: 1}, {Kmin: 64, Kmax: 64}} {
+		number := []uint64{0, 1, 2, 3, 8}[i] // the last is of a port
 		// The chip counts cells, so that v1model's program gets the thresholds of the cells.
 		cells, err := red.Entries(c, red.DefaultSteps, chipDepth)
 		if err != nil {
@@ -66,21 +67,28 @@ func (b *both) setUp(t testing.TB) {
 				inBytes[i].High = control.Depth.Max
 			}
 		}
-		for i, u := range control.Marking(uint64(q), inBytes) {
+		for i, u := range control.Marking(number, inBytes) {
 			if err := b.state.Apply(u); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.chip.Insert(control.Marking(uint64(q), cells)[i].GetEntity().GetTableEntry()); err != nil {
+			if err := b.chip.Insert(control.Marking(number, cells)[i].GetEntity().GetTableEntry()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+	if b.chip.Has(ids.TableGatewayIPv4) {
+		b.write(t, gateways()...)
+	}
+	b.write(t, control.Curve(2, 2, 8), control.PortClass(3, 9, 5, 6))
+	b.write(t, sourceChecks(4)...)
 	b.deepen(t, place{2, 3})
 	b.deepen(t, place{3, 3})
 	for p := uint32(1); p <= ports; p++ {
-		b.write(t, route(p), control.WatchQueue(p, uint8(p), units.Bytes(4000*int(p-1))))
+		b.write(t, route(p), routeIPv6(p), control.WatchQueue(p, uint8(p), units.Bytes(4000*int(p-1))))
 		for i := range uint32(hosts * ports) {
 			if src, dst := host(1+i%ports, i/ports), host(p, i%hosts); i/ports < known {
+				b.write(t, control.LearnFlow(cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: src, Dst: dst}, Port: p}, 0)...)
+				src, dst = hostIPv6(1+i%ports, i/ports), hostIPv6(p, i%hosts)
 				b.write(t, control.LearnFlow(cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: src, Dst: dst}, Port: p}, 0)...)
 			}
 		}
@@ -97,7 +105,7 @@ func (b *both) setUp(t testing.TB) {
 // deepen makes a queue about as deep as RED's key can tell.
 func (b *both) deepen(t testing.TB, at place) {
 	t.Helper()
-	b.beyond[at] = int(chipDepth.Most())/b.cell - 5
+	b.beyond[at] = min(int(chipDepth.Most())/b.cell-5, 1<<19-5000) // a chip counts 19 bits of cells
 	if err := b.in.WriteRegister("queue_bytes", int(at.port<<3|at.queue), p4rtmsg.Uint(uint64(b.beyond[at]*b.cell))); err != nil {
 		t.Fatal(err)
 	}
@@ -107,10 +115,16 @@ func (b *both) deepen(t testing.TB, at place) {
 func (b *both) frame(in uint32) []byte {
 	f := make([]byte, b.cell*(1+b.rng.IntN(1600/b.cell)))
 	copy(f, []byte{2, 0, 0, 0, 1, byte(in), 2, 0, 0, 0, 2, byte(in)})
+	if b.rng.IntN(8) == 0 {
+		return b.request(in)
+	}
 	kind := b.rng.IntN(16)
 	binary.BigEndian.PutUint16(f[12:], []uint16{0x0806, 0x88cc, 0x0800}[min(kind, 2)])
 	if kind < 2 {
 		return f
+	}
+	if b.rng.IntN(3) == 0 {
+		return b.frameIPv6(f, kind, in)
 	}
 	ip := f[14:]
 	copy(ip, []byte{0x45, byte(8+b.rng.IntN(ids.QueuesPerPort))<<2 | byte(b.rng.IntN(4))})
@@ -124,6 +138,9 @@ func (b *both) frame(in uint32) []byte {
 	if kind == 2 {
 		dst[2] = 99 // no route
 	}
+	if in != controllers && b.rng.IntN(20) == 0 {
+		src = host(1+b.rng.Uint32N(ports), 1).As4() // perhaps of another port
+	}
 	copy(ip[12:], src[:])
 	copy(ip[16:], dst[:])
 	udp := ip[20:]
@@ -134,6 +151,12 @@ func (b *both) frame(in uint32) []byte {
 	switch kind {
 	case 3:
 		ip[9] = ids.IPProtocolTCP
+		if len(udp) >= 60 {
+			b.tcp(udp)
+		}
+		if b.rng.IntN(3) == 0 {
+			binary.BigEndian.PutUint16(ip[2:], uint16(40+b.rng.IntN(min(len(ip)-40, 50)))) // the rest is padding
+		}
 	case 4:
 		binary.BigEndian.PutUint16(udp[2:], ids.UDPPortRoCE)
 	case 5:
@@ -144,6 +167,10 @@ func (b *both) frame(in uint32) []byte {
 		binary.BigEndian.PutUint16(f[12:], ids.EtherTypeMACControl)
 		copy(ip, []byte{byte(b.rng.IntN(3)), 1})
 	case 14:
+		if b.rng.IntN(3) == 0 {
+			ip[0]++ // options
+			break
+		}
 		ip[b.rng.IntN(2)*3] = byte(b.rng.IntN(256)) // version and header length, or length
 		if ip[3] != byte(len(ip)) {
 			ip[2] = 0 // never beyond the frame, which a chip does not see
@@ -152,21 +179,31 @@ func (b *both) frame(in uint32) []byte {
 	case 15:
 		binary.BigEndian.PutUint16(udp[4:], uint16(b.rng.IntN([]int{12, 2 * len(udp)}[b.rng.IntN(2)])))
 	case 7, 8, 9, 10, 11: // a shim, and in front of the sequence number what all of ours have
-		binary.BigEndian.PutUint16(udp[2:], ids.UDPPortMaxQD)
-		copy(udp[8:], []byte{ids.MaxQDVersion << 4, ids.MaxQDNextBTH, byte(b.rng.IntN(256)), byte(b.rng.IntN(256)), 4, 0, 0xff, 0xff})
-		if kind == 7 {
-			udp[8] |= 8 // echoed
-		}
-		if kind == 8 {
-			udp[10], udp[11] = 0, 0
-		}
+		b.shim(udp, kind)
 	}
 	binary.BigEndian.PutUint16(ip[10:], internet(ip[:20]))
 	if kind == 12 {
 		ip[10] ^= 0xff
 	}
+	return b.cut(f, in, 20)
+}
+
+// shim makes a datagram one with a shim, which is echoed if kind is 7 and empty if kind is 8.
+func (b *both) shim(udp []byte, kind int) {
+	binary.BigEndian.PutUint16(udp[2:], ids.UDPPortMaxQD)
+	copy(udp[8:], []byte{ids.MaxQDVersion << 4, ids.MaxQDNextBTH, byte(b.rng.IntN(256)), byte(b.rng.IntN(256)), 4, 0, 0xff, 0xff})
+	if kind == 7 {
+		udp[8] |= 8
+	}
+	if kind == 8 {
+		udp[10], udp[11] = 0, 0
+	}
+}
+
+// cut ends a frame within its IP header sometimes.
+func (b *both) cut(f []byte, in uint32, header int) []byte {
 	if in != controllers && b.rng.IntN(30) == 0 {
-		return f[:b.rng.IntN(14+20)] // it ends inside a header
+		return f[:b.rng.IntN(14+header)]
 	}
 	return f
 }
@@ -272,8 +309,8 @@ func (b *both) counters() (string, error) {
 			return fmt.Sprintf("departures of port %d: %v, want %v", p, n, want), nil
 		}
 	}
-	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow} {
-		name := map[uint32]string{ids.TableFlow: ids.TableFlowName, ids.TableCongestedFlow: ids.TableCongestedFlowName}[table]
+	for table, name := range map[uint32]string{ids.TableFlow: ids.TableFlowName, ids.TableCongestedFlow: ids.TableCongestedFlowName,
+		ids.TableFlowIPv6: ids.TableFlowIPv6Name, ids.TableCongestedFlowIPv6: ids.TableCongestedFlowIPv6Name} {
 		got := b.chip.EntryCount(name)
 		var want []Count
 		b.state.Read(p4rtmsg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}), func(f entity.Found) {
@@ -298,7 +335,7 @@ func TestBoth(t *testing.T) {
 		for seed := range uint64(2) {
 			b := newBoth(t, chip, p, program, seed)
 			b.setUp(t)
-			if diff, err := b.play(t, 2000); diff != "" || err != nil {
+			if diff, err := b.play(t, 4000); diff != "" || err != nil {
 				t.Errorf("%s, seed %d: %s %v", p.name, seed, diff, err)
 			}
 		}
@@ -307,7 +344,7 @@ func TestBoth(t *testing.T) {
 				t.Errorf("%s, %s: %s, want %s", p.name, c.name, got, c.want)
 			}
 		}
-		checkTable(t, chip)
+		checkTable(t, chip, p.name)
 	}
 }
 

@@ -9,20 +9,28 @@ import (
 // slot is a place that holds a value: a number, a header or struct of such, or an extern.
 type slot struct {
 	t     *typ
-	n     uint64
-	valid bool // of a header
+	n, hi uint64 // hi is the upper half of a number of more than 64 bits
+	valid bool   // of a header
 	f     map[string]*slot
 	obj   any // of an extern, a control or a packet
 }
 
 // value is an expression's result. A number without a width takes that of the other operand.
 type value struct {
-	n      uint64
+	n, hi  uint64 // as in slot
 	w      int
 	signed bool
 	truth  bool // n is 0 or 1
 	slot   *slot
 	list   []value
+}
+
+// bits returns the w ≤ 64 bits from low on.
+func (v value) bits(low, w int) uint64 {
+	if low >= 64 {
+		return mask(v.hi>>(low-64), w)
+	}
+	return mask(v.n>>low|v.hi<<(64-low), w)
 }
 
 func mask(n uint64, w int) uint64 {
@@ -85,6 +93,9 @@ func (c *Chip) place(t *typ) *slot {
 		}
 	case 'b', 'i':
 		s.n = mask(c.Undefined(), t.width)
+		if t.width > 64 {
+			s.hi = mask(c.Undefined(), t.width-64)
+		}
 	}
 	return s
 }
@@ -128,6 +139,10 @@ func (r *run) assign(x *expr, s *scope, v value) {
 	if w := high - low + 1; p.t.kind != 'B' && v.w != 0 && v.w != w {
 		fail(x, "%d bits for %d", v.w, w)
 	}
+	if p.t.width > 64 { // always the whole
+		p.n, p.hi = v.n, v.hi
+		return
+	}
 	bits := mask(^uint64(0), high-low+1) << low
 	if p.t.kind == 'B' {
 		bits = 1
@@ -136,7 +151,7 @@ func (r *run) assign(x *expr, s *scope, v value) {
 }
 
 func copySlot(to, from *slot) {
-	to.n, to.valid = from.n, from.valid
+	to.n, to.hi, to.valid = from.n, from.hi, from.valid
 	for k, f := range from.f {
 		copySlot(to.f[k], f)
 	}
@@ -145,7 +160,7 @@ func copySlot(to, from *slot) {
 func (p *slot) value() value {
 	switch p.t.kind {
 	case 'b', 'i':
-		return value{n: p.n, w: p.t.width, signed: p.t.kind == 'i'}
+		return value{n: p.n, hi: p.hi, w: p.t.width, signed: p.t.kind == 'i'}
 	case 'B':
 		return truth(p.n == 1)
 	}
@@ -211,7 +226,7 @@ func (r *run) named(x *expr, s *scope) value {
 	if p, high, low := r.ref(x, s); p != nil {
 		v := p.value()
 		if x.op == "slice" {
-			return value{n: mask(v.n>>low, high-low+1), w: high - low + 1}
+			return value{n: v.bits(low, high-low+1), w: high - low + 1}
 		}
 		return v
 	}
@@ -246,7 +261,7 @@ func (r *run) binary(x *expr, a, b value) value {
 		a.n, b.n = mask(a.n, w), mask(b.n, w)
 	}
 	a.w, a.signed, b.w, b.signed = w, signed, w, signed
-	n := uint64(0)
+	n, hi := uint64(0), uint64(0)
 	switch x.op {
 	case "+":
 		n = a.n + b.n
@@ -255,11 +270,11 @@ func (r *run) binary(x *expr, a, b value) value {
 	case "*":
 		n = a.n * b.n
 	case "&":
-		n = a.n & b.n
+		n, hi = a.n&b.n, a.hi&b.hi
 	case "|":
-		n = a.n | b.n
+		n, hi = a.n|b.n, a.hi|b.hi
 	case "^":
-		n = a.n ^ b.n
+		n, hi = a.n^b.n, a.hi^b.hi
 	case "<<":
 		n = a.n << b.n
 	case ">>":
@@ -270,9 +285,9 @@ func (r *run) binary(x *expr, a, b value) value {
 	case "|-|":
 		n = a.n - min(a.n, b.n)
 	case "==":
-		return truth(a.n == b.n)
+		return truth(a.n == b.n && a.hi == b.hi)
 	case "!=":
-		return truth(a.n != b.n)
+		return truth(a.n != b.n || a.hi != b.hi)
 	case "<":
 		return truth(a.less(b))
 	case ">":
@@ -287,7 +302,7 @@ func (r *run) binary(x *expr, a, b value) value {
 	if (x.op == "|-|") && signed {
 		fail(x, "%s of signed numbers", x.op)
 	}
-	return value{n: mask(n, w), w: w, signed: signed}
+	return value{n: mask(n, w), hi: hi, w: w, signed: signed}
 }
 
 func (a value) less(b value) bool {
@@ -457,22 +472,22 @@ func size(t *typ) (n int) {
 // flat is a list's or a header's values as one row of bits, the first on the left.
 func flat(v value) (out []byte) {
 	var n int
-	add := func(n1 uint64, w int) {
+	add := func(e value, w int) {
 		for i := w - 1; i >= 0; i-- {
 			if n%8 == 0 {
 				out = append(out, 0)
 			}
-			out[n/8] |= byte(n1>>i&1) << (7 - n%8)
+			out[n/8] |= byte(e.bits(i, 1)) << (7 - n%8)
 			n++
 		}
 	}
 	if v.slot != nil {
 		for _, f := range v.slot.t.fields {
-			add(v.slot.f[f.name].n, f.typ.width)
+			add(v.slot.f[f.name].value(), f.typ.width)
 		}
 	}
 	for _, e := range v.list {
-		add(e.n, e.w)
+		add(e, e.w)
 	}
 	return slices.Clip(out)
 }

@@ -58,10 +58,14 @@ type (
 	random        struct{ to *typ }
 	filter        struct{}
 	directCounter struct{ name string }
-	checksum      struct{ bad bool }
-	digester      struct{}
-	mirror        struct{}
-	selector      struct{}
+	checksum      struct {
+		bad bool
+		sum uint16 // what subtract has left
+		of  *run
+	}
+	digester struct{}
+	mirror   struct{}
+	selector struct{}
 )
 
 // newExtern makes an extern's instance.
@@ -142,12 +146,23 @@ func (r *run) extern(x *expr, obj any, method string, args []*expr, s *scope) va
 		case "add":
 			o.bad = internet(flat(r.eval(args[0], s))) != 0
 			return value{}
+		case "subtract": // adds the complements of the fields
+			if o.of != r {
+				o.sum, o.of = 0, r
+			}
+			o.sum = ^internet(binary.BigEndian.AppendUint16(complement(flat(r.eval(args[0], s))), o.sum))
+			return value{}
+		case "get":
+			return value{n: uint64(o.sum), w: 16}
 		case "verify": // 1 for a wrong one
 			return truth(o.bad)
 		}
 		return value{n: uint64(internet(flat(r.eval(args[0], s)))), w: 16}
 	case *digester:
 		for _, v := range r.eval(args[0], s).list {
+			if v.w > 64 {
+				r.digest = append(r.digest, v.hi)
+			}
 			r.digest = append(r.digest, v.n)
 		}
 		return value{}
@@ -205,6 +220,13 @@ func internet(data []byte) uint16 {
 	return ^uint16(n>>16 + n)
 }
 
+func complement(data []byte) []byte {
+	for i := range data {
+		data[i] = ^data[i]
+	}
+	return data
+}
+
 // packet holds the bits that a parser extracts, or a deparser emits.
 type packet struct {
 	data []byte
@@ -214,12 +236,14 @@ type packet struct {
 // partialHeader is the parser's error for a packet that ends too early.
 const partialHeader = 2
 
-func (p *packet) take(w int) (n uint64) {
+func (p *packet) take(w int) (v value) {
 	for range w {
-		n = n<<1 | uint64(p.data[p.at/8]>>(7-p.at%8)&1)
+		v.hi = v.hi<<1 | v.n>>63
+		v.n = v.n<<1 | uint64(p.data[p.at/8]>>(7-p.at%8)&1)
 		p.at++
 	}
-	return n
+	v.w = w
+	return v
 }
 
 func (r *run) packetMethod(x *expr, p *packet, method string, args []*expr, s *scope) value {
@@ -230,7 +254,7 @@ func (r *run) packetMethod(x *expr, p *packet, method string, args []*expr, s *s
 			r.parserError = partialHeader
 			return value{w: x.a[0].typ.width}
 		}
-		v := value{n: p.take(x.a[0].typ.width), w: x.a[0].typ.width}
+		v := p.take(x.a[0].typ.width)
 		p.at -= v.w
 		return v
 	case "advance":
@@ -250,7 +274,8 @@ func (r *run) packetMethod(x *expr, p *packet, method string, args []*expr, s *s
 	}
 	h.valid = true
 	for _, f := range h.t.fields {
-		h.f[f.name].n = p.take(f.typ.width)
+		v := p.take(f.typ.width)
+		h.f[f.name].n, h.f[f.name].hi = v.n, v.hi
 	}
 	return value{}
 }

@@ -30,11 +30,16 @@ var faults = []fault{
 	{"echoes are stamped, and nothing else", "shared/maxqd.p4", "hdr.maxqd.echo == 0", "hdr.maxqd.echo == 1"},
 	{"a smaller delay is stamped", "shared/maxqd.p4", "meta.hop_qd |-| hdr.maxqd.max_qd", "hdr.maxqd.max_qd |-| meta.hop_qd"},
 	{"a deep queue is marked less", "shared/ecn.p4", "meta.mark_probability |-| meta.departure.draw", "meta.departure.draw |-| meta.mark_probability"},
-	{"depths are in twice the cells", "shared/ecn.p4", ">> DEPTH_CELL_SHIFT", ">> 5"},
+	{"depths are in twice the cells", "tna/departure.p4", ">> DEPTH_CELL_SHIFT", ">> 5"},
 	{"PACC counts below its threshold", "shared/pacc.p4", "meta.queue_bytes |-| meta.bridged.pacc_threshold", "meta.bridged.pacc_threshold |-| meta.queue_bytes"},
 	{"PACC looks at what a packet leaves behind", "tna/departure.p4", "found.apply(intrinsic.enq_qdepth", "found.apply(intrinsic.deq_qdepth"},
 	{"cells are shifted by one bit less", "tna/departure.p4", "hash_16.get({9w0, cells, 4w0})", "hash_16.get({10w0, cells, 3w0})"},
 	{"a mark is not cleared at first", "tna/parser.p4", "meta.marked = 0;", ""},
+	{"a refused source goes on", "tna/target.p4", "meta.target.refused_source = 1", "meta.target.refused_source = 0"},
+	{"a port's curve is ignored", "shared/ecn.p4", "meta.target.curve = curve;", ""},
+	{"link-local sources are forwarded", "tna/routing.p4", "} else if (hdr.ipv6.src_addr[127:118] == LINK_LOCAL) {", "} else if (hdr.ipv6.src_addr[127:118] == 0) {"},
+	{"the option's old delay stays in TCP's checksum", "tna/parse_tcp.p4", "tcp_checksum.subtract({hdr.tcp_maxqd.max_qd});", ""},
+	{"an option in Ethernet's padding is stamped", "tna/maxqd_tcp.p4", "meta.target.missing_len == 0", "meta.target.missing_len >= 0"},
 	{"a register is read and written by one packet", "tna/statistics.p4", "report = read.execute(port);\n        } else {", "report = read.execute(port);\n        }\n        {"},
 }
 

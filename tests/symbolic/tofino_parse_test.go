@@ -341,7 +341,7 @@ func (p *parser) list(end string) (out []*expr) {
 }
 
 // precedence of operators, the loosest first. & binds more tightly than a comparison, as P4 has it.
-var precedence = [][]string{{"?"}, {"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="}, {"<<", ">>"}, {"+", "-", "|+|", "|-|", "++"}, {"*", "/", "%"}}
+var precedence = [][]string{{"&&&"}, {"?"}, {"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="}, {"<<", ">>"}, {"+", "-", "|+|", "|-|", "++"}, {"*", "/", "%"}}
 
 func (p *parser) expr(level int) *expr {
 	if level == len(precedence) {

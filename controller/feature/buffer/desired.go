@@ -143,7 +143,7 @@ func ownQueues(env *feature.Env) error {
 	for i, p := range s.Ports {
 		if p.Lossless != nil && s.Target.Chip() != "" {
 			return yamlnode.Fault{Field: fmt.Sprintf("%s.ports[%d].lossless", env.Config.Path(s), i), Text: fmt.Sprintf(
-				"differs from buffer.lossless, but the program of the switch %q has one map of DSCPs for all ports, want none", s.Name)}
+				"differs from buffer.lossless, but all ports of the switch %q have the same lossless classes, want none", s.Name)}
 		}
 	}
 	classes := queuesOf(env.Config, s)

@@ -30,13 +30,20 @@ func New(feature.Callbacks) *feature.Feature {
 // answers are the addresses that the program answers with.
 var answers = feature.Capability{
 	Name: "gateway", Objects: pipeline.Objects{Tables: []string{ids.TableGatewayIPv4Name, ids.TableGatewayIPv6Name}},
+	Chip:    "its ingress has no stages left",
 	Instead: "hosts need a neighbour entry for their gateway, with the MAC address " + net.HardwareAddr(mac[:]).String(),
 }
 
 // desired is feature.Feature.Desired: entries on switches with hosts.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	toHost := func(p topology.Port) bool { return p.PeerPort == 0 }
-	if !answers.In(env.Pipeline) || !slices.ContainsFunc(env.Graph.Ports(env.Switch.Name), toHost) {
+	if !slices.ContainsFunc(env.Graph.Ports(env.Switch.Name), toHost) {
+		return nil, nil
+	}
+	if !answers.In(env.Pipeline) {
+		if field := env.Config.Origin(env.Switch, sectionKey); env.Config.Given(field) {
+			return nil, env.Refuse(field, "set", answers)
+		}
 		return nil, nil
 	}
 	var c feature.EntityList
@@ -61,7 +68,8 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 const sectionKey = "gateway"
 
 // Config is the section gateway: the addresses for which a leaf answers its hosts. The fabric has one section, and
-// a switch may override any of its keys in its own section. Targets: bmv2 and embedded; on others it has no effect.
+// a switch may override any of its keys in its own section. Targets: all but tofino1, where plan
+// refuses the section and hosts need a neighbour entry for their gateway.
 type Config struct {
 	// IPv4 is the gateway's address, which every leaf has and no host; default 169.254.1.1, a link-local address
 	// (RFC 3927), which works for hosts with any prefix; "off" for none.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/internal/p4rtmsg"
@@ -29,9 +28,8 @@ type ECN struct {
 	// Rate is the line rate (the link's rate times scale) of the ports to which this applies; default 0, all ports.
 	Rate units.Rate
 	// KMin and KMax bound the depth between which the probability rises from 0 to PMax;
-	// 64 B ≤ KMin ≤ KMax ≤ 2 GB, which is as large as a buffer, and on Tofino up to 4 MB and with one curve of a queue for all
-	// ports. From KMax on every packet is marked; with
-	// KMin = KMax none is below, as DCTCP has it. Required.
+	// 64 B ≤ KMin ≤ KMax ≤ 2 GB, on Tofino at most 67 MB, as its buffer has. From KMax on every packet is
+	// marked; with KMin = KMax none is below, as DCTCP has it. Required.
 	KMin, KMax units.Bytes
 	// PMax is the probability at KMax, 0 < PMax ≤ 1. Required.
 	PMax float64
@@ -77,10 +75,9 @@ func readECN(m *yamlnode.Map) ECN {
 // marks turns the curves of a switch's ports into entries. A queue's most frequent curve has the queue's number, and needs no
 // entry of its ports.
 func marks(env *feature.Env, q Config, c *feature.EntityList) {
-	byPort := env.By(curveCapability) == pb.ByProgram
-	ramp := ramp{env, "queue", red.Of(16)}
-	if byPort {
-		ramp.key, ramp.depth = "curve", red.Of(32)
+	ramp := ramp{env, red.Of(32)}
+	if env.Switch.Target.Chip() != "" {
+		ramp.depth = red.Of(20) // the most bits of a range in a chip's table
 	}
 	ports := portsOf(env.Config, env.Switch.Name)
 	own := uint64(ids.QueuesPerPort) // the number of the next curve of some ports
@@ -98,12 +95,6 @@ func marks(env *feature.Env, q Config, c *feature.EntityList) {
 				order = append(order, curve)
 			}
 			at[curve] = append(at[curve], p.Endpoint)
-		}
-		if len(order) > 1 && !byPort {
-			a, b := at[order[0]][0], at[order[1]][0]
-			c.Add(nil, yamlnode.Fault{Field: "qos.ecn", Text: fmt.Sprintf("differs for queue %d between the ports %d and %d of the switch %q: its program has one curve for a queue at all ports",
-				queue, a.Port, b.Port, env.Switch.Name)})
-			return
 		}
 		slices.SortStableFunc(order, func(a, b red.Config) int { return len(at[b]) - len(at[a]) })
 		for i, curve := range order {
@@ -149,10 +140,9 @@ func portsOf(c *config.Config, sw string) (list []linked) {
 	return list
 }
 
-// ramp writes RED curves for one program: key is the table's key besides the depth.
+// ramp writes RED curves for one program.
 type ramp struct {
 	env   *feature.Env
-	key   string
 	depth red.Depth
 }
 
@@ -169,7 +159,7 @@ func (r ramp) write(c *feature.EntityList, number uint64, queue uint8, curve red
 		return
 	}
 	for _, e := range entries {
-		c.Add(r.env.Pipeline.Entry(ids.TableECNREDName).Exact(r.key, p4rtmsg.Uint(number)).
+		c.Add(r.env.Pipeline.Entry(ids.TableECNREDName).Exact("curve", p4rtmsg.Uint(number)).
 			Range("depth", p4rtmsg.Uint(uint64(e.Low)), p4rtmsg.Uint(uint64(e.High))).Priority(1).
 			Action(ids.ActionSetMarkProbabilityName, feature.Arg("p", uint64(e.P))).Entity())
 	}

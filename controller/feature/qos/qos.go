@@ -38,11 +38,8 @@ var (
 		Instead: "queues have no limit but the switch's own",
 	}
 	markCapability = feature.Capability{
-		Name: "qos.ecn", Objects: pipeline.Objects{Tables: []string{ids.TableECNREDName}}, Instead: "nothing is marked",
-	}
-	curveCapability = feature.Capability{
-		Name: "qos.ecn_by_port", Objects: pipeline.Objects{Tables: []string{ids.TableECNCurveName}}, FilledBy: "qos.ecn",
-		Instead: "a queue has one curve at all ports, up to 4 MB",
+		Name: "qos.ecn", Objects: pipeline.Objects{Tables: []string{ids.TableECNREDName, ids.TableECNCurveName}}, FilledBy: "qos.ecn",
+		Instead: "nothing is marked",
 	}
 	weightCapability = feature.Capability{
 		Name:    "qos.weights",
@@ -64,7 +61,7 @@ var (
 // New returns the feature.
 func New(feature.Callbacks) *feature.Feature {
 	return &feature.Feature{
-		Name: "qos", Capabilities: []feature.Capability{classCapability, portCapability, limitCapability, markCapability, curveCapability, weightCapability},
+		Name: "qos", Capabilities: []feature.Capability{classCapability, portCapability, limitCapability, markCapability, weightCapability},
 		Section: config.Section{Key: "qos", Read: read, Check: check}, Desired: desired, Shape: shape, ShapedBy: shapedBy,
 	}
 }

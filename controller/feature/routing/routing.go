@@ -10,7 +10,6 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
@@ -26,7 +25,7 @@ import (
 var ipv6Capability = feature.Capability{
 	Name:     "routing.ipv6",
 	Objects:  pipeline.Objects{Tables: []string{ids.TableIPv6LPMName, ids.TableECMPHashIPv6Name}, Profiles: []string{ids.ProfileECMPName}},
-	FilledBy: "hosts", Instead: "hosts must have no ipv6",
+	FilledBy: "hosts", Instead: "IPv6 is not forwarded",
 }
 
 var ipv4Capability = feature.Capability{
@@ -57,19 +56,19 @@ func advise(env *feature.Env, _ *config.Switch) []string {
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	hash(&c, env)
-	if !ipv6Capability.In(env.Pipeline) {
-		for i, h := range env.Config.Hosts {
-			if h.IPv6.IsValid() {
-				c.Add(nil, env.Refuse(fmt.Sprintf("hosts[%d].ipv6", i), h.IPv6.String(), ipv6Capability))
-				break
-			}
+	for _, p := range env.Graph.Ports(env.Switch.Name) {
+		for _, profile := range profiles(env.Pipeline) {
+			c.Add(env.Pipeline.Member(profile, p.Number, ids.ActionSetNextHopName,
+				feature.Arg("port", uint64(p.Number)), pipeline.Arg{Name: "src_mac", Value: p.MAC[:]}, pipeline.Arg{Name: "dst_mac", Value: p.PeerMAC[:]}))
 		}
 	}
-	for _, p := range env.Graph.Ports(env.Switch.Name) {
-		c.Add(env.Pipeline.Member(ids.ProfileECMPName, p.Number, ids.ActionSetNextHopName,
-			feature.Arg("port", uint64(p.Number)), pipeline.Arg{Name: "src_mac", Value: p.MAC[:]}, pipeline.Arg{Name: "dst_mac", Value: p.PeerMAC[:]}))
-	}
 	return c.Result()
+}
+
+// profiles returns the action profiles of next hops. A chip's program has one for each version of IP.
+func profiles(p *pipeline.Pipeline) []string {
+	list := []string{ids.ProfileECMPName, ids.ProfileECMPIPv6Name}
+	return list[:len(list)-len(p.Lacks(pipeline.Objects{Profiles: list}))]
 }
 
 // route is feature.Feature.Route: an entry for each prefix and, towards other leaves, their group.
@@ -78,9 +77,7 @@ func route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	for i, prefix := range r.Prefixes {
 		table := ids.TableIPv4LPMName
 		if prefix.Addr().Is6() {
-			if table = ids.TableIPv6LPMName; !ipv6Capability.In(env.Pipeline) {
-				continue // Desired refuses it
-			}
+			table = ids.TableIPv6LPMName
 		}
 		entry := env.Pipeline.Entry(table).LPM("dst_addr", prefix.Addr().AsSlice(), prefix.Bits())
 		if r.Group == 0 {
@@ -103,7 +100,9 @@ func route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	for _, hop := range r.NextHops {
 		ports = append(ports, hop.Port)
 	}
-	c.Add(group(ids.ProfileECMPName, r.Group, ports))
+	for _, profile := range profiles(env.Pipeline) {
+		c.Add(group(profile, r.Group, ports))
+	}
 	return c.Result()
 }
 
@@ -165,16 +164,6 @@ var labelCapability = feature.Capability{
 // hash adds the entries that configure the hash.
 func hash(c *feature.EntityList, env *feature.Env) {
 	own := Of(env.Switch).Hash
-	needs := hashCapability
-	if own == flowLabel {
-		needs = labelCapability
-	}
-	if env.By(needs) != pb.ByProgram {
-		if own != fiveTuple {
-			c.Add(nil, env.Refuse(env.Config.Origin(env.Switch, sectionKey+".hash"), fmt.Sprintf("%q", own), needs))
-		}
-		return
-	}
 	seed := feature.Arg("seed", uint64(SeedOf(env.Switch)))
 	six := ids.ActionHashFiveTupleIPv6Name
 	if own == flowLabel {
@@ -187,7 +176,5 @@ func hash(c *feature.EntityList, env *feature.Env) {
 		}
 	}
 	add(ids.TableECMPHashName, ids.ActionHashFiveTupleName, ids.ActionHashQueuePairName)
-	if ipv6Capability.In(env.Pipeline) {
-		add(ids.TableECMPHashIPv6Name, six, ids.ActionHashQueuePairIPv6Name)
-	}
+	add(ids.TableECMPHashIPv6Name, six, ids.ActionHashQueuePairIPv6Name)
 }

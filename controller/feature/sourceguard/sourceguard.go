@@ -23,22 +23,19 @@ type Config struct {
 	// EdgePorts says that a port to a host takes IP from the host's own addresses alone; default true. A host that sends
 	// from others too, such as those of containers or virtual machines, wants false.
 	EdgePorts bool
-	// Demanded says that the configuration asks for it: a switch that cannot do it is then refused.
-	Demanded bool
 }
 
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "source_check") }
 
 func read(m *yamlnode.Map, _ *config.Config) any {
-	on := m.Bool("edge_ports", true)
-	return Config{EdgePorts: on, Demanded: on && m.Has("edge_ports")}
+	return Config{EdgePorts: m.Bool("edge_ports", true)}
 }
 
 // checkCapability is the table of sources.
 var checkCapability = feature.Capability{
 	Name: "sourcecheck.ipv4", Objects: pipeline.Objects{Tables: []string{ids.TableSourceCheckName}}, FilledBy: "hosts",
-	Instead: "its hosts can send in each other's names, and source_check.edge_ports must not be true",
+	Instead: "its hosts can send in each other's names",
 }
 
 // ipv6Capability is the same of IPv6; a program without it does not forward IPv6.
@@ -58,14 +55,7 @@ func New(feature.Callbacks) *feature.Feature {
 // desired is feature.Feature.Desired. The longest prefix wins: the host's addresses are permitted, all others
 // refused.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	cfg := Of(env.Config)
-	if !cfg.EdgePorts {
-		return nil, nil
-	}
-	if !checkCapability.In(env.Pipeline) {
-		if cfg.Demanded {
-			return nil, env.Refuse("source_check.edge_ports", "true", checkCapability)
-		}
+	if !Of(env.Config).EdgePorts {
 		return nil, nil
 	}
 	var c feature.EntityList
@@ -82,9 +72,6 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 			entry(ids.TableSourceCheckName, netip.PrefixFrom(host.IPv4, 32), ids.ActionPermitSourceName)
 		}
 		entry(ids.TableSourceCheckName, netip.PrefixFrom(netip.IPv4Unspecified(), 0), ids.ActionRefuseSourceName)
-		if !ipv6Capability.In(env.Pipeline) {
-			continue
-		}
 		permitted := []netip.Prefix{netip.MustParsePrefix("fe80::/10"), netip.PrefixFrom(netip.IPv6Unspecified(), 128)}
 		if host.IPv6.IsValid() {
 			permitted = append(permitted, netip.PrefixFrom(host.IPv6, 128))

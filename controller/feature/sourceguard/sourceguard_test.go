@@ -1,14 +1,12 @@
 package sourceguard
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 // environment is the example fabric, in which h1 has an IPv6 address too, with a section, "" for none.
@@ -50,19 +48,14 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// TestChips: the program for chips has no table of sources. That is a reason to refuse a configuration only where
-// it asks for one.
+// TestChips: a chip has the entries that v1model has.
 func TestChips(t *testing.T) {
 	f := New(nil)
-	chip := func(section string) *feature.Env {
-		return testenv.On(environment(t, f, section), testenv.Tofino(t, "tofino1"))
-	}
-	if list, err := f.Desired(chip("")); err != nil || len(list) != 0 {
-		t.Errorf("by default: %v, %v", list, err)
-	}
-	var refused yamlnode.Fault
-	if _, err := f.Desired(chip(on)); !errors.As(err, &refused) || refused.Field != "source_check.edge_ports" {
-		t.Errorf("demanded: %v", err)
+	env := environment(t, f, "")
+	want := testenv.Lines(t, f, env, "leaf1")
+	got := testenv.Lines(t, f, testenv.On(env, testenv.Tofino(t, "tofino1")), "leaf1")
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -27,13 +27,13 @@ func (c constant) String() string {
 	return strconv.FormatUint(c.value, 10)
 }
 
-// constantsSource writes the constants of size.p4 and both constants.p4 as Go constants.
+// constantsSource writes the constants of size.p4 and constants.p4 as Go constants.
 func constantsSource(dir string) ([]byte, error) {
 	var w bytes.Buffer
 	w.WriteString(generated + "package ids\n")
 	known := map[string]uint64{}
 	var reasons []constant
-	for _, file := range []string{"shared/size.p4", "shared/constants.p4", "v1model/constants.p4"} {
+	for _, file := range []string{"shared/size.p4", "shared/constants.p4"} {
 		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
 		if err != nil {
 			return nil, err

@@ -13,25 +13,23 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-var idFiles = []string{"shared/ids.p4", "v1model/ids.p4"}
+const idsSourceFile = "shared/ids.p4"
 
 var idDefine = regexp.MustCompile(`(?m)^#define\s+(ID_\w+)\s+(\w+)$`)
 
-// definedIDs reads the ids of idFiles, by name.
+// definedIDs reads the ids of idsSourceFile, by name.
 func definedIDs(dir string) (map[string]uint32, error) {
+	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(idsSourceFile)))
+	if err != nil {
+		return nil, err
+	}
 	ids := map[string]uint32{}
-	for _, file := range idFiles {
-		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
+	for _, m := range idDefine.FindAllStringSubmatch(string(data), -1) {
+		v, err := evaluate(m[2], nil)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %s: %w", idsSourceFile, m[1], err)
 		}
-		for _, m := range idDefine.FindAllStringSubmatch(string(data), -1) {
-			v, err := evaluate(m[2], nil)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", file, m[1], err)
-			}
-			ids[m[1]] = uint32(v)
-		}
+		ids[m[1]] = uint32(v)
 	}
 	return ids, nil
 }
