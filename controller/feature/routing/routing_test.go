@@ -78,7 +78,7 @@ func TestHashIPv6(t *testing.T) {
 }
 
 // TestHash: switches have different seeds by default; the queue pair is hashed where the section, or a switch's
-// own, says so, and refused where the program cannot.
+// own, says so.
 func TestHash(t *testing.T) {
 	hash := func(keys, own string) (all []string) {
 		env := testenv.New(t, "../../..", func(s string) string {

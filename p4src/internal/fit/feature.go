@@ -17,14 +17,14 @@ func features() []feature {
 	return []feature{
 		{"ports, packet I/O", []string{"ports", "arrival", "departure", "enqueue", "packet_io", "controller", "drops", "headgate_tna"}},
 		{"validation", []string{"validate"}},
-		{"sources", []string{"source_check", "source_check_ipv6"}},
+		{"sources", []string{"source_check"}},
 		{"classes", []string{"classify"}},
-		{"gateway", []string{"gateway"}},
+		{"gateway", []string{"gateway", "ingresshdr.icmp"}},
 		{"punting", []string{"punt"}},
 		{"routing", []string{"routing", "flow_hash", "next_hop"}},
 		{"PACC", []string{"pacc", "pacc_congestion"}},
 		{"ECN", []string{"ecn", "red_depth", "ecn_marks", "count_marks"}},
-		{"maxQD", []string{"maxqd", "scale"}},
+		{"maxQD", []string{"maxqd", "scale", "egresshdr.tcp"}},
 		{"telemetry", []string{"statistics", "poll", "last_delay", "ingress_departures"}},
 		{"conditions", []string{"cond-"}},
 	}
