@@ -30,7 +30,7 @@ var ErrStopped = errors.New("clock: the loop did not run the function")
 type Loop struct {
 	now    units.Time
 	seq    uint64
-	events heap.Heap[*Timer] // by time, and by the order in which they were scheduled among equal times
+	events heap.Heap[*Timer] // ordered by time, then by the order in which they were scheduled
 	free   []*Timer          // timers that Schedule uses again
 
 	running   atomic.Bool
@@ -122,7 +122,7 @@ func (l *Loop) Post(fn func()) {
 // ends first it returns ErrStopped and fn will not run.
 func (l *Loop) Do(ctx context.Context, fn func()) error {
 	done := make(chan struct{})
-	var claimed atomic.Bool // by the first of two: the loop, or the caller that gives up
+	var claimed atomic.Bool // set by whichever comes first: the loop runs fn, or the caller gives up
 	l.Post(func() {
 		if claimed.CompareAndSwap(false, true) {
 			fn()
@@ -270,10 +270,10 @@ func (l *Loop) observeLag(lag units.Time) {
 type Timer struct {
 	loop   *Loop
 	fn     func()
-	index  int // in the loop's heap
+	index  int // index in the loop's heap
 	at     units.Time
 	seq    uint64
-	reused bool // by Schedule, after it has run
+	reused bool // Schedule uses the timer again after it has run
 }
 
 func (t *Timer) before(o *Timer) bool { return t.at < o.at || t.at == o.at && t.seq < o.seq }

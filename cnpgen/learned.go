@@ -38,8 +38,8 @@ type learned struct {
 	ports    int // number of watched ports
 	watches  func(port uint32) bool
 	flows    map[Flow]*flowState
-	ofPort   map[uint32]*list.List     // of *flowState, longest without traffic first
-	ofSource map[netip.Addr]*list.List // likewise
+	ofPort   map[uint32]*list.List     // *flowState of each port, longest without traffic first
+	ofSource map[netip.Addr]*list.List // *flowState of each source address, longest without traffic first
 	add      []Flow                    // to be written; a flow that is gone meanwhile is skipped
 	remove   []Flow
 	removing map[Flow]bool // the flows in remove
@@ -185,7 +185,7 @@ func (t *learned) planRemoval(f Flow) {
 // room, and removes one that lacks an entry or whose port is not watched.
 func (t *learned) read(counts []Counters, tick, reading uint64) {
 	t.rows = t.rows[:0]
-	at := 0 // where the next flow is expected in the previous reading
+	at := 0 // index at which the next flow is expected in the previous reading
 	for i := range counts {
 		c := &counts[i]
 		s := t.find(c.Flow, &at)

@@ -108,7 +108,7 @@ type Loop struct {
 
 	groups  []*group // the first one begins a period
 	tick    uint64   // periods begun
-	reading uint64   // of counters
+	reading uint64   // number of the last reading of counters
 	begun   bool
 	ticking []*port // scratch of Run
 	buf     []Counters
@@ -232,7 +232,7 @@ func (l *Loop) begin(now units.Time) error {
 	for _, s := range l.table.before {
 		p := l.by[s.flow.Port]
 		if p.counted || p.done || p.began != now {
-			continue // of another group
+			continue // the port is of another group
 		}
 		f := s.last
 		s.listed = s.now

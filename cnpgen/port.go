@@ -53,7 +53,7 @@ type Stats struct {
 	Interval units.Time // actual time since the previous tick
 	All      float64    // N_all after the checks of Algorithm 1: 0 when nothing was sent
 	QueueAvg units.Bytes
-	Flows    int // in the table
+	Flows    int // number of flows in the table
 
 	Ticks    uint64
 	Late     uint64 // ticks that came more than half a period late
@@ -250,13 +250,13 @@ type Pacer struct {
 // paced is a flow that has CNPs left, or whose last CNP was less than the gap ago.
 type paced struct {
 	key     FlowKey
-	at      units.Time // of the next CNP
-	last    units.Time // of the previous CNP; never when there is none
+	at      units.Time // time of the next CNP
+	last    units.Time // time of the previous CNP; never when there is none
 	spacing units.Time
 	left    int
 	seq     uint64 // breaks ties
-	pos     int    // in due
-	period  uint64 // of the last grant
+	pos     int    // index in due
+	period  uint64 // period of the last grant
 }
 
 // never is a time so early that never plus any gap is before all times.
@@ -369,7 +369,7 @@ type CNPBuilder struct {
 // pipeline that routes the frame sets them. The flow's addresses are of one version of IP.
 func (b *CNPBuilder) Append(dst []byte, flow FlowKey, qp uint32) []byte {
 	src, to := flow.Src.As16(), flow.Dst.As16()
-	from := 0 // of the address in 16 bytes
+	from := 0 // offset of the address in its 16-byte form
 	if flow.Src.Is4() {
 		from = 12
 	}

@@ -132,7 +132,7 @@ const maxSteps = 4096
 // Margin is the result of the paper's stability analysis (§IV) for parameters at a line rate.
 type Margin struct {
 	Phase     float64 // degrees; the loop is stable by Bode's criterion when it is above 0
-	Crossover float64 // where |G| = 1, radians per second
+	Crossover float64 // angular frequency where |G| = 1, radians per second
 	K         float64 // gain of G, 1/s³
 	Z         float64 // zero of G, radians per second
 	Alpha     float64 // the α* used

@@ -93,7 +93,7 @@ func (c *Controller) resultsOf(ctx context.Context, generation uint64) []*pb.Swi
 // time. Errors are as for ApplyConfig.
 func (c *Controller) Resume(ctx context.Context, cfg *config.Config) error {
 	c.mu.Lock()
-	c.generation-- // of the one before it
+	c.generation-- // commit adds 1 again
 	c.mu.Unlock()
 	_, _, err := c.commit(ctx, cfg, nil)
 	if err != nil {

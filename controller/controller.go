@@ -107,7 +107,7 @@ type applied struct {
 	*inputs
 	devices map[string]*unit
 	desired desired                         // the last state that the devices got; routing guards it
-	routes  atomic.Pointer[topology.Routes] // of desired
+	routes  atomic.Pointer[topology.Routes] // the routes of desired
 }
 
 // unit is a device with the function that ends it.
@@ -130,7 +130,7 @@ type spec struct {
 	queues   int
 	tls      config.TLS
 	election uint64
-	cookie   uint64 // of the pipeline
+	cookie   uint64 // cookie of the pipeline
 }
 
 // New returns a controller without a configuration; it does nothing until Run.

@@ -142,7 +142,7 @@ type desired map[string]*switchDesired
 type switchDesired struct {
 	device.Desired
 	routes  []topology.Route
-	entries [][]*reconcile.Item // of each route, shared with other switches; nil where it has no next hops
+	entries [][]*reconcile.Item // entries of each route, shared with other switches; nil without next hops
 }
 
 // routeKey is all that the entries of a route depend on.
@@ -150,7 +150,7 @@ type routeKey struct {
 	pipe   *pipeline.Pipeline
 	target config.Target
 	to     *topology.Destination
-	ports  string // of the next hops
+	ports  string // ports of the next hops
 }
 
 // desired computes the desired state of all switches for some routes. last is the result for the routes before

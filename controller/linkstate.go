@@ -28,11 +28,11 @@ type linkMonitor struct {
 	mu        sync.Mutex // guards all below
 	links     map[string]*linkState
 	switches  map[string]*switchState
-	of        *config.Config // whose links between and hosts are; nil after forget
+	of        *config.Config // between and hosts are links of this configuration; nil after forget
 	between   []watched      // links between switches
 	hosts     []watched      // links to hosts
 	news      bool           // a switch reported its ports since the last evaluation
-	events    []*pb.Event    // of the running evaluation
+	events    []*pb.Event    // events of the running evaluation
 	rerouted  bool           // the running evaluation changes routes without an event
 	evaluated time.Time      // time of the last full evaluation
 	awake     time.Time      // since when it has been evaluated without a break
@@ -40,10 +40,10 @@ type linkMonitor struct {
 
 // linkState is the state of a link.
 type linkState struct {
-	state    pb.PortStatus_State  // from ports and probes, at the last evaluation
+	state    pb.PortStatus_State  // from port states and probes, at the last evaluation
 	why      string               // state is PortDown
-	disabled bool                 // by the operator; kept over configurations
-	suspect  bool                 // by ports and probes: routes avoid it
+	disabled bool                 // the operator took the link out of service; kept over configurations
+	suspect  bool                 // routes avoid the link, because of its ports or probes
 	cut      bool                 // the port to its host is down
 	probes   map[string]time.Time // the last one to a switch, on the monotonic clock
 	flap     flap
@@ -58,9 +58,9 @@ type watched struct {
 
 // switchState is the state of a switch.
 type switchState struct {
-	ports       map[uint32]pb.PortStatus_State // as the switch reports them; nil without a report
+	ports       map[uint32]pb.PortStatus_State // port states that the switch reports; nil without a report
 	lost        time.Time                      // since when it is out of reach
-	unreachable bool                           // for long
+	unreachable bool                           // out of reach for unreachable_after, or its process has ended
 }
 
 // OutOfService is the reason shown for a link that an operator took out of service.

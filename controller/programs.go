@@ -21,11 +21,11 @@ import (
 
 // programs are the P4 programs that are built in. mu guards ported and chips.
 type programs struct {
-	v1model *pipeline.Pipeline // as it was compiled
+	v1model *pipeline.Pipeline // the compiled program, unchanged
 	files   confine.Dirs
 	mu      sync.Mutex
-	ported  ported                          // for the port that was asked for last
-	chips   map[chipFile]*pipeline.Pipeline // as they were read last
+	ported  ported                          // v1model for the UDP port that was last asked for
+	chips   map[chipFile]*pipeline.Pipeline // programs of chips at the last reading of their files
 }
 
 // ported is v1model's program for another UDP port than it was compiled for.

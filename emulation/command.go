@@ -24,7 +24,7 @@ type Command struct {
 	File     string        // fabric file; empty for the built-in one
 	Scenario string        // its name
 	Variants []string      // all when empty
-	For      time.Duration // of all phases together; DefaultFor when 0
+	For      time.Duration // duration of all phases together; DefaultFor when 0
 	JSON     string        // file for the report; "-" for standard output, empty for none
 	Plot     string        // file for the picture; empty for none
 	Restarts []string      // SWITCH@TIME

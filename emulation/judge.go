@@ -17,7 +17,7 @@ import (
 type Measure struct {
 	Name, What string
 	Group      string // the flow, "" for the victim; makespan always uses the scenario's last flow
-	Phase      int    // from 0 on
+	Phase      int    // the phase's number, from 0 on
 }
 
 // meter reads a measure of a play. It gives NaN for no value, and infinity for a time that was never reached.

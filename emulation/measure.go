@@ -27,9 +27,9 @@ type Record struct {
 	Config  *config.Config
 	Times   []units.Time // when each phase began and, last, when the play ended
 	Series  Series
-	Flows   []FlowTotal // in the order in which the scenario names them
+	Flows   []FlowTotal // one for each flow, in the order in which the scenario names them
 	Wires   []network.Wire
-	Pauses  Meters         // of the wires
+	Pauses  Meters         // counters of PAUSE frames on the wires
 	Paths   [][][]int      // by phase and flow: the wires on which packets were seen in the second half
 	Peak    units.Bytes    // the largest length of the recorded queue
 	Losses  network.Losses // without retransmissions, which are in Flows

@@ -67,19 +67,19 @@ type EventKind int
 const (
 	Started    EventKind = iota // a variant's fabric is being brought up
 	Ready                       // its switches hold their configuration and traffic begins
-	PhaseBegun                  // with Phase
-	Faulted                     // with Fault
-	Ended                       // with Result
+	PhaseBegun                  // the event has Phase
+	Faulted                     // the event has Fault
+	Ended                       // the event has Result
 )
 
 // Run is a play of one variant, read by a Show. Its methods are safe for concurrent use.
 type Run struct {
 	Scenario *Scenario
-	Index    int // of the variant
+	Index    int // index of the variant
 	Config   *config.Config
 
 	opts     *Options
-	times    []units.Time // of the phases and of the end
+	times    []units.Time // beginnings of the phases, and the end
 	recorder *recorder
 	control  *network.Control
 	fabric   *network.Fabric
@@ -407,7 +407,7 @@ func PoolsOf(switches []*pb.SwitchStatus) (all map[string]Pools) {
 		if all == nil {
 			all = map[string]Pools{}
 		}
-		peaks := map[string]uint64{} // by pool
+		peaks := map[string]uint64{} // peak bytes by pool
 		for _, p := range sw.GetFeatures().GetBuffer().GetPools() {
 			peaks[p.GetPool()] = p.GetPeakBytes()
 		}

@@ -15,8 +15,8 @@ import (
 // Point is one sample of a play. All times and rates are the scenario's own.
 type Point struct {
 	At     units.Time
-	Flows  []FlowPoint // of each flow and burst, in the order in which the scenario names them
-	Queue  units.Bytes // in the recorded queue
+	Flows  []FlowPoint // one for each flow and burst, in the order in which the scenario names them
+	Queue  units.Bytes // bytes in the recorded queue
 	Pauses uint64      // PAUSE frames so far
 }
 
@@ -24,7 +24,7 @@ type Point struct {
 // a single flow measured.
 type FlowPoint struct {
 	Running    bool
-	Weight     float64     // in force, set by scenario or operator
+	Weight     float64     // the weight in force, set by scenario or operator
 	Delivered  units.Bytes // payload that was received in order
 	MaxQD, RTT units.Time
 }

@@ -29,7 +29,7 @@ type Report struct {
 	Variants []*Result `json:"variants"`
 
 	scenario *Scenario
-	emulated units.Rate // of the recorded port
+	emulated units.Rate // rate of the recorded port in the emulation
 }
 
 // Check is a property that the scenario should show. A report with an invalid play has no checks.
@@ -42,7 +42,7 @@ type Check struct {
 // Result is one play.
 type Result struct {
 	Variant  string             `json:"variant,omitempty"`
-	Measures []experiment.Value `json:"measures,omitempty"` // of the scenario
+	Measures []experiment.Value `json:"measures,omitempty"` // measures of the scenario
 	// Invalid has the reasons why no conclusion can be drawn from this play. It is empty for a valid play.
 	Invalid []string      `json:"invalid,omitempty"`
 	Faults  []string      `json:"faults,omitempty"` // injected by the operator's flags
@@ -69,7 +69,7 @@ type Result struct {
 // Curves are recorded over time. Each has one value for every time.
 type Curves struct {
 	TimeUS  []float64            `json:"time_us"`
-	Rates   map[string][]float64 `json:"rate_bps"` // by flow, around the time
+	Rates   map[string][]float64 `json:"rate_bps"` // rate of each flow around the time
 	QueueKB []float64            `json:"queue_kb,omitempty"`
 	Pauses  []uint64             `json:"pause_frames"` // so far
 }
@@ -101,8 +101,8 @@ type Share struct {
 	To         string   `json:"to"`
 	Weight     float64  `json:"weight"`
 	Path       []string `json:"path"`       // egress ports by which the flow's packets were seen to leave
-	Bottleneck string   `json:"bottleneck"` // by the solver
-	Share      float64  `json:"share_bps"`  // by the solver
+	Bottleneck string   `json:"bottleneck"` // the bottleneck that the solver computes
+	Share      float64  `json:"share_bps"`  // the share that the solver computes
 	Error      float64  `json:"error_percent"`
 	SettledUS  *float64 `json:"settled_after_us,omitempty"` // when the rate came within tolerance for good
 }

@@ -97,7 +97,7 @@ type Law string
 
 // The laws.
 const (
-	Soze     Law = "soze"  // with the parameters of the fabric file; its data carry the maxQD shim
+	Soze     Law = "soze"  // Söze with the parameters of the fabric file; its data carry the maxQD shim
 	LineRate Law = "none"  // line rate; only PFC stops the hosts
 	DCQCN    Law = "dcqcn" // the parameters of NICs: dcqcn.Vendor
 )
@@ -127,7 +127,7 @@ type Flow struct {
 	From    []string // hosts; exactly one for an endless flow
 	To      string
 	SrcPort uint16  // UDP source port, the flow's entropy for ECMP; 0 for any
-	Weight  float64 // for Söze; 0 means 1
+	Weight  float64 // weight under Söze; 0 means 1
 	// Size is the size of each host's flow in a burst, 0 for an endless flow. Rounds is the number of
 	// flows of each host, one after another at line rate; 0 means 1.
 	Size   units.Bytes

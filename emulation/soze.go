@@ -37,7 +37,7 @@ func sozePhases(c *config.Config) ([]Phase, error) {
 		return nil, fmt.Errorf("scenario soze: hosts: %s has %d, want at least 3: two that send to the third", c.File, len(hosts))
 	}
 	to := hosts[len(hosts)-1]
-	rank, before := map[string]int{}, map[string]int{} // of a host among the hosts of its switch
+	rank, before := map[string]int{}, map[string]int{} // rank of a host among the hosts of its switch
 	for _, h := range hosts {
 		rank[h.Name] = before[h.Switch]
 		before[h.Switch]++

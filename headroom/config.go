@@ -83,7 +83,7 @@ type Config struct {
 	Cell         units.Bytes
 	SmallPackets int
 
-	Alpha     Alpha       // for all policies but Static; 1 by default
+	Alpha     Alpha       // of all policies but Static; 1 by default
 	Threshold units.Bytes // Xoff of Static; positive and at most the shared pool
 	// ResumeGap is δ (δq of DSH): Xon = Xoff − δ. PortResumeGap is δp. 0 by default; 2 MTU
 	// are usual.
@@ -113,8 +113,8 @@ type Config struct {
 // DSHConfig is for DSH and DSHSPFC.
 type DSHConfig struct {
 	Window    units.Time     // Algorithm 4; 10 ms by default
-	Precision log2.Precision // of Algorithm 3; log2.Default by default
-	Entries   int            // of the table ĝ → φ̂; phi.DefaultEntries by default
+	Precision log2.Precision // precision of Algorithm 3; log2.Default by default
+	Entries   int            // size of the table ĝ → φ̂; phi.DefaultEntries by default
 	// Tick is the resolution of the clock that Algorithm 3 reads, up to phi.MaxTick; 0 means 1 ps.
 	Tick units.Time
 	// NoInsurance leaves out DSH's insurance (Fig. 21), NoSharedHeadroom its shared headroom (Fig. 15).
@@ -124,7 +124,7 @@ type DSHConfig struct {
 
 // SPFCConfig is for SPFC and DSHSPFC.
 type SPFCConfig struct {
-	K int // of C/K, 2 to 64; 5 by default
+	K int // divisor of C/K, 2 to 64; 5 by default
 	// Period is the Timeout Clock, at least 4 RTT of the fabric; 100 µs by default.
 	Period units.Time
 	// Packet, if not 0, makes SPFC count departures in packets of this size, as Fig. 10 does. 0 counts bytes,

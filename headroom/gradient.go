@@ -29,7 +29,7 @@ type Gradients struct {
 	Logs  *log2.Table
 	Phi   *phi.Table // the thresholds
 	Unit  uint       // gradients are in bytes per 2^Unit ticks
-	Limit int64      // where |g| saturates, in bytes per 2^Unit ticks
+	Limit int64      // |g| saturates here, bytes per 2^Unit ticks
 
 	tick units.Time
 }

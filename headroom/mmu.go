@@ -21,7 +21,7 @@ type MMU struct {
 	// The fields that most packets need are in two cache lines of 64 B; see TestLayout.
 	rules
 	queues []queue     // port · 8 + class
-	free   units.Bytes // of the shared pool
+	free   units.Bytes // free bytes of the shared pool
 
 	private      [2]units.Bytes // private memory of a lossy queue, and of a lossless queue
 	least        units.Bytes    // lowest free before any departure so far
@@ -45,7 +45,7 @@ type MMU struct {
 
 type queue struct {
 	private  units.Bytes
-	shared   units.Bytes // with DSH, including insurance headroom
+	shared   units.Bytes // includes insurance headroom under DSH
 	headroom units.Bytes // not with DSH
 	tau      units.Bytes
 	off      bool
@@ -54,10 +54,10 @@ type queue struct {
 func (q *queue) length() units.Bytes { return q.private + q.shared + q.headroom }
 
 type port struct {
-	shared  units.Bytes // of lossless queues, including insurance headroom
+	shared  units.Bytes // held by lossless queues, insurance headroom included
 	insured units.Bytes
 	phi     units.Bytes
-	classes uint8 // of paused queues
+	classes uint8 // classes of paused queues, a bit each
 	before  uint8 // the classes that the peer was told to pause
 	off     bool  // paused as a whole
 	touched bool
@@ -181,7 +181,7 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 		m.free += n
 		return nil
 	}
-	s := n // of the shared pool
+	s := n // bytes that return to the shared pool
 	if q.headroom != 0 || q.shared < n {
 		s = m.takeOthers(q, n)
 	}

@@ -9,7 +9,7 @@ import (
 // work itself.
 type rules struct {
 	fixed             units.Bytes // Static's threshold; 0 for the dynamic one
-	alpha             Alpha       // of Eq. 2
+	alpha             Alpha       // α of Eq. 2
 	lossless          uint8
 	insured           bool     // headroom per port (DSH's insurance)
 	perQueueThreshold bool     // insured, but the threshold bounds each queue, not the port
@@ -127,7 +127,7 @@ func (m *MMU) below(p *port, q *queue, lossless bool, n, t units.Bytes) bool {
 func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, victimUnlimited bool) {
 	was := q.off
 	free := m.free
-	limit := m.reach // of a victim: the shared pool, and with Whole the headroom
+	limit := m.reach // a victim's limit: the shared pool, and with Whole also the headroom
 	t := m.threshold(free)
 	if !victimUnlimited {
 		limit = t

@@ -51,7 +51,7 @@ func Chips() []string { return []string{"tofino1", "tofino2"} }
 // drive a switch. The device's binary is not part of it, because only the switch needs that; `make p4-tofino`
 // leaves it in bin/tofino1 and bin/tofino2.
 type Program struct {
-	Chip   string // of Chips
+	Chip   string // one of Chips
 	P4Info []byte // text protobuf, p4.config.v1.P4Info; must not be changed
 	BFRT   []byte // the BF Runtime schema of the same objects, JSON; must not be changed
 }

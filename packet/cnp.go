@@ -30,7 +30,7 @@ type Notification struct {
 	FlowSrc, FlowDst netip.Addr // both IPv4 or both IPv6; the CNP goes from FlowDst to FlowSrc
 	DSCP             uint8      // 0 to 63; NICs use 48, the highest priority
 	TTL              uint8
-	SrcPort          uint16 // of UDP, chooses the path; the flow label of IPv6, too
+	SrcPort          uint16 // UDP source port and IPv6 flow label, by which switches choose the path
 	// DestQP is the source's queue pair. A switch that knows flows only by their addresses leaves it 0; the CNP
 	// is then about all flows between the two.
 	DestQP uint32

@@ -93,7 +93,7 @@ type Frame struct {
 	DSCP             uint8      // 0 to 63
 	ECN              ECN
 	TTL              uint8  // IPv6's hop limit
-	FlowLabel        uint32 // of IPv6, at most MaxFlowLabel; 0 over IPv4
+	FlowLabel        uint32 // flow label of IPv6, at most MaxFlowLabel; 0 over IPv4
 	SrcPort, DstPort uint16
 	ShimPort         uint16 // UDP port of frames with a shim, an input of Decode too; 0 means maxqd.Port
 	Shim             maxqd.Shim

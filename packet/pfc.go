@@ -63,7 +63,7 @@ func PFCAddress() MAC { return MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x01} }
 type PFC struct {
 	Src     MAC
 	Enabled uint8              // bit c: the frame is about class c
-	Quanta  [PFCClasses]uint16 // of enabled classes; 0 resumes, n pauses for n*512 bit times
+	Quanta  [PFCClasses]uint16 // pause time of enabled classes; 0 resumes, n pauses for n*512 bit times
 }
 
 // Append appends the frame's wire form, PFCLen bytes; classes that are not enabled get time

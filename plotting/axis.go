@@ -22,8 +22,8 @@ var kinds = [][]struct {
 type axis struct {
 	title string  // without the unit where its kind is known
 	log   bool    // labels have a unit each
-	kind  int     // of kinds, -1 for another unit or none
-	unit  int     // of its kind, in which the values are shown
+	kind  int     // index into kinds, -1 for another unit or none
+	unit  int     // index of the unit of that kind in which the values are shown
 	scale float64 // makes values of that unit from given ones
 }
 

@@ -79,9 +79,9 @@ type Panel struct {
 // Sizes of a picture.
 const (
 	width  = 24 * vg.Centimeter
-	height = 9 * vg.Centimeter // of a panel with lines
+	height = 9 * vg.Centimeter // height of a panel with lines
 	above  = 2.4 * vg.Centimeter
-	row    = 0.5 * vg.Centimeter // of a bar; above is the rest of such a panel
+	row    = 0.5 * vg.Centimeter // height of a bar; above is the rest of a panel with bars
 	margin = vg.Length(6)
 )
 

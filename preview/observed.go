@@ -83,11 +83,11 @@ type observation struct {
 	text, laws        strings.Builder
 	fans              map[string]int
 	flows, used, rare int
-	receivers         int      // of unreported traffic, so far
+	receivers         int      // receivers of unreported traffic so far
 	says              []string // notes about hosts that do not report
 
 	counted []*pb.CountedHost     // hosts that switches count and that do not report
-	rates   map[[2]string]float64 // of pairs in bits a second, the higher of the counted and the reported one
+	rates   map[[2]string]float64 // rates of pairs in bits a second, the higher of the counted and the reported one
 	unseen  []string              // hosts that neither report nor are counted
 	now     time.Time
 }

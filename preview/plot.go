@@ -144,7 +144,7 @@ func (p *Preview) byLink(label string, of func(*LinkSide) *Range) plotting.Panel
 // Requirement is a bound on a predicted measure, such as pause_time<1%.
 type Requirement struct {
 	text, name, op string
-	limit          float64 // in unit
+	limit          float64 // in the unit of the field unit
 	unit           string
 }
 

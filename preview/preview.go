@@ -26,7 +26,7 @@ type Options struct {
 	Traffic Traffic
 	// Measures are additional measures: entries for an experiment's list of measures, as YAML.
 	Measures []byte
-	Seed     uint64 // of the first run; the others follow
+	Seed     uint64 // seed of the first run; the others follow
 	Seeds    int    // at least 1
 	// Watch receives progress from several goroutines; it may be nil.
 	Watch func(experiment.Progress)
@@ -41,7 +41,7 @@ type Preview struct {
 	Measures []Measure `json:"measures"`
 	Groups   []Group   `json:"groups"`
 	Links    []Link    `json:"links"`
-	Hops     uint64    `json:"packet_hops"` // of all runs
+	Hops     uint64    `json:"packet_hops"` // sum over all runs
 	// Flows are the flows of After's first run, if the traffic sets run.flows.
 	Flows []experiment.FlowRecord `json:"-"`
 }

@@ -20,9 +20,9 @@ type FlowSpec struct {
 	// if each had its own queue. PFC and buffers distinguish only classes. Range 0 to NumPrecedences-1.
 	Precedence uint8
 	Group      int     // the flows of a group have a common byte counter; 0 to Config.Groups-1
-	Weight     float64 // for laws that have one; 0 means 1
+	Weight     float64 // weight for laws that have one; 0 means 1
 	Law        LawMaker
-	Tag        int    // for the caller's use
+	Tag        int    // free for the caller's use
 	SrcPort    uint16 // UDP source port, which switches of a graph with ECMP hash; 0 draws one
 	Job        int    // number shared by the flows of one job, such as a coflow; 0 for none
 	// Paced spreads each window over a round trip.
@@ -74,7 +74,7 @@ type FlowInfo = law.Flow
 type Result struct {
 	Spec      *FlowSpec
 	Delivered units.Time // when its last byte arrived; 0 if it has not
-	FCT       units.Time // from its start to the last acknowledgement; 0 if that has not arrived
+	FCT       units.Time // time from its start to the last acknowledgement; 0 if that has not arrived
 	Ideal     units.Time // FCT of the flow alone at line rate over its path
 	Deadline  units.Time // after its start; 0 for none
 	CNPs      uint32     // CNPs that reached its sender
@@ -96,15 +96,15 @@ const noFlow = -1
 // the second its receiver at the other. They may belong to different partitions.
 type flow struct {
 	tx         *transport.Sender // nil before the start and when over
-	wakeAt     units.Time        // of its pending evWake, MaxTime for none
-	timerAt    units.Time        // of its pending evTimer, MaxTime for none
+	wakeAt     units.Time        // time of its pending evWake, MaxTime for none
+	timerAt    units.Time        // time of its pending evTimer, MaxTime for none
 	ideal      units.Time
 	weight     float64
 	src        int32
 	dst        int32
 	route      int32 // where its path starts in Sim.routes
 	next       int32 // next flow in its port's list of ready flows; 0 for none
-	listed     bool  // in its port's list of ready flows
+	listed     bool  // the flow is in its port's list of ready flows
 	stale      bool  // something changed since it was listed
 	needs      Needs
 	class      uint8

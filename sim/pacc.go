@@ -28,11 +28,11 @@ type paccPort struct {
 	threshold units.Bytes
 	engine    *cnpgen.Port
 
-	counts  []cnpgen.FlowCount // in the present period, by row
+	counts  []cnpgen.FlowCount // packets in the present period, by row
 	rows    []paccRow
 	index   map[uint64]int32 // rows by pair of hosts
 	ticking bool
-	sendAt  units.Time // of the pending evCNP, MaxTime for none
+	sendAt  units.Time // time of the pending evCNP, MaxTime for none
 }
 
 type paccRow struct {

@@ -24,7 +24,7 @@ const (
 const (
 	flagLast = 1 << iota // ends its message
 	flagCE               // ECN congestion experienced; an ACK echoes it
-	flagPair             // of a CNP: for all flows from the same source to the same destination
+	flagPair             // a CNP for all flows from its source to its destination
 )
 
 // packet is one frame in the fabric, a value of 24 bytes that is copied from queue to queue. It holds everything that

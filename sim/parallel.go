@@ -25,7 +25,7 @@ type outboxes struct {
 // outbox holds packets for the ports of another partition.
 type outbox struct {
 	packets []xferPacket
-	extras  []extra // of the packets that refer to one
+	extras  []extra // extras of the packets that refer to one
 	teles   []teleRecord
 }
 
@@ -61,9 +61,9 @@ type windows struct {
 type Work struct {
 	Cores    int    // partitions
 	Why      string // why there is one partition although more were asked for
-	Windows  uint64 // with several partitions
+	Windows  uint64 // windows that were run with several partitions
 	Serial   uint64 // windows that had to be run sequentially
-	Events   uint64 // in windows
+	Events   uint64 // events in windows
 	Critical uint64 // events of the busiest partition of each window, or all of a sequential window
 }
 

@@ -45,7 +45,7 @@ type partition struct {
 	routes     []int32
 	flows      []flow
 	tele       pool[teleRecord]
-	pairs      map[uint64][]int32 // with PACC: running flows by source and destination
+	pairs      map[uint64][]int32 // running flows by source and destination; used with PACC
 	stats      Stats
 	groups     []units.Bytes // payload delivered
 	running    int           // flows that have started and not ended

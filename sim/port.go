@@ -15,7 +15,7 @@ const NumClasses = 8
 // it. The fields are ordered by cache lines of 64 B: a packet that arrives or is sent uses the first
 // line only, a queued packet also the line of its queue.
 type port struct {
-	freeAt   units.Time // when the packet being sent has left
+	freeAt   units.Time // when the packet being sent has left the port
 	delay    units.Time // propagation
 	txBytes  uint64
 	mmu      *headroom.MMU // the node's buffer, if it is one
@@ -25,7 +25,7 @@ type port struct {
 	peer     int32
 	local    uint16 // number of the port at its node
 	active   uint8  // classes with packets queued
-	ready    uint8  // of a host's port: classes with flows that may send
+	ready    uint8  // at a host's port, the classes with flows that may send
 	paused   uint8  // classes that PFC stops
 	pending  bool   // an evFree event is due at freeAt
 	ctrl     bool   // a PFC frame waits, before all classes
@@ -40,10 +40,10 @@ type port struct {
 	deficit         [NumClasses]int32
 	precedenceLists *precedenceLists // nil unless flows have precedences
 	dropped         uint64           // packets that arrived here and that the switch's buffer dropped
-	arrives         units.Time       // with jitter: arrival of the packet that it sent last
+	arrives         units.Time       // arrival of the packet that it sent last; used with jitter
 	jitter          int32            // largest delay of a frame by jitter, ps
 	turn            uint8            // class whose DWRR turn it is
-	into            uint16           // with cross: partition of the peer; reading the peer would cost a cache miss
+	into            uint16           // partition of the peer, used with cross; reading the peer would cost a cache miss
 	cross           bool             // the peer is in another partition
 	toHost          bool             // the peer is a host; set only with several partitions
 

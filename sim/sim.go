@@ -30,7 +30,7 @@ type Sim struct {
 	reds      []red            // per port and class, nil without ECN
 	observed  [][]*Occupancy   // per port
 	paccs     []*paccPort      // per port, nil at hosts and without PACC
-	cnpRoutes map[uint64]int32 // by switch and source: the path of CNPs that the switch makes
+	cnpRoutes map[uint64]int32 // path of CNPs that the switch makes, by switch and source
 	conns     map[int]*conn    // connections with more than one message
 
 	mss, header, ackSize units.Bytes
@@ -38,7 +38,7 @@ type Sim struct {
 	strict               uint8
 	ackClass             uint8
 	quantum              [NumClasses]int32
-	needs                Needs // of all flows so far
+	needs                Needs // needs of all flows so far
 	pfc                  PFC
 	cnpGap, cnpDelay     units.Time
 	rto                  units.Time // 0 for the default of the flow's class

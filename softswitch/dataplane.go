@@ -37,7 +37,7 @@ type control interface {
 // lock; it reads ports and pfc, which do not change.
 type dataplane struct {
 	tm      *tm.Manager
-	ports   [maxPort + 1]*portState // by number, nil: no such port; does not change while a Realtime runs
+	ports   [maxPort + 1]*portState // indexed by port number, nil: no such port; does not change while a Realtime runs
 	control control
 	pfc     *flowControl                                      // nil: MAC control frames pass the pipeline like other frames; does not change
 	tap     func(port uint32, d port.Direction, frame []byte) // captures frames; nil for none
@@ -49,7 +49,7 @@ type dataplane struct {
 	stormed  func(port uint32, class int, begins bool) // called when a storm begins or ends
 
 	running        atomic.Pointer[pipeline] // nil before the first commit; written with the lock held
-	old            map[uint32]*pipeline     // by epoch, replaced pipelines that still have packets in the queues
+	old            map[uint32]*pipeline     // replaced pipelines that still have packets in the queues, by epoch
 	epoch          uint32
 	recirculations ring.Ring[recirculation]
 	single         rxBatch // used by receive
@@ -71,7 +71,7 @@ type portState struct {
 	out Sender // nil: no driver or cable is attached
 	up  bool
 
-	received [packet.PFCClasses]received // by class, the pauses that the port's peer sent
+	received [packet.PFCClasses]received // pauses that the port's peer sent, by class
 	info     PortStats                   // without the counters of the traffic manager and the driver
 }
 
@@ -80,9 +80,9 @@ type portState struct {
 type pipeline struct {
 	dataplane *dataplane
 	data      *engine.Instance
-	worker    engine.Worker // for packets outside of batches; the switch's lock guards it
+	worker    engine.Worker // processes packets outside of batches; the switch's lock guards it
 	epoch     uint32
-	packets   int // in queues or on their way back to ingress
+	packets   int // packets in queues or on their way back to ingress
 
 	// ordered is set if ingress and egress share registers. Then no egress may run between the
 	// ingress of a frame and its queueing. Otherwise a RESUME that egress sends could overtake an

@@ -36,7 +36,7 @@ type realtimeDriver struct {
 	pending atomic.Int64  // posted functions that have not returned yet
 	queued  atomic.Int64  // batches that were queued and not processed yet
 	armed   units.Time    // the time that the alarm is set for; the switch's lock guards it
-	failure chan error    // of a flush on a source's goroutine
+	failure chan error    // error of a flush on a source's goroutine
 	times   *stages.Times // nil: not measured
 	sent    uint64        // frames at the last flush that was measured; the switch's lock guards it
 

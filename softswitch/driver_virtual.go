@@ -14,9 +14,9 @@ const sweepPeriod = 100 * units.Millisecond
 type virtualDriver struct {
 	loop  *clock.Loop
 	sw    *Switch
-	timer *clock.Timer // for the data plane
+	timer *clock.Timer // timer of the data plane
 	sweep *clock.Timer
-	agent *clock.Timer // for PACC's agent
+	agent *clock.Timer // timer of PACC's agent
 }
 
 func (r *virtualDriver) post(fn func()) {

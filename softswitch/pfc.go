@@ -176,7 +176,7 @@ func (c *dataplane) setObeyed(o externs.Obeyed, now units.Time) {
 }
 
 func (c *dataplane) setWeights(w externs.Weights, _ units.Time) {
-	var shares []tm.Share // as at the start
+	var shares []tm.Share // nil: the schedule of the start
 	if w != (externs.Weights{}) {
 		weights := make([]int, c.tm.Queues())
 		for q := range weights {

@@ -160,7 +160,7 @@ func getStatus(ctx context.Context, e *env, feature string) error {
 }
 
 func drawStatus(w io.Writer, switches []*pb.SwitchStatus) {
-	var names []string // of tables, in the order of their first occurrence
+	var names []string // names of tables, in the order of their first occurrence
 	rows := map[string][][]any{}
 	for _, s := range switches {
 		for _, t := range s.GetStatus() {

@@ -109,7 +109,7 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
 		}
 		if s.GetUnreachable() != "" {
 			_, _ = fmt.Fprintf(w, "%s: cannot be read, so this is against an empty switch, %d to insert: %s\n", command.Clean(s.GetName()), len(s.GetChanges()), command.Clean(s.GetUnreachable()))
-		} else if len(s.GetChanges()) > 0 { // for a switch that cannot be read: all that it would have
+		} else if len(s.GetChanges()) > 0 { // a switch that cannot be read shows all entities that it would have
 			_, _ = fmt.Fprintf(w, "%s:\n", command.Clean(s.GetName()))
 			drawChanges(w, s.GetChanges(), most)
 		}

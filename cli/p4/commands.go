@@ -116,7 +116,7 @@ func tables(ctx context.Context, t *target, args []string) error {
 	}
 	if len(args) == 1 {
 		if _, err := p.Query("table", args[0], nil); err != nil {
-			return err // which lists the tables
+			return err // the error lists the tables
 		}
 	}
 	actions := map[uint32]*p4configv1.Action{}

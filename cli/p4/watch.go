@@ -19,8 +19,8 @@ import (
 type event struct {
 	Time   time.Time       `json:"time"`
 	Event  string          `json:"event"`            // packet-in, digest, idle-timeout, primary, backup or disconnected
-	Name   string          `json:"name,omitempty"`   // of the digest
-	Fields pipeline.Fields `json:"fields,omitempty"` // of the packet_in header, or of one message of the digest
+	Name   string          `json:"name,omitempty"`   // name of the digest
+	Fields pipeline.Fields `json:"fields,omitempty"` // fields of the packet_in header, or of one message of the digest
 	Packet string          `json:"packet,omitempty"` // hexadecimal
 	Entry  *pipeline.Named `json:"entry,omitempty"`  // that no packet has hit within its idle timeout
 	Reason string          `json:"reason,omitempty"`

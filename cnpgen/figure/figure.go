@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	cells            = 100         // of the figure in each direction
-	lowest, highest  = -90.0, 90.0 // of the colors, grey in the middle
+	cells            = 100         // cells of the figure in each direction
+	lowest, highest  = -90.0, 90.0 // the ends of the color scale, grey in the middle
 	width, height    = 18 * vg.Centimeter, 14 * vg.Centimeter
 	barWidth         = 3 * vg.Centimeter
 	barMargin        = vg.Centimeter / 2

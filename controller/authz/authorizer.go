@@ -55,7 +55,7 @@ func New(o Options) *Authorizer {
 // Caller is the identity that makes a call, and the applications and hosts that the call may name.
 type Caller struct {
 	Identity
-	Address string // of the other end of the connection
+	Address string // address of the other end of the connection
 	// Applications are the ones that the call may name, nil for all.
 	Applications []string
 	hosts        []string // hosts as which the caller may attach, nil for all

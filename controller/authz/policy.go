@@ -259,8 +259,8 @@ const anyone Role = ""
 // rights are an identity's rights from all its grants.
 type rights struct {
 	roles        []Role
-	applications []string // of the role application
-	hosts        []string // of the role host
+	applications []string // applications that the role application covers
+	hosts        []string // hosts that the role host covers
 	paying       []string // applications of the role host
 }
 

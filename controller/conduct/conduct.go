@@ -28,12 +28,12 @@ const (
 
 // The thresholds of too much traffic and of impossible telemetry.
 const (
-	fullShare    = 0.8 // of its rate: above it, a port that leads to a host is a bottleneck
+	fullShare    = 0.8 // part of its rate: a port to a host that carries more is a bottleneck
 	overShare    = 1.5 // times its share by weights: no flow that follows its law takes more for longer than a window
-	starvedShare = 0.5 // of its share
+	starvedShare = 0.5 // part of its share: a flow that gets less is starved
 	disbelief    = 4   // if a queue's delay was this many times the packets' maxQD, maxQD left the queue out
 	leastQueue   = 12 * units.KB
-	leastSamples = 3 // of a queue in a window
+	leastSamples = 3 // least samples of a queue in a window
 )
 
 // Kinds of events; with the suffix "_over" they report the end.
@@ -51,18 +51,18 @@ type HostAlarm struct {
 type Port struct {
 	config.Endpoint
 	Peer      string        // the host or switch
-	Addresses [2]netip.Addr // of a host, by IPv4 and IPv6; both invalid for a switch
+	Addresses [2]netip.Addr // IPv4 and IPv6 addresses of a host; both invalid for a switch
 	Rate      units.Rate
-	Queue     int // of Söze's data
+	Queue     int // the queue of Söze's data
 }
 
 // Flow is one flow of a report.
 type Flow struct {
 	Src, Dst   netip.AddrPort
-	Law        string // as the host says
+	Law        string // the law that the host reported
 	Acked      uint64 // payload bytes since it began
 	Weight     float64
-	MaxQD, RTT time.Duration // as the host says, 0 for unknown
+	MaxQD, RTT time.Duration // reported by the host; 0 for unknown
 }
 
 func (f Flow) name() string { return fmt.Sprintf("%v,%v", f.Src, f.Dst) }
@@ -80,10 +80,10 @@ type at struct {
 // port is a Port with its observations.
 type port struct {
 	Port
-	began   feature.Sample // of the window; its Time is zero before the first
+	began   feature.Sample // the sample that began the window; its Time is zero before the first
 	least   uint32         // bytes of the queue, in all samples of the window
 	samples int
-	full    bool                  // in the last window
+	full    bool                  // the port was a bottleneck in the last window
 	level   float64               // then, bits per second for a weight of 1
 	flows   map[key]at            // at the beginning of the window
 	counted map[netip.Addr]uint64 // bytes to the host that switches had counted at that time, by source; nil if not read
@@ -107,7 +107,7 @@ type Judge struct {
 	path    func(src, dst netip.AddrPort) []config.Endpoint
 
 	mu      sync.Mutex
-	udpPort uint16 // of packets that carry maxQD
+	udpPort uint16 // UDP port of packets that carry maxQD
 	hosts   map[netip.Addr]Port
 	ports   map[config.Endpoint]*port
 	through map[config.Endpoint]map[string]map[key]at // flows by a port that they cross and the host that reported them
@@ -366,7 +366,7 @@ func (j *Judge) unreported(p *port, now time.Time, parties []party, total float6
 // believe finds impossible maxQD values: less than the delay of one queue on the path during the whole
 // window, or more than the round trip of the packets.
 func (j *Judge) believe(p *port, f *party, found map[alarm]string) {
-	if f.Dst.Port() != j.udpPort && f.Law != "soze" || f.rate == 0 { // of TCP, Söze's packets alone carry maxQD
+	if f.Dst.Port() != j.udpPort && f.Law != "soze" || f.rate == 0 { // TCP flows carry maxQD only under Söze
 		return
 	}
 	queue := units.Bytes(p.least)

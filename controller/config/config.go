@@ -53,7 +53,7 @@ type Config struct {
 	lines     yamlnode.Lines
 	overrides []override
 	sections  map[string]any
-	switches  map[string]int // by name; nil if the configuration was not read from a file
+	switches  map[string]int // indices of switches by name; nil if the configuration was not read from a file
 	hosts     map[string]int
 }
 
@@ -62,7 +62,7 @@ type Config struct {
 func (c *Config) Values(sections ...Section) map[string]string {
 	d, err := c.document()
 	if err != nil {
-		return nil // of a configuration that was not read from a file
+		return nil // the configuration was not read from a file
 	}
 	return d.Values(func(d *yamlnode.Doc) { read(d, sections) })
 }

@@ -109,9 +109,9 @@ func Run(ctx context.Context, o Options) error {
 type leadership struct {
 	terms   session.Terms
 	members *tls.Config  // for serving the other members; nil: plain text
-	relayed net.Listener // where they call
+	relayed net.Listener // listener that the other members connect to
 	cluster northbound.Members
-	leads   func() error // as northbound.Options.Leads
+	leads   func() error // see northbound.Options.Leads
 }
 
 // run drives the switches until ctx ends, and closes the store.

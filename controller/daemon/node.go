@@ -52,9 +52,9 @@ type node struct {
 	Options
 	*cluster.Node
 	own   config.Member
-	conf  config.Cluster                   // with the names of files as etcd can open them
-	creds credentials.TransportCredentials // with which it calls the leader
-	tls   *tls.Config                      // with which it serves the others
+	conf  config.Cluster                   // names of files are in the form in which etcd can open them
+	creds credentials.TransportCredentials // credentials for its calls to the leader
+	tls   *tls.Config                      // its TLS configuration as a server for the other members
 }
 
 // runMember stands by and leads, in turns, until ctx ends.
@@ -82,7 +82,7 @@ func (o Options) runMember(ctx context.Context) error {
 		if term, err = m.runFollower(ctx, pause); err == nil && term != nil {
 			began := time.Now()
 			err = m.runLeader(term)
-			_ = term.Resign() // where it cannot, the lease ends by itself
+			_ = term.Resign() // if it fails, the lease expires by itself
 			if time.Since(began) > steady {
 				pauses.Reset()
 			}
@@ -294,10 +294,10 @@ type follower struct {
 
 	mu     sync.Mutex // guards the fields below
 	at     store.Position
-	db     *store.Store // as of at, or later
+	db     *store.Store // the state at position at, or later
 	led    string       // who led when the policy was read
 	cfg    *config.Config
-	number uint64 // of cfg
+	number uint64 // generation of cfg
 	state  *northbound.FollowerState
 }
 

@@ -86,7 +86,7 @@ type Feature struct {
 
 // Probe is a capability that a switch has when it answers a read.
 type Probe struct {
-	Name    string // of the capability
+	Name    string // name of the capability
 	Instead string // the remedy if the switch does not have it
 	Request *p4v1.Entity
 }
@@ -304,12 +304,12 @@ type Capability struct {
 	Without func(config.Target) string
 	// Queues is the least number of priority queues of a port; 0 for any.
 	Queues int
-	// TrafficManager is the predicate of "the traffic manager …": what it does if the program lacks the ability; ""
-	// for nothing.
+	// TrafficManager completes the sentence "the traffic manager …": it says what the traffic manager does if the
+	// program lacks the ability; "" if it does nothing.
 	TrafficManager string
 	// Chip is why a chip's program lacks the objects; "" for no more than that it does.
 	Chip string
-	// Instead says what happens if neither can.
+	// Instead says what happens if neither the program nor the traffic manager has the ability.
 	Instead string
 }
 
@@ -320,7 +320,7 @@ func EmbeddedOnly(chip string) func(config.Target) string {
 	return func(t config.Target) string { return why[t] }
 }
 
-// On returns the capability as it is on a switch that runs a pipeline.
+// On returns the state of the capability on a switch that runs a pipeline.
 func (c Capability) On(pipe *pipeline.Pipeline, s *config.Switch) *pb.Capability {
 	by, lacking := c.By(pipe, s)
 	v := &pb.Capability{Name: c.Name, Supported: by != pb.ByNothing, By: by}

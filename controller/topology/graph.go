@@ -39,7 +39,7 @@ type Graph struct {
 type node struct {
 	name  string
 	ports []Port  // by number
-	edges []edge  // of ports
+	edges []edge  // edge of each of ports
 	nics  []int   // links of the hosts with one NIC here, one for each prefix of own
 	own   Route   // route to the addresses of these hosts, in their order, while their links are up
 	local []local // hosts with several NICs here, in the file's order
@@ -62,7 +62,7 @@ type Port struct {
 	Peer     string // node at the other end
 	PeerPort uint32 // 0 when a host is there
 	PeerMAC  MAC
-	Rate     units.Rate // of the egress: the port's own, else the link's
+	Rate     units.Rate // rate of the egress: the port's own, else the link's
 
 	link, peer int // indices; peer is −1 when a host is there
 }
@@ -92,7 +92,7 @@ func New(c *config.Config) *Graph {
 		g.index[s.Name] = i
 		g.switches = append(g.switches, node{name: s.Name})
 	}
-	nics := map[string][]nic{} // of hosts
+	nics := map[string][]nic{} // NICs of hosts
 	for i, l := range c.Links {
 		g.ends = append(g.ends, [2]int{g.end(l.A), g.end(l.B)})
 		g.addPort(c, nics, i, l.A, l.B)

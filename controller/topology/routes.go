@@ -184,9 +184,9 @@ type tree struct {
 	graph   *Graph
 	links   []condition
 	suspect map[string]bool // switches
-	leaves  []int           // of the rack
+	leaves  []int           // leaves of the rack
 	dist    [levels][]int   // distances to the nearest of ends
-	known   [levels]bool    // which of dist have been computed
+	known   [levels]bool    // whether each of dist has been computed
 	ports   []int           // scratch
 }
 

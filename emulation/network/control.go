@@ -22,7 +22,7 @@ const ReadyWithin = 60 * time.Second
 
 // Control is a fabric that runs in real time with its controller.
 type Control struct {
-	Conn    *grpc.ClientConn // to the controller's API
+	Conn    *grpc.ClientConn // connection to the controller's API
 	Admin   pb.FabricServiceClient
 	Hosts   pb.HostServiceClient
 	Weights pb.WeightServiceClient

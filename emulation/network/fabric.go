@@ -40,7 +40,7 @@ type Fabric struct {
 	cfg      *config.Config
 	opts     Options
 	switches map[string]*node
-	nics     map[string]*nic // of hosts
+	nics     map[string]*nic // NICs by the name of their host
 	links    []*softswitch.Link
 	buried   Losses // losses of switches that have been replaced
 }
@@ -48,7 +48,7 @@ type Fabric struct {
 // Wire is one direction of a link.
 type Wire struct {
 	From, To config.Endpoint
-	Rate     units.Rate // of the sending end
+	Rate     units.Rate // line rate at the sending end
 }
 
 // node is a switch and the sockets of its ports. The sockets stay when the switch is replaced.
@@ -143,7 +143,7 @@ func (f *Fabric) cable(l config.Link) error {
 type socket struct {
 	softswitch.Endpoint
 	out  softswitch.Sender
-	rate units.Rate // of the port plugged in
+	rate units.Rate // line rate of the port plugged in
 	up   bool
 	tap  func(wire int, frame []byte, now units.Time)
 	wire int // the wire that ends here

@@ -69,7 +69,7 @@ func (f *Fabric) classes() map[uint8]uint8 {
 // nic joins a host's links. It sends by the first link that is up, and receives by all.
 type nic struct {
 	host  *agent.Host
-	rate  units.Rate // of the first link
+	rate  units.Rate // line rate of the first link
 	ports []*hostPort
 }
 

@@ -17,15 +17,15 @@ import (
 // Losses counts every place where a packet can be lost. It also counts retransmissions: hosts go back N after a
 // loss, and also after packets overtake others because a route changed.
 type Losses struct {
-	Admission uint64 `json:"admission_drops"` // by the P4 program: the queue was at its limit
-	Buffer    uint64 `json:"buffer_drops"`    // by the P4 program: no memory that the packet may take
+	Admission uint64 `json:"admission_drops"` // drops by the P4 program: the queue was at its limit
+	Buffer    uint64 `json:"buffer_drops"`    // drops by the P4 program: no memory that the packet may take
 	Lossless  uint64 `json:"lossless_drops"`  // part of Buffer in lossless classes
-	Pipelines uint64 `json:"pipeline_drops"`  // by the P4 program for any other reason, such as no route
+	Pipelines uint64 `json:"pipeline_drops"`  // drops by the P4 program for any other reason, such as no route
 	Queues    uint64 `json:"queue_drops"`     // traffic managers' tail drops
 	Links     uint64 `json:"link_drops"`      // sent into a link that was down
 	Switches  uint64 `json:"switch_drops"`    // arrived at a switch that was down or had no program
 
-	Retransmits uint64 `json:"retransmissions"` // by the hosts, for any reason
+	Retransmits uint64 `json:"retransmissions"` // packets that the hosts sent again, for any reason
 }
 
 // Dropped returns the packets that switches dropped because a queue or the memory was full.

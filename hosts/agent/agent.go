@@ -28,7 +28,7 @@ var (
 )
 
 const (
-	ttl = 64 // of all frames
+	ttl = 64 // TTL of all frames
 	// firstPort is the source port of the first flow that names none. Source ports choose the path where there
 	// are several.
 	firstPort = 49152
@@ -55,14 +55,14 @@ type Agent struct {
 	peers   peers
 	paths   map[netip.Addr]units.Time // the shortest round trip to each destination of flows that have ended
 	answers ring.Ring[answer]
-	windows []window // of the notification point, by their end
+	windows []window // windows of the notification point, ordered by their end
 
-	classes  [64]uint8 // of DSCPs
+	classes  [64]uint8 // class of each DSCP
 	ackClass uint8
 
-	in       packet.Frame       // of the frame being read
-	feedback transport.Feedback // of the acknowledgement being read
-	buf      []byte             // of the frame being built
+	in       packet.Frame       // the frame being read
+	feedback transport.Feedback // feedback in the acknowledgement being read
+	buf      []byte             // memory of the frame being built
 	payload  []byte
 	counts   Stats
 }

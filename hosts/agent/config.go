@@ -15,12 +15,12 @@ import (
 
 // Config describes a host. Fields without a stated default must be set.
 type Config struct {
-	Name    string // in reports
+	Name    string // the host's name in reports
 	MAC     packet.MAC
 	Gateway packet.MAC // next hop of every frame
 	IP      netip.Addr // IPv4 or IPv6, as its flows are
-	Rate    units.Rate // of the NIC's link, counting frames without preamble and FCS
-	Unit    maxqd.Unit // of the fabric
+	Rate    units.Rate // rate of the NIC's link, counting frames without preamble and FCS
+	Unit    maxqd.Unit // the fabric's unit of maxQD
 
 	// NewLaw returns the law of a flow that starts. Laws that implement law.Weighted follow weights, others share the
 	// NIC by them. The spec has the flow's current weight and channel, and the rest of its size and deadline, because
@@ -137,8 +137,8 @@ type FlowSpec struct {
 	DstPort uint16      // Config.ShimPort, the default, or packet.RoCEv2Port for no shim
 	Weight  float64     // finite and above 0; 1 when 0
 	Size    units.Bytes // 0 for a flow that ends when it is stopped
-	App     string      // whose budget pays for the weight
-	DSCP    uint8       // of its packets, 1 to 63; 0 means Config.DataDSCP
+	App     string      // application whose budget pays for the weight
+	DSCP    uint8       // DSCP of its data packets, 1 to 63; 0 means Config.DataDSCP
 
 	Deadline units.Time // after its start, for laws that know deadlines; 0 for none
 	// Priority is the flow's virtual priority, for PrioPlus; 0 for none. Channel is the one

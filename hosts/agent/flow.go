@@ -12,10 +12,10 @@ type flow struct {
 	held     bool  // sends nothing, see Agent.Hold
 	waiting  bool  // sends nothing until it has a channel
 	outdated bool  // sends nothing: its channel does not suit the parameters of now
-	class    uint8 // of its packets, for PFC
+	class    uint8 // class of its packets for PFC
 
 	key    FlowKey
-	spec   FlowSpec // as it was started, but for the channel of now
+	spec   FlowSpec // the spec given at the start, with the present channel
 	app    string
 	weight float64
 	qp     uint32

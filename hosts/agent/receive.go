@@ -143,7 +143,7 @@ func (f *flow) probeFrame(number uint64) {
 type PFCStats struct {
 	Frames  uint64                           // PFC frames obeyed
 	Ignored uint64                           // MAC control frames that were malformed, no PFC, or of lossy classes alone
-	Classes [packet.PFCClasses]packet.Pauses // of each class
+	Classes [packet.PFCClasses]packet.Pauses // pauses of each class
 }
 
 // classes returns the class of every DSCP. That of one that the configuration does not name is the class selector that it

@@ -9,9 +9,9 @@ import (
 // Stats are an agent's counters.
 type Stats struct {
 	DataSent, AcksSent         uint64
-	BytesSent                  units.Bytes // of frames
+	BytesSent                  units.Bytes // bytes of frames
 	DataReceived, AcksReceived uint64
-	BytesDelivered             units.Bytes // of payload, in order
+	BytesDelivered             units.Bytes // bytes of payload in order
 	ProbesSent, ProbesReceived uint64
 	CNPs                       uint64 // that arrived for a flow of ours
 	CNPsSent                   uint64

@@ -39,7 +39,7 @@ func (Untimed) Timer() units.Time { return units.MaxTime }
 // Ack is the content of an acknowledgement for the sender of a flow.
 type Ack struct {
 	Now      units.Time
-	RTT      units.Time  // of the acknowledged packet; > 0
+	RTT      units.Time  // round-trip time of the acknowledged packet; > 0
 	Delay    units.Time  // one-way delay of the data packet, 0 when the receiver's clock is unknown
 	Acked    units.Bytes // payload newly acknowledged in order; 0 for a duplicate
 	Inflight units.Bytes // unacknowledged payload after this acknowledgement
@@ -53,8 +53,8 @@ type Ack struct {
 
 // Hop is one hop's telemetry as HPCC (SIGCOMM 2019, §3) defines it.
 type Hop struct {
-	Rate    units.Rate  // of the egress link
-	Time    units.Time  // when the packet left
+	Rate    units.Rate  // rate of the egress link
+	Time    units.Time  // when the packet left the switch
 	TxBytes units.Bytes // cumulative bytes sent by the egress
 	Queue   units.Bytes // egress queue length when the packet left
 }
@@ -86,9 +86,9 @@ type Allowance struct {
 
 // Flow is a law's information on its flow and path at the flow's start.
 type Flow struct {
-	Rate     units.Rate  // of the host's NIC, as seen by payload
-	BaseRTT  units.Time  // of a full packet and its ACK over the empty path; 0 when unknown
-	OneWay   units.Time  // of a full packet over the empty path; 0 if it is not measured
+	Rate     units.Rate  // rate of the host's NIC, as seen by payload
+	BaseRTT  units.Time  // round trip of a full packet and its ACK over the empty path; 0 when unknown
+	OneWay   units.Time  // delay of a full packet over the empty path; 0 if it is not measured
 	MSS      units.Bytes // payload of a full packet
 	Hops     int         // links on the path; 0 when unknown
 	Size     units.Bytes // 0 for a flow without end

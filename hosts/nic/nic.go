@@ -51,7 +51,7 @@ type Config struct {
 type NIC struct {
 	cfg   Config
 	conn  *mpacket.Conn
-	pfc   *mpacket.Conn // for MAC control frames
+	pfc   *mpacket.Conn // connection for MAC control frames
 	mutes []*net.UDPConn
 	agent *agent.Agent
 	to    *mpacket.Addr

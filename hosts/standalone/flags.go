@@ -48,7 +48,7 @@ func given[T comparable](v *T) func() string {
 func setAddr(v *netip.Addr) func(string) error {
 	return func(s string) error {
 		a, err := netip.ParseAddr(s)
-		if err != nil || a.Is4In6() || a.Is6() && a.IsLinkLocalUnicast() { // which no switch forwards
+		if err != nil || a.Is4In6() || a.Is6() && a.IsLinkLocalUnicast() { // no switch forwards link-local addresses
 			return fmt.Errorf("%q: want an IPv4 address, or an IPv6 address that is not link-local", s)
 		}
 		*v = a

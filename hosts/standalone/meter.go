@@ -24,7 +24,7 @@ type Summary struct {
 type PFC struct {
 	Frames       uint64                     `json:"frames"`
 	Ignored      uint64                     `json:"ignored"` // MAC control frames that were malformed or no PFC
-	Pauses       [packet.PFCClasses]uint64  `json:"pauses"`  // by class
+	Pauses       [packet.PFCClasses]uint64  `json:"pauses"`  // number of pauses by class
 	PausedMicros [packet.PFCClasses]float64 `json:"paused_us"`
 }
 

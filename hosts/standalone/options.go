@@ -34,13 +34,13 @@ type Options struct {
 	Flows      []agent.FlowSpec
 	ListenOnly bool
 
-	Law     string   // of the registry, or prioplus
+	Law     string   // name of a law in the registry, or prioplus
 	Params  []string // NAME=VALUE
 	BaseRTT units.Time
 	Scale   float64 // the factor that stretches the papers' times
 	Soze    soze.Params
 	Unit    units.Time
-	UDPPort uint16 // of packets with the maxQD shim
+	UDPPort uint16 // port of packets with the maxQD shim
 
 	// PrioPlus' channels, see checkChannels.
 	Priority      int
@@ -49,12 +49,12 @@ type Options struct {
 	Level         string
 
 	CNPGap    units.Time      // 0: no notification point
-	Classes   map[uint8]uint8 // of DSCPs, for PFC
+	Classes   map[uint8]uint8 // PFC class by DSCP
 	IgnorePFC bool
-	Lossless  units.Classes // whose PAUSE is obeyed
+	Lossless  units.Classes // classes whose PAUSE is obeyed
 
 	Controller string         // host:port or unix:PATH; empty for none
-	Dial       client.Options // for calls to the controller
+	Dial       client.Options // options of calls to the controller
 
 	For      time.Duration // 0 runs until interrupted
 	WarmUp   time.Duration // not counted in the summary's rates

@@ -12,7 +12,7 @@ import (
 type SenderConfig struct {
 	Law  law.Law     // decides window and pacing; owned by the sender from now on
 	MSS  units.Bytes // payload of a full packet, 1 to 65 000 B
-	Size units.Bytes // of the flow; 0 for one that never ends
+	Size units.Bytes // size of the flow; 0 for an endless flow
 
 	// Running says that the law already got its Start, with an earlier flow on the same connection. FirstSeq is
 	// the number of bytes that flow sent.
@@ -40,7 +40,7 @@ const maxInflight = 1 << 16
 type SenderStats struct {
 	Sent        uint64      // data packets, retransmissions included
 	Acked       units.Bytes // payload acknowledged
-	MaxQD       units.Time  // of the last acknowledgement
+	MaxQD       units.Time  // value in the last acknowledgement
 	Retransmits uint64
 	Naks        uint64
 	Timeouts    uint64
@@ -53,7 +53,7 @@ type SenderStats struct {
 // Segment is one packet to put on the wire.
 type Segment struct {
 	Index      uint64 // packet number; its PSN is PSN(Index)
-	Offset     uint64 // of the first byte in the flow
+	Offset     uint64 // offset of the first byte in the flow
 	Len        units.Bytes
 	Last       bool // ends the flow
 	Retransmit bool
@@ -359,7 +359,7 @@ func (s *Sender) length(i uint64) units.Bytes { return s.bytes(i+1) - s.bytes(i)
 // delay while it sends no data (PrioPlus §4.2.1). Probes have their own numbers and do not change the order of
 // data. Only the answer to the latest probe counts.
 type prober struct {
-	number uint32 // of the latest probe, 24 bits
+	number uint32 // number of the latest probe, 24 bits
 	out    bool   // its answer has not arrived yet
 	sent   units.Time
 }

@@ -30,7 +30,7 @@ type Fabric struct {
 // must return all of them.
 func New(ports [][]Port, lossless func(node int) bool, next func(leaf int, down []bool) [][]int) *Fabric {
 	f := &Fabric{lossless: make([]bool, len(ports))}
-	channel := make([][]int32, len(ports)) // by node and port
+	channel := make([][]int32, len(ports)) // channels by node and port
 	for n, list := range ports {
 		f.lossless[n] = lossless(n)
 		channel[n] = make([]int32, len(list))

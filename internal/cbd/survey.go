@@ -97,7 +97,7 @@ type survey struct {
 	links  []int        // that may fail
 	of     [][]int32    // channels by link
 	was    [][][]int32  // hops by leaf, with no failure
-	known  dependencies // with no failure
+	known  dependencies // dependencies with no failure
 	failed []int
 	budget int
 	ended  func() bool

@@ -23,7 +23,7 @@ const refusedEvery = time.Minute
 
 // Options say how to limit a listener.
 type Options struct {
-	Name   string       // in metrics and the log
+	Name   string       // the listener's name in metrics and the log
 	Most   int          // connections; 0 means 4096, or an eighth of the files that the process may open where that is less
 	Budget *Budget      // nil: Process
 	Log    *slog.Logger // nil: slog.Default

@@ -189,7 +189,7 @@ func (c *call) waits(own int64) bool {
 // message is a message that counts for a call from its encoding on.
 type message struct {
 	m       any
-	encoded mem.BufferSlice // in place of m
+	encoded mem.BufferSlice // the encoded message; m is nil then
 	call    *call
 }
 

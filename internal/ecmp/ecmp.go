@@ -21,7 +21,7 @@ import (
 type Flow struct {
 	Src, Dst         netip.Addr
 	Protocol         uint8
-	SrcPort, DstPort uint16 // of TCP or UDP; 0 for other protocols and for fragments
+	SrcPort, DstPort uint16 // ports of TCP or UDP; 0 for other protocols and for fragments
 	// QueuePair is the destination's of RoCE, 24 bits.
 	QueuePair uint32
 	// FlowLabel is IPv6's, 20 bits.
@@ -35,8 +35,8 @@ type Fields uint8
 // The values of Fields.
 const (
 	FiveTuple Fields = iota
-	QueuePair        // of packets of RoCE, with the five-tuple
-	FlowLabel        // of IPv6, with the addresses alone
+	QueuePair        // hash the five-tuple, and the queue pair of RoCE packets
+	FlowLabel        // hash only addresses and flow label of IPv6 packets
 )
 
 // Hash returns the hash of a flow at a switch with a seed.

@@ -78,9 +78,9 @@ func (s Settings) WithDefaults() (Settings, error) {
 // Storm is the watchdog's record of a class at a port since the switch started.
 type Storm struct {
 	Port    uint32
-	Class   uint8  // of IEEE 802.1Q
+	Class   uint8  // priority of IEEE 802.1Q
 	On      bool   // the class is in a storm now
-	Count   uint64 // of storms
+	Count   uint64 // number of storms
 	Dropped uint64 // frames of the class in storms
 }
 

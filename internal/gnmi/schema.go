@@ -17,7 +17,7 @@ import (
 type Leaf struct {
 	elems []elem
 	keys  []string // names of the keys of the lists above the leaf, in order
-	names []*Leaf  // of those lists, the leaves that repeat their keys
+	names []*Leaf  // leaves that repeat the keys of these lists
 }
 
 // elem is an element of a path; key is the name of a list's key.
@@ -119,7 +119,7 @@ const (
 	Up       = "UP"
 	Down     = "DOWN"
 	Unknown  = "UNKNOWN"
-	Ethernet = "iana-if-type:ethernetCsmacd" // of Type
+	Ethernet = "iana-if-type:ethernetCsmacd" // value of the leaf Type
 )
 
 // models define the leaves. The versions are those of OpenConfig's release of July 2026.
@@ -257,7 +257,7 @@ func keyValue(kind, text string) any {
 // tree is the values below a path as a JSON object.
 type tree struct {
 	object map[string]any
-	below  map[string]*tree // by name, and key of a list
+	below  map[string]*tree // subtrees by name, and by key below a list
 }
 
 func newTree() *tree { return &tree{map[string]any{}, map[string]*tree{}} }

@@ -24,7 +24,7 @@ const (
 // Bounds of a stream.
 const (
 	maxSelected = 4096    // leaves that its paths select
-	maxUpdates  = 100     // in a message, which then has some 12 KB: gRPC's buffers have 16
+	maxUpdates  = 100     // updates in a message, which then has some 12 KB: gRPC's buffers have 16
 	maxRate     = 100_000 // values that it samples a second: a switch of 64 ports has 10 000
 )
 
@@ -62,7 +62,7 @@ type follower struct {
 	list  *gpb.SubscriptionList
 	subs  []*subscription
 	wants Wants
-	key   string    // of the snapshots that it shares with other calls
+	key   string    // key of the snapshots that it shares with other calls
 	told  time.Time // when the source reported a change that was not sent yet
 	bytes int64     // bytes that it took from the budget
 	send  func(*gpb.SubscribeResponse) error

@@ -16,7 +16,7 @@ const None = -1
 type Flow struct {
 	Weight float64 // finite and above 0
 	Path   []int   // indices of the links it crosses, each once
-	Limit  float64 // of its rate, in the unit of the capacities; 0 for none
+	Limit  float64 // limit of its rate, in the unit of the capacities; 0 for none
 }
 
 // Allocation is the weighted max-min fair allocation: no flow's rate can grow without
@@ -35,8 +35,8 @@ func Solve(capacity []float64, flows []Flow) (Allocation, error) {
 	}
 	a := Allocation{Rate: make([]float64, len(flows)), Bottleneck: make([]int, len(flows))}
 	fixed := make([]bool, len(flows))
-	left := make([]float64, len(capacity))   // of each link, after the fixed flows
-	weight := make([]float64, len(capacity)) // of each link's flows that still rise
+	left := make([]float64, len(capacity))   // capacity of each link that the fixed flows leave
+	weight := make([]float64, len(capacity)) // sum of the weights of each link's flows that still rise
 	for rising := len(flows); rising > 0; {
 		copy(left, capacity)
 		clear(weight)

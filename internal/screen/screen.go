@@ -26,7 +26,7 @@ type Screen struct {
 	Whole bool
 
 	text          string
-	interrupted   bool // by ctrl-c
+	interrupted   bool // Ctrl-C was pressed
 	width, height int
 }
 

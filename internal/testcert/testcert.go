@@ -21,7 +21,7 @@ import (
 // Authority signs certificates, whose files are in Dir.
 type Authority struct {
 	Dir  string
-	IPs  []net.IP // of the certificates, beside 127.0.0.1
+	IPs  []net.IP // addresses in the certificates, beside 127.0.0.1
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }

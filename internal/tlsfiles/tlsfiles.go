@@ -20,7 +20,7 @@ import (
 type Files struct {
 	CA         string // who signs the other side's certificates
 	Cert, Key  string // one's own; a client may have none
-	ServerName string // in the server's certificate; a client's default is the host that it dials
+	ServerName string // name in the server's certificate; a client's default is the host that it dials
 	// For messages: Prefix is the common part of the keys or flags that name the files. CAName is the rest of the
 	// CA's name; "" means ca.
 	Prefix, CAName string

@@ -39,7 +39,7 @@ type Doc struct {
 	root    *yaml.Node
 	faults  []Fault
 	lines   Lines
-	origins map[string]string // of fields that Set gave, by path
+	origins map[string]string // by path, where the value of a field that Set gave came from
 
 	described *described        // nil except in Keys
 	values    map[string]string // nil except in Values

@@ -198,7 +198,7 @@ func describe[T any](m *Map, key string, def T, k kind[T]) {
 	d := Key{Path: m.join(key), Allowed: nameOf(def) + k.want, Schema: k.schema}
 	text := fmt.Sprint(def)
 	if amount, ok := any(def).(units.Bytes); ok && amount%units.KB != 0 {
-		text = strconv.FormatInt(int64(amount), 10) + "B" // which is exact
+		text = strconv.FormatInt(int64(amount), 10) + "B" // the number of bytes is exact
 	}
 	var none T
 	if _, err := k.parse(text); text == "NaN" {

@@ -58,7 +58,7 @@ func note[T any](m *Map, key string, v, def T, k kind[T]) {
 	case err != nil: // a mark for a default that is computed
 		return
 	case any(read) != any(v):
-		text = fmt.Sprintf("%s (%d)", text, any(v)) // which is exact
+		text = fmt.Sprintf("%s (%d)", text, any(v)) // the number in brackets is exact
 	}
 	m.d.values[m.show(key)] = text
 }

@@ -54,7 +54,7 @@ var (
 // With layout 0 the use of the buffer by the port's ingress queues follows; with layout 1 nothing follows.
 type Report struct {
 	Port            uint32 // 0 … 511
-	LastDelay       uint16 // of the last packet that left, in maxQD units, saturating
+	LastDelay       uint16 // delay of the last packet that left, in maxQD units, saturating
 	Time            uint64 // 48 bits, ticks of the target's clock: 1 µs on BMv2, 1 ns on Tofino
 	DepartedBytes   uint64 // 48 bits
 	DepartedPackets uint64 // 48 bits
@@ -143,16 +143,16 @@ const bufferSize = 2 + 6 + 2*4 + 3*4*ids.QueuesPerPort + 2*4*4
 // Buffer is the use of the packet buffer by the ingress queues of a port, and by the switch as a whole. Amounts
 // are in bytes; classes are indices.
 type Buffer struct {
-	Victim       bool   // by SPFC
-	PortPaused   bool   // as a whole, by DSH
+	Victim       bool   // the port is a victim under SPFC
+	PortPaused   bool   // DSH has paused the port as a whole
 	PausedQueues uint8  // bit n for class n
 	LastPause    uint64 // 48 bits, ticks: when the peer was last told of all paused classes
 	PortShared   uint32 // of the lossless classes
 	Insured      uint32 // part in the port's insurance headroom
 	Private      [ids.QueuesPerPort]uint32
-	Shared       [ids.QueuesPerPort]uint32 // with DSH, including insurance headroom
+	Shared       [ids.QueuesPerPort]uint32 // includes insurance headroom under DSH
 	Headroom     [ids.QueuesPerPort]uint32
-	Used, Peak   Pools // of the switch, now and at most since its start
+	Used, Peak   Pools // pools of the switch, now and at most since its start
 }
 
 // Pools are the bytes in use of each pool. Shared excludes insurance headroom.

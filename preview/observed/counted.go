@@ -39,7 +39,7 @@ func (t *Table) Counted(at time.Time, sent map[cnpgen.FlowKey]uint64) {
 type Source struct {
 	Host, Switch string
 	Since        time.Time
-	Pairs        []Pair // with the host as source
+	Pairs        []Pair // pairs with the host as source
 	FanIn        int    // the most hosts that began to send to it together; 0 or 1 for none
 }
 

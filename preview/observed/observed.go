@@ -63,8 +63,8 @@ type FanIn struct {
 type Traffic struct {
 	Since  time.Time // zero before the first report
 	Read   time.Time // when Counted was called last
-	Pairs  []Pair    // by source and destination
-	FanIns []FanIn   // of two hosts or more, by destination
+	Pairs  []Pair    // ordered by source and destination
+	FanIns []FanIn   // fan-ins of two hosts or more, by destination
 }
 
 type ends struct{ src, dst netip.Addr }
@@ -87,9 +87,9 @@ type Table struct {
 	read      time.Time // when Counted was called last
 	now, last period
 	ended     map[Sizes]Completions
-	counted   map[string]map[Sizes]Completions        // of each host's last report
-	flows     map[string]map[key]Flow                 // of each host's last report
-	began     map[netip.Addr]map[netip.Addr]time.Time // by destination and source, when the last flow began
+	counted   map[string]map[Sizes]Completions        // counts in each host's last report
+	flows     map[string]map[key]Flow                 // flows in each host's last report
+	began     map[netip.Addr]map[netip.Addr]time.Time // when the last flow began, by destination and source
 }
 
 // Report takes all running flows of a host. The first report of a host only says which flows run.

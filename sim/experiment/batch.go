@@ -16,7 +16,7 @@ import (
 // Batch selects runs of an experiment: every variant with every seed, or a shard of these.
 type Batch struct {
 	File  *File
-	Seed  uint64 // of the first run; the others follow
+	Seed  uint64 // seed of the first run; the others follow
 	Seeds int    // at least 1
 	Shard int    // 0 to Shards − 1
 	// Shards is the number of processes that divide the runs, at least 1.
@@ -32,7 +32,7 @@ type Batch struct {
 // Progress is the progress of a batch.
 type Progress struct {
 	Runs, Done int
-	Part       float64 // of the whole batch, 0 to 1
+	Part       float64 // part of the whole batch that is done, 0 to 1
 	Elapsed    gotime.Duration
 	Left       gotime.Duration // estimated; 0 when unknown
 }
@@ -46,10 +46,10 @@ type Report struct {
 	Seeds       int         `json:"seeds"`
 	Shard       int         `json:"shard"`
 	Shards      int         `json:"shards"`
-	Expected    int         `json:"expected_runs"` // of the whole experiment
+	Expected    int         `json:"expected_runs"` // number of runs in the whole experiment
 	Interrupted bool        `json:"interrupted,omitempty"`
 	Outcomes    []*Outcome  `json:"outcomes"`             // by variant and seed; those of this shard
-	Judgements  []Judgement `json:"judgements,omitempty"` // of the file's claims, over all shards
+	Judgements  []Judgement `json:"judgements,omitempty"` // verdicts on the file's claims, over all shards
 	Performance Performance `json:"performance"`
 }
 
@@ -58,12 +58,12 @@ type Performance struct {
 	PacketHops       uint64  `json:"packet_hops"`
 	Events           uint64  `json:"events"`
 	WallSeconds      float64 `json:"wall_seconds"`
-	CPUSeconds       float64 `json:"cpu_seconds"` // of the process, garbage collection included
+	CPUSeconds       float64 `json:"cpu_seconds"` // processor time of the process, garbage collection included
 	HopsPerCPUSecond float64 `json:"packet_hops_per_cpu_second"`
 	Allocations      uint64  `json:"allocations"`
 	AllocatedBytes   uint64  `json:"allocated_bytes"`
 	PeakMemory       int64   `json:"peak_memory_bytes"` // resident set of the process
-	PeakPackets      int     `json:"peak_packets"`      // in the fabric of a run
+	PeakPackets      int     `json:"peak_packets"`      // most packets in the fabric of a run
 	// Cores is the number of processors that worked on one run. Why gives the reason if it is less than asked for.
 	Cores int    `json:"cores"`
 	Why   string `json:"why,omitempty"`

@@ -29,7 +29,7 @@ type Claim struct {
 	// of and over are the numerators and denominators of the claim's ratios: one pair, or along a line of a sweep
 	// one for each x. If over is empty the measures in of count as they are.
 	of, over []reference
-	greatest bool // of several pairs the greatest number counts, else the least
+	greatest bool // the greatest number of several pairs counts, else the least
 	// trend uses Kendall's rank correlation of the numbers with x instead. It is 1 if each number is more than all
 	// before, and −1 if each is less.
 	trend bool
@@ -67,7 +67,7 @@ type Judgement struct {
 	Key     string   `json:"key"`                 // Claim.key
 	Paper   string   `json:"paper"`               // the paper's number or bound, as text
 	Ours    *float64 `json:"ours,omitempty"`      // mean over the seeds that have a number; nil for none
-	Half    float64  `json:"ci95_half,omitempty"` // as Sample.Half, 0 below two seeds
+	Half    float64  `json:"ci95_half,omitempty"` // see Sample.Half; 0 below two seeds
 	Low     float64  `json:"low,omitempty"`       // least of a seed
 	High    float64  `json:"high,omitempty"`      // greatest of a seed
 	Seeds   int      `json:"seeds"`               // that have a number

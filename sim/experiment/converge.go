@@ -19,11 +19,11 @@ type track struct {
 	start, every time
 	payload      float64 // fraction of a link's bytes that is payload
 	group        int
-	acked        map[int]units.Bytes // by result, at the end of the last sample
+	acked        map[int]units.Bytes // bytes acknowledged at the end of the last sample, by result
 	times        []float64           // ends of the samples, µs
 	who          [][]int             // per sample: the results of the flows that count
 	off          [][]float64         // their distances from the fair rate, as fractions of that rate
-	gbps         []float64           // of all flows in all samples
+	gbps         []float64           // rates of all flows in all samples
 }
 
 // tracked makes a meter that compares flows with their fair rates.

@@ -23,7 +23,7 @@ type File struct {
 	Name  string
 	Title string
 	Paper string // the paper's statement about it; may be empty
-	Hash  string // of the text without its claims, notes, headlines and causes
+	Hash  string // hash of the text without its claims, notes, headlines and causes
 	// HasFull says that OpenFull accepts the file. Full says that the file is at the paper's scale.
 	HasFull, Full bool
 	// Figure is the reproduced figure, nil for none.
@@ -32,7 +32,7 @@ type File struct {
 	Claims   []Claim
 	Plans    []*Plan
 	pictures []picture
-	places   map[string]place // of variants in sweeps
+	places   map[string]place // places of variants in sweeps
 }
 
 //go:embed builtin/*.yaml
@@ -157,7 +157,7 @@ func (f *File) decode(d *yamlnode.Doc, root *yamlnode.Map) {
 		return
 	}
 	f.checkGaps(root)
-	root.Text("notes", "") // for the reader of the file
+	root.Text("notes", "") // only readers of the file need it
 	f.decodeClaims(root)
 	f.decodePictures(root)
 }
@@ -182,7 +182,7 @@ func (f *File) decodeVariants(root *yamlnode.Map) []variant {
 		}
 		variants = []variant{{x: math.NaN()}}
 		root.Each("axes", func(m *yamlnode.Map) {
-			m.Text("name", "") // for the reader
+			m.Text("name", "") // only readers of the file need it
 			points := f.points(m, "points")
 			if n := len(variants) * len(points); n > maxVariants {
 				m.Fault("points", "make %d variants, want at most %d", n, maxVariants)

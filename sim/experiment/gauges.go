@@ -17,7 +17,7 @@ type gaugeRef struct {
 	name  string
 	kind  *gaugeKind
 	nodes []int // switches
-	port  int   // in the order of Plan.ports, −1 for whole switches
+	port  int   // index in Plan.ports, −1 for whole switches
 	class int   // −1 for all
 	group int
 	while bool // only while headroom is in use

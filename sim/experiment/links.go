@@ -18,7 +18,7 @@ type Link struct {
 	// same time count once. Pauses is the number of PAUSE frames that stopped a class that was running.
 	Paused float64 `json:"paused_percent"`
 	Pauses uint32  `json:"pauses"`
-	Load   float64 `json:"load_percent"` // of the link's rate, frames with their headers
+	Load   float64 `json:"load_percent"` // percentage of the link's rate, frames with their headers
 	// Headroom is the largest sampled amount of the receiver's headroom, insurance included, that packets of the
 	// link held, in KB.
 	Headroom float64 `json:"headroom_kb"`
@@ -39,10 +39,10 @@ const heldPart = 0.05
 // other ports (DSH and SPFC call this collateral damage and victims).
 type links struct {
 	every    time
-	paused   [][sim.NumClasses]time // of each port at the last sample
+	paused   [][sim.NumClasses]time // time for which each port's classes had been paused at the last sample
 	stopped  []uint8                // classes that were stopped for more than half of the sample
-	headroom []int64                // of each port: the largest amount that its receiver held
-	held     map[int]time           // by flow
+	headroom []int64                // for each port, the largest amount that its receiver held
+	held     map[int]time           // time for which each flow was held up
 }
 
 // followLinks makes a run sample its links.
@@ -162,7 +162,7 @@ type xoff struct {
 	off      []*episode // the queues that are at XOFF
 	rates    [2][]float64
 
-	ports   []bool    // whose PAUSEs count
+	ports   []bool    // set for ports whose PAUSEs count
 	before  []uint8   // the classes that each port had paused
 	amounts []float64 // bytes that these ports held at their PAUSEs, KB
 	others  float64   // sum of what the other ports held at their PAUSEs, KB

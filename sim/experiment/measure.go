@@ -25,7 +25,7 @@ type Measure struct {
 	gauge int
 	nodes []int // switches
 	hosts []int // nil for all nodes
-	port  int   // in the order of Plan.ports, -1 for all
+	port  int   // index in Plan.ports, -1 for all
 	class int   // -1 for all
 	from  time
 	to    time
@@ -53,7 +53,7 @@ const (
 	needQueue // a queue
 	needGauge // a gauge
 	needSwitch
-	keyHosts  // of ingress ports, by the node they lead to
+	keyHosts  // ingress ports, by the node they lead to
 	keyClass  // without a port
 	needEvery // every, how long a sample is
 	needNear  // within

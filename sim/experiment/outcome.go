@@ -81,7 +81,7 @@ type Series struct {
 	Goodput [][]float64 `json:"goodput_gbps"` // per group, over the interval
 	Queues  []string    `json:"queues,omitempty"`
 	Queue   [][]float64 `json:"queue_kb,omitempty"` // per queue, at the end of the interval
-	Gauges  []string    `json:"gauges,omitempty"`   // with their units
+	Gauges  []string    `json:"gauges,omitempty"`   // names of gauges with their units
 	Gauge   [][]float64 `json:"gauge,omitempty"`    // per gauge, at the end of the interval or over it
 }
 
@@ -233,7 +233,7 @@ type FlowRecord struct {
 	Size              int64   // B
 	Weight            float64 // at its start
 	Start, FCT, Ideal time
-	Retransmits       uint64 // of flows that have ended
+	Retransmits       uint64 // retransmissions of flows that have ended
 	CNPs              uint32
 }
 

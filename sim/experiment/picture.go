@@ -22,7 +22,7 @@ type picture struct {
 	kind        string   // time | cdf | sweep | bars
 	what        string   // goodput or queue; for time
 	of          []string // groups or queues; for time and cdf
-	measures    []string // for bars, and one for sweep
+	measures    []string // several for bars, one for sweep
 	variants    []string // in their order; all when the file names none
 	x, y        string   // titles of the axes; "" for the kind's own
 	logX        bool
@@ -163,7 +163,7 @@ func (f *File) panels(p picture, of map[string][]*Outcome, ours lookup) (out []p
 		})
 		return []plotting.Panel{p.axes(panel)}
 	}
-	var units []string // of out
+	var units []string // the unit of each panel in out
 	ratios := false
 	// add adds a variant's measure to a line at x.
 	add := func(l *plotting.Line, x float64, variant, measure string) (unit string) {

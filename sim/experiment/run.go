@@ -17,11 +17,11 @@ type run struct {
 	chain *workload.Chain
 	out   *Outcome
 	last  []units.Bytes // per group, at the last sample
-	ports []int         // of the recorded queues
+	ports []int         // ports of the recorded queues
 
 	portAt   []int            // the ports of Plan.ports
-	samplers []func() float64 // of the gauges
-	readings []reading        // of the measures
+	samplers []func() float64 // samplers of the gauges
+	readings []reading        // readings of the measures
 	links    *links           // nil if the plan does not ask for links
 }
 
@@ -112,7 +112,7 @@ func (r *run) prepare(seed uint64) error {
 
 // addFlows makes the flows of all sources.
 func (r *run) addFlows(seed uint64) error {
-	tags := map[int][]int{} // of stages, by group
+	tags := map[int][]int{} // tags of stages, by group
 	conns := map[connection]int{}
 	for i := range r.plan.sources {
 		s := &r.plan.sources[i]

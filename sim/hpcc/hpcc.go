@@ -107,7 +107,7 @@ func IsFlows(head []byte) bool {
 // reader reads words one by one across lines. After its first error it returns zero values.
 type reader struct {
 	lines  *bufio.Scanner
-	line   int      // of the last word
+	line   int      // line of the last word
 	fields []string // words left of the line
 	err    error
 }

@@ -39,7 +39,7 @@ type Flow struct {
 func (e *ECMP) choose(node, src, dst int, f Flow, hops int) int {
 	tuple := ecmp.Flow{
 		Src: e.Addresses[src], Dst: e.Addresses[dst], Protocol: 17, SrcPort: f.SrcPort, DstPort: f.DstPort,
-		By: e.By[node], QueuePair: uint32(f.Hash) & 0xffffff, FlowLabel: uint32(f.SrcPort), // as hosts have it
+		By: e.By[node], QueuePair: uint32(f.Hash) & 0xffffff, FlowLabel: uint32(f.SrcPort), // as at hosts
 	}
 	return tuple.Choose(e.Seeds[node], hops)
 }

@@ -33,7 +33,7 @@ const MaxJitter = 2 * units.Millisecond
 type Graph struct {
 	Hosts    int
 	Switches int
-	Names    []string // of all nodes
+	Names    []string // names of all nodes
 	Links    []Link
 	ECMP     *ECMP // how switches choose among next hops; nil: by Flow.Hash
 }

@@ -265,7 +265,7 @@ type Deparser struct {
 type Array struct {
 	Named
 	Size   int  `json:"size"`
-	Bits   int  `json:"bitwidth"` // of a register
+	Bits   int  `json:"bitwidth"` // width of a register's cells
 	Direct bool `json:"is_direct"`
 }
 

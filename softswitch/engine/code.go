@@ -43,7 +43,7 @@ const (
 	opMinK
 	opSubNatK
 
-	opJumpEQ // to d if a == b, and likewise below, unsigned; the second row has k in place of b
+	opJumpEQ // jumps to d if a == b; the others compare likewise, all unsigned; the second row has k in place of b
 	opJumpNE
 	opJumpLT
 	opJumpGE
@@ -108,7 +108,7 @@ func (p *Packet) Interpret(pc uint32) uint64 {
 	in := p.in
 	c := &in.prog.code
 	list, w := c.list, p.W
-	ret := uint32(0) // where a table's action returns to
+	ret := uint32(0) // the instruction to which a table's action returns
 	p.exit = false
 	for {
 		i := &list[pc]

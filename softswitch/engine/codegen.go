@@ -21,7 +21,7 @@ type label struct {
 type assembler struct {
 	*code
 	reference bool     // the evaluator computes everything
-	bits      []uint64 // by word: the bits that can be set in it; words beyond the list may have all
+	bits      []uint64 // for each word, the bits that can be set in it; words beyond the list may have all
 	temp      uint32   // temporaries in use
 	args      []uint64 // arguments of the action being lowered, if they are constant
 	labels    []label  // one for each statement of the action being lowered

@@ -17,7 +17,7 @@ type deparser struct {
 	late      []*checksum // updated in the bytes of their headers
 	prims     func(p *Packet)
 	order     []emission
-	patches   [][]phv.Store // by header: stores of the fields that the program writes
+	patches   [][]phv.Store // stores of the fields that the program writes, by header
 }
 
 // emission is one header that the deparser writes, in the order of the wire.

@@ -25,10 +25,10 @@ type Program struct {
 	codes     parserCodes
 	checksums []*checksum // verified by the parser of ingress
 	code      code
-	unloaded  [][]phv.Load // by header: the fields that extraction leaves in the frame, see loadRest
+	unloaded  [][]phv.Load // fields that extraction leaves in the frame, by header; see loadRest
 	actions   []*action    // in order of declaration
 	actionID  map[int]*action
-	actionBy  map[string]*action // by name, the first action of that name
+	actionBy  map[string]*action // the first action of each name
 	tables    catalogue[*tableSpec]
 	profiles  catalogue[*profileSpec]
 	calcs     catalogue[*calculation]
@@ -44,10 +44,10 @@ type Program struct {
 
 // pass is the compiled blocks of a Pass.
 type pass struct {
-	name     string // of the pipeline
+	name     string // name of the pipeline
 	stage    stages.Stage
 	parser   *parser // nil for none
-	first    *node   // of the pipeline, nil if it is empty
+	first    *node   // first node of the pipeline, nil if it is empty
 	pc       uint32  // first's code
 	deparser *deparser
 }
@@ -108,7 +108,7 @@ type compiler struct {
 	reference    bool // compile without optimisations, for tests
 	depth        int
 	action       *action     // being compiled, nil outside of actions
-	locals       *phv.Header // whose fields are the locals of the length expression being compiled
+	locals       *phv.Header // its fields are the locals of the length expression being compiled
 	regs         map[int]bool
 	nodes        map[string]*node
 	directMeters catalogue[*meterSpec]
@@ -118,7 +118,7 @@ type compiler struct {
 	written      map[int]bool         // words of fields that the program writes
 	parsed       map[int]bool         // words of fields written in the parser or in clones
 	extracts     []*parseStep         // the steps that extract a header in line
-	inputs       []*Field             // of the architecture, see Input
+	inputs       []*Field             // inputs of the architecture; see Input
 	stateBytes   int64
 }
 

@@ -43,9 +43,9 @@ import (
 type nativeWriter struct {
 	prog    *Program
 	b       bytes.Buffer
-	reached []bool   // by instruction: whether it can be reached
-	target  []bool   // by instruction: whether another instruction jumps to it
-	entries []uint16 // by instruction: its number in the dispatch of exec by pc, 0 for none
+	reached []bool   // whether each instruction can be reached
+	target  []bool   // whether another instruction jumps to it, for each instruction
+	entries []uint16 // number of each instruction in the dispatch of exec by pc, 0 for none
 }
 
 func (t *nativeWriter) out(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }

@@ -55,7 +55,7 @@ type keyPart struct {
 }
 
 type parseCase struct {
-	value, mask []byte // of the padded key
+	value, mask []byte // value and mask of the padded key
 	v, m        uint64 // the same for a narrow key
 	vset        *vsetSpec
 	next        *parseState

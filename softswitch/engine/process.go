@@ -55,7 +55,7 @@ func (t *Worker) Hold(pass Pass, p *Packet) *sync.RWMutex {
 // Run runs the pipeline of a pass.
 func (p *Packet) Run(pass Pass) {
 	if p.in.prog.passes[pass].pc != 0 || p.watch != nil { // skips a control that is empty
-		p.pipeline(pass) // in a function of its own, so that this one is inlined
+		p.pipeline(pass) // a function of its own, so that this one is inlined
 	}
 }
 

@@ -21,7 +21,7 @@ type Tracer struct {
 	Log    *slog.Logger
 	Port   int           // port on which the packets arrive; AnyPort for all
 	Fields []FieldValue  // values that a packet must have after the parser
-	Limit  *rate.Limiter // of the packets logged, by the packets' clock; nil for none
+	Limit  *rate.Limiter // limit of the packets logged, by the packets' clock; nil for none
 	Behind func() bool   // reports that the log has much to write, so that no packet is added to it; nil for never
 
 	second, skipped atomic.Int64

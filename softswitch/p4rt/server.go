@@ -148,7 +148,7 @@ func (s *Server) Register(gs *grpc.Server) {
 		}
 	}
 	gs.RegisterService(&desc, s)
-	reflection.Register(gs) // for clients without the .proto files, such as grpcurl
+	reflection.Register(gs) // serves clients without the .proto files, such as grpcurl
 }
 
 // ServerOptions returns the options that a gRPC server for P4Runtime needs. Among others,

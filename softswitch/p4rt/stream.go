@@ -217,7 +217,7 @@ type outbox struct {
 	mu     sync.Mutex
 	queue  []*p4v1.StreamMessageResponse
 	spare  []*p4v1.StreamMessageResponse // memory of the previous queue, for reuse
-	bytes  int64                         // of the queue and of the messages being sent
+	bytes  int64                         // size of the queue and of the messages being sent
 	limit  int                           // most messages in the queue
 	budget *clients.Budget               // shared by all outboxes
 	full   bool                          // a message that must not be lost did not fit

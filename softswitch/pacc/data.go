@@ -24,15 +24,15 @@ import (
 type data struct {
 	host   Host
 	in     *engine.Instance
-	queue  map[uint32]uint8 // by port, the watched queue
+	queue  map[uint32]uint8 // the watched queue of each port
 	polled func(now, asked units.Time, port uint32, queue units.Bytes)
 	cnp    cnpgen.CNPBuilder
 	ageing time.Duration
 	now    units.Time
 
-	flows []row // in the flow table, in no order
+	flows []row // rows of the flow table, in no order
 	at    map[cnpgen.Flow]int
-	pairs map[cnpgen.QueuePair]engine.Handle // in the table of queue pairs
+	pairs map[cnpgen.QueuePair]engine.Handle // entries of the table of queue pairs
 	frame []byte
 }
 

@@ -19,17 +19,17 @@ type IfaceUsers struct {
 	netlink *netlink.Handle
 	packets *os.File // /proc/net/packet
 
-	links     map[int]string  // by interface, its user
-	peers     map[int]peer    // by veth interface
-	tagged    map[int]string  // by interface, why its frames may have VLAN tags outside of the frame
-	listeners map[int]string  // by interface, its packet sockets; 0 stands for all interfaces
+	links     map[int]string  // user of each interface
+	peers     map[int]peer    // peer of each veth interface
+	tagged    map[int]string  // why frames of an interface may have VLAN tags outside of the frame
+	listeners map[int]string  // packet sockets on each interface; those at 0 listen on all interfaces
 	own       map[uint64]bool // inodes of the ports' own packet sockets
 	text      bytes.Buffer
 }
 
 type peer struct {
 	index int
-	here  bool // in the same network namespace
+	here  bool // the peer is in the same network namespace
 }
 
 // OpenIfaceUsers looks for users for the first time.

@@ -19,7 +19,7 @@ var longSegments atomic.Bool
 // A joined is a frame of TCP segments that follow one another in a stream. The zero value is a
 // frame that cannot be joined with another.
 type joined struct {
-	transport     // of the first segment
+	transport     // header fields of the first segment
 	data      int // offset of the data
 	size      int // bytes of data of each segment; the last may have fewer
 	parts     int // segments

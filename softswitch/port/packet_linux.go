@@ -257,11 +257,11 @@ func (q *packetPort) Close() error {
 type txBatch struct {
 	frames []mmsghdr
 	vecs   []unix.Iovec
-	parts  []int // by frame, the frames that were joined to it and itself
+	parts  []int // number of frames that were joined to each frame, plus itself
 	slab   []byte
-	start  int // of the last frame's bytes in the slab
+	start  int // start of the last frame's bytes in the slab
 	last   joined
-	mtu    int // of the interface when it was opened; longer segments are not joined
+	mtu    int // MTU of the interface when it was opened; longer segments are not joined
 }
 
 // mmsghdr is struct mmsghdr of <sys/socket.h>.

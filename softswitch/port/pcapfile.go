@@ -88,7 +88,8 @@ func (w *pcapWriter) pass() {
 	w.buf = <-w.empty
 }
 
-// writeFull is the goroutine. After an error it writes no more; flush reports the error.
+// writeFull runs on a goroutine of its own and writes full buffers to the file. After an error it writes no more;
+// flush reports the error.
 func (w *pcapWriter) writeFull() {
 	for b := range w.full {
 		if w.err == nil {

@@ -27,7 +27,7 @@ type txWorker struct {
 	parked atomic.Bool
 	wake   chan struct{}
 	ports  []*xdpPort
-	tried  []uint32 // by port, the producer index at the last attempt that left frames in the ring
+	tried  []uint32 // for each port, the producer index at the last attempt that left frames in the ring
 }
 
 // startTxWorker starts a txWorker for the AF_XDP ports among inputs. It runs until stop is called.

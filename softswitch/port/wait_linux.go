@@ -163,7 +163,7 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 
 type waiter struct {
 	fds   []unix.PollFd // the first one is readable when the reader must stop
-	of    []input       // by descriptor, without the first
+	of    []input       // the input of each of fds but the first
 	muted time.Time     // when the first of the muted sockets was muted; zero for none
 }
 

@@ -15,7 +15,7 @@ import (
 // xdpProgram is the XDP program of an interface. It redirects the frames of queue 0 to a socket.
 // The kernel detaches it when the link's file closes, at the latest when the process ends.
 type xdpProgram struct {
-	sockets *ebpf.Map // by queue
+	sockets *ebpf.Map // sockets by queue
 	link    link.Link
 	native  bool // runs in the interface's driver
 	taking  bool // redirects frames to the socket

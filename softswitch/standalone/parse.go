@@ -30,7 +30,7 @@ type flags struct {
 	traced                    []string
 	scheduler                 string
 	classes, action           string
-	detection, restoration    time.Duration // of the PFC watchdog
+	detection, restoration    time.Duration // times of the PFC watchdog
 	noP4, version, jsonVers   bool
 	useFiles                  int
 	queues                    int

@@ -28,12 +28,12 @@ type Manager struct {
 	config Config
 	ports  map[uint32]*port
 	low    [512]*port       // ports below 512, by number: all ports of v1model, and faster than the map
-	rest   *port            // for packets whose egress port does not exist
+	rest   *port            // takes packets whose egress port does not exist
 	heap   heap.Heap[*port] // ports with something to send, see newDepartures
 	added  int
 	busy   *port   // the port between Dequeue and Complete
 	strict bool    // every queue has a level of its own
-	shares []Share // in force
+	shares []Share // shares in force
 }
 
 // Dequeued is a packet that leaves its queue.
@@ -41,8 +41,8 @@ type Dequeued struct {
 	Packet *engine.Packet
 	Port   uint32     // a port of the manager; Packet.EgressPort may not exist
 	Known  bool       // whether the egress port exists
-	Epoch  uint32     // as given to Enqueue
-	At     units.Time // when it leaves: the later of its enqueue and the previous finish
+	Epoch  uint32     // the epoch given to Enqueue
+	At     units.Time // when the packet leaves: the later of its enqueue and the previous finish
 }
 
 // New returns a manager without ports.

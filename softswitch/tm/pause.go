@@ -15,7 +15,7 @@ type span struct{ from, until units.Time }
 // packets may leave at times before its end, because a late caller computes departure times late.
 // The queue owns it.
 type pauses struct {
-	spans    []span     // in order of time; they do not overlap
+	spans    []span     // spans in order of time; they do not overlap
 	earliest units.Time // no packet leaves before this time; spans may lack pauses before it
 
 	packet.Pauses

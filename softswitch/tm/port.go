@@ -26,8 +26,8 @@ type port struct {
 	full    uint32  // bit q: queue q is not empty
 	pausing uint32  // bit q: queue q has pauses that may still delay a departure
 
-	departure units.Time // of the next packet, while the port is in the heap
-	index     int        // in the heap; -1 when the port is not in it
+	departure units.Time // departure of the next packet, while the port is in the heap
+	index     int        // index in the heap; -1 when the port is not in it
 	order     int        // rank in which the port was added, to break ties
 
 	sending int         // queue of the packet between Dequeue and Complete; -1 for none
@@ -104,7 +104,7 @@ func (p *port) next() units.Time {
 func (p *port) pick(at units.Time) int {
 	for g := range p.groups {
 		if p.full&p.groups[g].mask == 0 {
-			p.groups[g].visited = false // as if the level had been tried and had no ready queue
+			p.groups[g].visited = false // resets the level as if it had been tried and had no ready queue
 			continue
 		}
 		if q := p.groups[g].pick(p, at); q >= 0 {

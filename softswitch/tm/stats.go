@@ -21,8 +21,8 @@ func (c *Counter) add(n units.Bytes) {
 type QueueStats struct {
 	Enqueued, Dequeued, Dropped Counter
 
-	Packets    int         // in the queue now
-	Bytes      units.Bytes // in the queue now
+	Packets    int         // packets in the queue now
+	Bytes      units.Bytes // bytes in the queue now
 	MaxPackets int         // highest value of Packets so far
 	MaxBytes   units.Bytes
 	Limit      Limit

@@ -26,8 +26,8 @@ type Config struct {
 	// switch's clock. Build sets LocalResume and DSH.Tick, because a pipeline supports only these values, and
 	// sets SPFC.Packet to 0, because a pipeline counts bytes.
 	MMU     headroom.Config
-	Numbers []uint32  // of the ports in the pipeline: 0 to 511 except the CPU port, no duplicates
-	Quanta  uint16    // of a PAUSE; 0 means DefaultQuanta
+	Numbers []uint32  // numbers of the ports in the pipeline: 0 to 511 except the CPU port, no duplicates
+	Quanta  uint16    // time of a PAUSE in quanta; 0 means DefaultQuanta
 	MAC     [][6]byte // source of each port's PFC frames; nil for zeros
 }
 

@@ -36,7 +36,7 @@ type Config struct {
 	Phi     units.Bytes // Φ, the headroom at which φ̂ is clamped; positive
 	Delay   units.Time  // D, how long a PAUSE takes to take effect; positive
 	Unit    uint        // gradients are in bytes per 2^Unit ticks; 0 to MaxUnit
-	Tick    units.Time  // of the clock that measures gradients, up to MaxTick; 0 means 1 ps
+	Tick    units.Time  // tick of the clock that measures gradients, up to MaxTick; 0 means 1 ps
 	Entries int         // largest number of entries, MinEntries to MaxEntries
 }
 

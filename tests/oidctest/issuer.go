@@ -30,8 +30,8 @@ import (
 type Issuer struct {
 	*httptest.Server
 	Key    *rsa.PrivateKey
-	Asked  url.Values            // of the login that was begun last
-	Claims func() map[string]any // of the token that a login ends with, beside those that every token has
+	Asked  url.Values            // parameters of the login that was begun last
+	Claims func() map[string]any // additional claims of the token that a login ends with
 
 	// Form makes the issuer ask for an address, which becomes the claim email, with a form in the browser. Else each
 	// login succeeds at once.

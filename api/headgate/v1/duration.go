@@ -39,7 +39,7 @@ type durations struct {
 	within []protoreflect.FieldDescriptor
 }
 
-var plans sync.Map // of *durations by protoreflect.MessageDescriptor
+var plans sync.Map // *durations by protoreflect.MessageDescriptor
 
 func planOf(d protoreflect.MessageDescriptor) *durations {
 	if p, ok := plans.Load(d); ok {

@@ -145,7 +145,7 @@ func (r *Registry) configured(cfg *config.Config) (*stage, []audit.Entry, error)
 
 // Answer is the registry's answer about one flow that a host reported.
 type Answer struct {
-	Flow    Flow  // as registered; only its Key is set when Refused is not nil
+	Flow    Flow  // the flow as registered; only its Key is set when Refused is not nil
 	Refused error // *InvalidError, *BudgetError, *UnknownApplicationError, *ForeignError or ErrFull
 }
 

@@ -76,7 +76,7 @@ const remembered = 4096
 // file, and each copy of either. It is safe for concurrent use.
 type File struct {
 	path string
-	most int64 // as fileSize
+	most int64 // largest size of a file in bytes; see fileSize
 
 	mu       sync.Mutex // guards what follows
 	file     *os.File

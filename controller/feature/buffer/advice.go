@@ -217,7 +217,7 @@ func largest(a headroom.Alpha, pool units.Bytes) units.Bytes {
 	return low
 }
 
-// reached reports whether some DSCP has a queue. Those that are not listed have queue 0.
+// reached reports whether some DSCP maps to the queue. DSCPs that no class lists map to queue 0.
 func reached(q qos.Config, queue uint8) bool {
 	return queue == 0 && len(q.Classes) < 64 || slices.ContainsFunc(q.Classes, func(k qos.Class) bool { return k.Queue == queue })
 }

@@ -197,7 +197,7 @@ func (b *bufferFaults) checkClasses(i int) {
 		}
 		var list []qos.Class
 		if class == 0 {
-			list = append(list, qos.Class{}) // of DSCPs that are not listed
+			list = append(list, qos.Class{}) // the class of DSCPs that are not listed
 		}
 		list = append(list, slices.DeleteFunc(slices.Clone(qos.Of(b.c).Classes), func(k qos.Class) bool { return k.Class != class })...)
 		for _, k := range list {

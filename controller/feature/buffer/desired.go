@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/tables/buffer"
 )
 
-// desired is feature.Feature.Desired: the clone sessions by which PFC frames leave, the policy, and its parameters.
+// desired implements feature.Feature.Desired: the clone sessions that send PFC frames, the policy and its parameters.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
 	if by, err := means(env); err != nil || by != pb.ByProgram {
@@ -104,7 +104,7 @@ func means(env *feature.Env) (string, error) {
 	program := accountCapability.In(env.Pipeline) && pauseCapability.In(env.Pipeline)
 	field, value := env.Config.Origin(s, "buffer.policy"), fmt.Sprintf("%q", Of(s).Policy)
 	switch {
-	case program: // which has entries even where it is off
+	case program: // the program has entries even if the policy is off
 		return pb.ByProgram, nil
 	case !Of(s).On():
 		return pb.ByNothing, nil

@@ -30,7 +30,7 @@ type loop struct {
 
 	drain   time.Duration // time after which every queue of the switch is empty; 0 if PFC may stop one for ever
 	silence time.Duration // silence of a port after which a probe means that its link works again; 0 for never
-	failed  error         // of a write since the last tick
+	failed  error         // error of a write since the last tick
 
 	every, count time.Duration // between polls, and between readings of counters
 	next         time.Time     // reading of counters
@@ -120,7 +120,7 @@ func (l *loop) refresh(now time.Time) error {
 
 func (l *loop) repeat(p *port) error { return l.ask(p, "refresh", ids.PacketOutRefresh) }
 
-// ask sends a packet-out with a mode to a port, whose egress acts on it.
+// ask sends a packet-out with a mode to a port. The program acts on the mode in the port's egress.
 func (l *loop) ask(p *port, what string, mode uint64) error {
 	if err := feature.Send(l.pipe, l.sw, []byte(what), p.Number, ids.HighestQueue, mode); err != nil {
 		return fmt.Errorf("%s of port %d: %w", what, p.Number, err)
@@ -258,7 +258,7 @@ type chipLoop struct {
 	every   time.Duration
 	next    time.Time // time of the next reading, after one failed
 	seen    time.Time // last reading
-	victims []uint32  // as the traffic manager was told
+	victims []uint32  // victims that the traffic manager was last given
 }
 
 // backOff bounds how often a failing switch is read, because other loops wait for a reading: after a failure the

@@ -17,7 +17,7 @@ import (
 
 const (
 	everyClass  = -1
-	overSuffix  = "_over" // of the kind of the event that ends an alarm
+	overSuffix  = "_over" // ends the kind of the event that ends an alarm
 	stormCalm   = 2       // a storm is over below this fraction (1/stormCalm) of the bound
 	stalePolls  = 4       // after this many polls without a report, a port's pauses are unknown
 	roundedTime = time.Millisecond
@@ -38,7 +38,7 @@ func (l *loop) monitor(now time.Time) {
 	defer l.memory.Unlock()
 	for _, p := range l.ports {
 		l.monitorStorm(now, p)
-		for c, at := range p.drop { // in the last window
+		for c, at := range p.drop { // a drop within the storm window raises the alarm
 			l.alarm(now, DropAlarm, p, c, !at.IsZero() && now.Sub(at) <= l.buffer.StormWindow, func() string {
 				return fmt.Sprintf("packets of a lossless class were dropped, %d so far", p.LosslessDrops[c])
 			})

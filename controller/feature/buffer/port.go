@@ -21,7 +21,7 @@ type totals struct {
 	departed                   uint64
 	pauses, resumes, refreshes uint64
 	drops                      [headroom.Classes]uint64
-	mac                        trafficmanager.PauseCounters // of a chip's MAC; zero elsewhere
+	mac                        trafficmanager.PauseCounters // counters of a chip's MAC; zero elsewhere
 }
 
 // below reports whether a counter has fallen. On a switch that still runs none does.
@@ -59,7 +59,7 @@ type port struct {
 	age    time.Duration
 	since  [headroom.Classes]time.Time // paused without a break; zero when not
 	sent   time.Time                   // our last refresh
-	probed time.Time                   // when a probe came in last
+	probed time.Time                   // when the last probe came in
 	lost   int                         // refreshes without effect since the PAUSE
 	drop   [headroom.Classes]time.Time // last reading with new lossless drops
 }
@@ -195,8 +195,8 @@ func (p *port) restart() {
 // as in the configuration; if it is "off", the other fields are empty.
 type State struct {
 	Policy           string
-	Time             time.Time        // of the last poll that came back; zero when none has
-	Size, Used, Peak pollreport.Pools // of each pool: under the policy, at the last poll, and at its fullest since the switch started
+	Time             time.Time        // time of the last poll that was answered; zero if none was
+	Size, Used, Peak pollreport.Pools // bytes under the policy, at the last poll, and at most since the switch started
 	Threshold        uint64           // T(t) at the last poll, in bytes
 	Ports            []PortState
 	Alarms           []Alarm
@@ -211,12 +211,12 @@ type PortState struct {
 	Victim                     bool  // SPFC lets the port have the whole shared pool
 	Turns                      uint64
 	Paused                     uint8 // the classes that the peer was told to stop, a bit for each
-	PortPaused                 bool  // by DSH, as a whole
+	PortPaused                 bool  // DSH has paused the port as a whole
 	PausedTime                 [8]time.Duration
 	Pauses, Resumes, Refreshes uint64        // PFC frames; Refreshes repeat a PAUSE
 	Late, MostLate             time.Duration // delay of a refresh after half of a PAUSE's time
 	Private, Shared, Headroom  [8]uint32     // bytes of each class
-	Insured                    uint32        // of Shared
+	Insured                    uint32        // part of Shared that is insurance headroom, bytes
 	Departed                   uint64        // bytes of lossless classes that have left the switch
 	LosslessDrops              [8]uint64     // packets: an error
 

@@ -86,7 +86,7 @@ type loop struct {
 	fabric    string
 	by        map[uint32]topology.Port // ports by number
 	out       []*p4v1.PacketOut        // the probe of each port, always the same
-	failed    error                    // of making them
+	failed    error                    // error of making the probes
 	interval  time.Duration
 	wrong     map[uint32]bool // ports with another neighbour than the configured one
 }

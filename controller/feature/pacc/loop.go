@@ -26,7 +26,7 @@ type loop struct {
 
 	full    bool      // and said so
 	pressed uint64    // flows that were evicted or refused
-	last    time.Time // when that last grew
+	last    time.Time // when pressed last grew
 }
 
 // Interval implements feature.Loop: CNPs are due more often than ticks.
@@ -75,8 +75,7 @@ func failed(sw string, err error) *pb.Event {
 // Receives implements feature.Loop.
 func (l *loop) Receives() feature.Kinds { return feature.Reports | feature.Idles | feature.Others }
 
-// Receive implements feature.Loop: reports of ports, and what is new or idle of flows and
-// queue pairs.
+// Receive implements feature.Loop. It gets reports of ports, and new or idle flows and queue pairs.
 func (l *loop) Receive(now time.Time, m feature.Message) {
 	switch {
 	case m.Report != nil:
@@ -141,7 +140,7 @@ func (f *feat) counted(sw string) (observed.Traffic, bool) {
 	return traffic, time.Since(traffic.Read) < max(stale, 3*t.Together)
 }
 
-// stale is the least time for which the last counters of a switch that does not answer remain valid.
+// stale is the least time for which the last counters of a switch remain valid if it does not answer.
 const stale = time.Minute
 
 // readEvery is how often the counters are read, as often as hosts report. After a reading the pause is at least

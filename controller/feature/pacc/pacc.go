@@ -157,7 +157,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		r := &reader{sw: &overP4Runtime{sw: sw, families: families(env.Pipeline)}, meter: cnpgen.NewMeter(cfg.MaxFlows), table: table}
 		return feature.Every{Period: readEvery, Do: r.tick}
 	}
-	table.Together = ports[0].Params.Interval.Duration() // whose ports are read in turn within it
+	table.Together = ports[0].Params.Interval.Duration() // all ports are read, in turn, within this interval
 	l := &loop{
 		callbacks: f.callbacks, latest: &f.latest, began: time.Now(), gap: max(minInterval, ports[0].Params.CNPGap.Duration()),
 		sw: &overP4Runtime{

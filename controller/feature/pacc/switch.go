@@ -28,7 +28,7 @@ type overP4Runtime struct {
 	queue    uint8               // that is watched
 	ageing   time.Duration
 	cnp      cnpgen.CNPBuilder
-	ctx      context.Context     // of the tick under way
+	ctx      context.Context     // context of the tick under way
 	now      time.Time           // its time
 	index    map[cnpgen.Flow]int // scratch of Counters
 }

@@ -45,7 +45,7 @@ func (e ECN) rank() (n int) {
 	return n
 }
 
-// ECNAt returns the curve of each queue at a port of a switch whose line rate is given, by queue.
+// ECNAt returns the ECN curves at a port with the given line rate, one for each queue that has a curve, by queue.
 func (q Config) ECNAt(sw string, port uint32, rate units.Rate) []ECN {
 	var list []ECN
 	for _, e := range q.ECN {

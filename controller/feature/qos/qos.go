@@ -351,7 +351,7 @@ func check(c *config.Config, d *yamlnode.Doc) {
 	}
 }
 
-// checkPlace makes sure that there is a port of a switch, with a number and a line rate; "" and 0 stand for any.
+// checkPlace checks that some port has the given switch, number and line rate; "" and 0 match any.
 func checkPlace(c *config.Config, d *yamlnode.Doc, path, sw string, port uint32, rate units.Rate) {
 	switch {
 	case sw != "" && c.Switch(sw) == nil:

@@ -91,9 +91,9 @@ func route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	}
 	group := env.Pipeline.PortGroup // a switch that loses a port goes on with the others at once
 	if env.Switch.Target != config.Embedded {
-		// Stratum refuses watch ports (bfrt_action_profile_manager.cc). simple_switch_grpc takes them
-		// and dies of SIGFPE at a packet to a group whose members all lost their ports, or seem to:
-		// in a network namespace whose /sys is not its own BMv2 finds no carrier of any interface.
+		// Stratum refuses watch ports (bfrt_action_profile_manager.cc). simple_switch_grpc accepts them, but dies
+		// of SIGFPE when a packet goes to a group without a live port. BMv2 also considers ports dead if /sys
+		// belongs to another network namespace, because it then finds no carrier of any interface.
 		group = env.Pipeline.Group
 	}
 	var ports []uint32

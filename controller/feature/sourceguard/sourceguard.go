@@ -38,7 +38,7 @@ var checkCapability = feature.Capability{
 	Instead: "its hosts can send in each other's names",
 }
 
-// ipv6Capability is the same of IPv6; a program without it does not forward IPv6.
+// ipv6Capability is the table of IPv6 sources. A program without it does not forward IPv6.
 var ipv6Capability = feature.Capability{
 	Name: "sourcecheck.ipv6", Objects: pipeline.Objects{Tables: []string{ids.TableSourceCheckIPv6Name}}, FilledBy: "hosts",
 	Instead: "IPv6 is not forwarded",

@@ -30,7 +30,8 @@ var scaleCapability = feature.Capability{
 // delayFilter is the program's filter that maxQD's stamps go through, one cell per port.
 const delayFilter = "egress.maxqd.delay_filter"
 
-// sampleCapability is the chip's low-pass filter in front of it, whose output is undefined until it has a time constant.
+// sampleCapability is the chip's low-pass filter, which smooths the delays before maxQD is stamped. The filter's output
+// is undefined until the filter has a time constant.
 var sampleCapability = feature.Capability{
 	Name: "soze.sample", Objects: pipeline.Objects{Filters: []string{delayFilter}}, SetUp: true,
 	TrafficManager: "sets the time constant of the filter",

@@ -23,7 +23,7 @@ type telemetry struct {
 	callbacks feature.Callbacks
 
 	mu   sync.Mutex
-	last map[string]map[uint32]feature.Sample // by switch and port
+	last map[string]map[uint32]feature.Sample // last samples by switch and port
 }
 
 // pollCapability is the answering of polls.
@@ -40,13 +40,13 @@ func New(callbacks feature.Callbacks) *feature.Feature {
 	}
 }
 
-// desired is feature.Feature.Desired: the clone session by which reports come up.
+// desired implements feature.Feature.Desired: the clone session that sends reports to the controller.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return []*p4v1.Entity{pipeline.CloneSession(ids.PollCloneSession, env.Switch.CPUPort)}, nil
 }
 
-// attach is feature.Feature.Attach. There is no loop without polls, or without queue 7 for them: BMv2 drops packets
-// for a queue that it does not have.
+// attach implements feature.Feature.Attach. There is no loop if polls are off, or if the switch lacks queue 7, which
+// polls use: BMv2 drops packets for a queue that it does not have.
 func (t *telemetry) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ type loop struct {
 	*telemetry
 	own      map[uint32]feature.Sample // by port; guarded by mu
 	sw       feature.Switch
-	unit     units.Time // of the reported delay
+	unit     units.Time // unit of the reported delay
 	ports    []uint32
 	peers    map[uint32]string // by port
 	interval time.Duration

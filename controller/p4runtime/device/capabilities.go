@@ -40,8 +40,8 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 	return parts(o, tried)
 }
 
-// parts returns all capabilities: the features' needs, what was tried out, and, for the rest, what the
-// kind of target has.
+// parts returns all capabilities: those that features use, those that were tried out, and those that follow from the
+// kind of target.
 func parts(o Options, tried []*pb.Capability) []*pb.Capability {
 	var list []*pb.Capability
 	for _, f := range o.Features {

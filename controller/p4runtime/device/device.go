@@ -33,7 +33,7 @@ import (
 type Options struct {
 	Switch     config.Switch
 	ElectionID uint64
-	Terms      session.Terms // of a cluster; nil without one
+	Terms      session.Terms // terms of a cluster's leader; nil without a cluster
 	Pipeline   *pipeline.Pipeline
 	Features   []*feature.Feature
 	// TrafficManager controls the switch's traffic manager; nil when the switch has none.
@@ -76,7 +76,7 @@ type Stats struct {
 	Reconciles      uint64 // attempts
 	Reads           uint64 // attempts that read the switch
 	Updates         uint64 // entities written
-	Pushes          uint64 // of the pipeline
+	Pushes          uint64 // pushes of the pipeline
 	DroppedMessages uint64 // messages, or pieces of them, that came faster than a loop handled them
 }
 
@@ -353,8 +353,8 @@ func (h handler) Role(r session.Role, why error) {
 	signal(d.reattach)
 }
 
-// Message implements session.Handler. It passes the message to the loops, and drops it for those that have too
-// many waiting.
+// Message implements session.Handler. It passes the message to the loops. A loop with too many waiting messages
+// does not get it.
 func (h handler) Message(m *p4v1.StreamMessageResponse) {
 	dropped := uint64(0)
 	if running := h.running.Load(); running != nil {

@@ -36,8 +36,8 @@ func (d *Device) Plan(ctx context.Context, want Desired) *pb.SwitchPlan {
 	return plan
 }
 
-// PlanOf compares a switch with want over any client. The client may be nil if err is the reason. externs are those
-// of feature.Externs.
+// PlanOf reads a switch by client c and compares it with want. If err is set, c may be nil, and the plan says that the
+// switch is unreachable for that reason. externs are the result of feature.Externs.
 func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State, externs ...uint32) *pb.SwitchPlan {
 	out := &pb.SwitchPlan{Name: name, Tables: p.Uses(pipeline.UsageOf(want.All()))}
 	have := &reconcile.State{}

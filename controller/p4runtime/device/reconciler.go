@@ -33,7 +33,7 @@ var errPutOff = errors.New("the switch has another desired state now")
 // wrote it over the current session. So a change of a route needs no read of all entries.
 type knownState struct {
 	epoch uint64
-	seq   uint64 // of the desired state that is in state
+	seq   uint64 // number of the desired state that is in state
 	state *reconcile.State
 
 	trafficManager *trafficmanager.Config // state of the traffic manager; nil when it must be read

@@ -63,7 +63,7 @@ func (d *Device) planTrafficManager(w Desired) *trafficmanager.Config {
 	return w.TrafficManager
 }
 
-// errDropped is the error for victims of a loop whose attachment has ended.
+// errDropped is the error of Victims for a loop whose attachment has ended.
 var errDropped = errors.New("the loop was dropped")
 
 // setVictims records the ports that a loop wants to have the whole shared pool, and wakes the

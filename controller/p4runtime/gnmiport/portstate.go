@@ -15,8 +15,8 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// Numbers is the leaf of an interface's state that has the port's number in P4Runtime, and whether
-// a subscription may name all interfaces at once.
+// Numbers says how a gNMI model numbers ports. Leaf is the leaf of an interface's state that holds the port's number in
+// P4Runtime. All is set if one subscription may name all interfaces.
 type Numbers struct {
 	Leaf string
 	All  bool

@@ -32,7 +32,7 @@ const (
 	entries usage = iota // without the default one
 	members
 	groups
-	weights // of all groups together, P4Runtime's sum_of_weights
+	weights // sum over the weights of all groups, P4Runtime's sum_of_weights
 )
 
 // UsageOf counts the entries, members and groups in entities.
@@ -76,7 +76,7 @@ func (u Usage) of(kind usage, id uint32) int64 {
 	return 0
 }
 
-// Uses returns the tables and action profiles of which something is taken, with their sizes.
+// Uses returns the tables and action profiles that u takes entries or members of, with their sizes.
 func (p *Pipeline) Uses(u Usage) []*pb.TableUse {
 	var list []*pb.TableUse
 	add := func(name string, n, size int64) {

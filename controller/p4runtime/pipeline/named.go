@@ -19,7 +19,7 @@ import (
 // Named is an entity with names instead of ids. Its JSON is for programs, its String for people.
 type Named struct {
 	Kind     string  `json:"kind"`           // table, default, member, group, multicast, clone, digest, counter, meter, register or extern
-	Name     string  `json:"name,omitempty"` // of the table, action profile, counter and so on, in full
+	Name     string  `json:"name,omitempty"` // full name of the table, action profile, counter and so on
 	ID       *uint64 `json:"id,omitempty"`   // of a member, group or session; the index in a counter, meter or register
 	Match    Fields  `json:"match,omitempty"`
 	Priority int32   `json:"priority,omitempty"`

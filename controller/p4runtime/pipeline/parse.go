@@ -220,7 +220,7 @@ func (e *Entry) parseKey(name, text string) {
 		return f.GetName() == name || strings.HasSuffix(f.GetName(), "."+name)
 	})
 	if i < 0 {
-		e.match(name, 0, nil, nil, 0) // whose error lists the keys
+		e.match(name, 0, nil, nil, 0) // records an error that lists the keys
 		return
 	}
 	f := e.table.GetMatchFields()[i]
@@ -403,7 +403,7 @@ func parseNumbers(what string, words []string, names ...string) ([]int64, error)
 	return out, nil
 }
 
-// parseValue reads a value of that many bits. A width of 0 is a translated type, whose values are text.
+// parseValue reads a value of width bits. A width of 0 is a translated type, whose values are text.
 func parseValue(what, text string, width int32) ([]byte, error) {
 	if width == 0 {
 		return []byte(text), nil

@@ -35,7 +35,7 @@ type Pipeline struct {
 	regs     index[*p4configv1.Register]
 	digests  index[*p4configv1.Digest]
 	headers  index[*p4configv1.ControllerPacketMetadata]
-	filters  map[string]bool // of the BF Runtime schema
+	filters  map[string]bool // filters in the BF Runtime schema
 }
 
 // Load reads a program's P4Info and its device configuration,
@@ -207,9 +207,9 @@ func (p *Pipeline) RegisterID(name string) (uint32, error) {
 	return r.GetPreamble().GetId(), err
 }
 
-// LoadChip reads the P4Info of a program for a chip, and the BF Runtime schema of the same program, which may be nil,
-// for what P4Info cannot say. The device configuration is in the format of the chip's P4Runtime server; if it is nil,
-// the program cannot be pushed.
+// LoadChip reads the P4Info of a program for a chip. The BF Runtime schema of the same program, which may be nil, adds
+// objects that P4Info cannot describe. The device configuration is in the format of the chip's P4Runtime server; if it
+// is nil, the program cannot be pushed.
 func LoadChip(p4info, schema, device []byte) (*Pipeline, error) {
 	info, err := p4rtmsg.ParseP4Info(p4info)
 	if err != nil {

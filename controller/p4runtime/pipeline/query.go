@@ -158,7 +158,7 @@ func (p *Pipeline) PacketOut(payload []byte, fields ...Arg) (*p4v1.PacketOut, er
 
 // PacketIn is a packet that the switch sent up.
 type PacketIn struct {
-	Fields  map[string]uint64 // of the packet_in header, by name
+	Fields  map[string]uint64 // fields of the packet_in header, by name
 	Payload []byte
 }
 

@@ -31,7 +31,7 @@ type Poller struct {
 	last       map[uint32]time.Time
 	unanswered int       // polls since the last answer, or since Reset
 	looks      int       // calls of Silent since the first of them was sent, counted at least a step apart
-	looked     time.Time // when the first was sent, or the time of the last look
+	looked     time.Time // when looks was last set to 0 or raised
 }
 
 // New returns a poller for a switch that runs a pipeline.
@@ -78,8 +78,8 @@ const fewPolls = 10
 // Patience is the number of steps for which polls may go unanswered.
 const Patience = 3
 
-// Silent reports whether polls of that many steps were sent and none was answered. A caller that stood
-// still and has not read answers meanwhile adds only one step, however long it stood.
+// Silent reports whether at least fewPolls polls in a row have had no answer, for Patience steps or longer. A call adds
+// at most one step. So a caller that stood still, and has read no answers meanwhile, adds only one.
 func (p *Poller) Silent(now time.Time, step time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

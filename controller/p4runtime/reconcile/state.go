@@ -116,8 +116,8 @@ func entryKey(t *p4v1.TableEntry) (Key, error) {
 // State is the actual or desired state of a switch. The entities in it must not be changed. The zero
 // value is an empty switch.
 type State struct {
-	entities map[Key]*p4v1.Entity // of a state made by Add
-	items    []*Item              // of a state made by NewState
+	entities map[Key]*p4v1.Entity // entities of a state that Add built
+	items    []*Item              // items of a state that NewState made
 }
 
 // Item is an entity that many states may have. It is immutable.

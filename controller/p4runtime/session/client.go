@@ -22,7 +22,7 @@ import (
 // status codes, and the push of a pipeline. It is safe for concurrent use.
 type Client struct {
 	rpc       p4v1.P4RuntimeClient
-	election  atomic.Pointer[p4v1.Uint128] // of the session's bid; nil without a session
+	election  atomic.Pointer[p4v1.Uint128] // election id that the session bids; nil without a session
 	keepalive keepalive
 	device    uint64
 	batch     int

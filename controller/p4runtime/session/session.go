@@ -270,7 +270,7 @@ func (s *Session) once(until context.Context) error {
 	return refused(err)
 }
 
-// cause prefers the reason for which a context was cancelled to the error that followed.
+// cause returns the reason why ctx was cancelled, or err if it was not.
 func cause(ctx context.Context, err error) error {
 	if c := context.Cause(ctx); c != nil {
 		return c

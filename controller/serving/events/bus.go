@@ -104,7 +104,7 @@ func (b *Bus[T]) Publish(v T) {
 type Options[T any] struct {
 	Buffer int          // values that may wait, at least 1; 0 means DefaultBuffer
 	Recent int          // how many remembered values to start with, at most Buffer are kept
-	After  uint64       // of these only values with a larger number; missing ones in between count as dropped
+	After  uint64       // remembered values must have a larger number; missing ones in between count as dropped
 	Match  func(T) bool // values to receive; nil means all. Called under the bus's lock.
 }
 
@@ -187,7 +187,7 @@ type Subscription[T any] struct {
 
 	mu      sync.Mutex
 	buf     *ring.Last[T]
-	bytes   int    // of the values that wait
+	bytes   int    // size of the values that wait
 	dropped uint64 // since the last Next
 	closed  bool
 }

@@ -171,7 +171,7 @@ type attached struct {
 	stream    grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]
 	host      string
 	by        weights.Caller
-	addresses []netip.Addr      // of the host
+	addresses []netip.Addr      // addresses of the host
 	refusals  map[string]string // refusals sent, by flow; replaced with every report
 
 	parameters []*pb.HostParameter // parameters that the host has received

@@ -89,7 +89,7 @@ func (s *FollowerState) call(ctx context.Context, method string, request raw) (a
 // lead withholds answers of a controller that may no longer lead, because a new leader may have changed the state
 // since.
 type lead struct {
-	leads   func() error     // as Options.Leads
+	leads   func() error     // see Options.Leads
 	pending *outcome.Pending // nil: none
 }
 

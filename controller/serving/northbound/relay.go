@@ -168,7 +168,7 @@ func (r *Relay) dial(address string) (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	if r.conn != nil {
-		_ = r.conn.Close() // to the former leader
+		_ = r.conn.Close() // the connection to the former leader
 	}
 	r.conn, r.address = conn, address
 	return conn, nil

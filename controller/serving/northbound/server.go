@@ -92,7 +92,7 @@ type Options struct {
 	Lease      time.Duration               // how long an absent host's weights are kept; 0 means DefaultLease
 	Authorizer *authz.Authorizer           // who may call what
 	TLS        *tls.Config                 // nil: plain text
-	MembersTLS *tls.Config                 // for listeners that authz.Members returns
+	MembersTLS *tls.Config                 // TLS of listeners that authz.Members returns
 	Log        *slog.Logger                // nil: slog.Default
 }
 

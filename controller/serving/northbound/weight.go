@@ -310,7 +310,7 @@ func (a *attached) sendChannels() error {
 			}
 		} else {
 			answer.Channel = channelToProto(priority.Priority{Number: int(f.GetVirtualPriority()), Channel: c}, base)
-			pb.FillDurations(answer.Channel) // in the form in which the host stores it
+			pb.FillDurations(answer.Channel) // durations are in the form in which the host stores them
 			if proto.Equal(answer.Channel, f.GetChannel()) {
 				continue
 			}

@@ -30,7 +30,7 @@ func (r *Recorder) Get(q Query) (*pb.GetSeriesResponse, bool) {
 		return nil, false
 	}
 	out := &pb.GetSeriesResponse{FlowsLeftOut: uint64(r.leftOut)}
-	var at []int // of the times, oldest first
+	var at []int // indices of the times to return, oldest first
 	for i := max(0, r.count-len(r.times)); i < r.count; i++ {
 		if t := r.times[i%len(r.times)]; t.After(q.After) {
 			at = append(at, i%len(r.times))

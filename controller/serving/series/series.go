@@ -32,7 +32,7 @@ type Flow struct {
 	Key       weights.Key
 	Weight    float64
 	Acked     uint64 // payload since the flow began, in bytes
-	RateBPS   uint64 // of payload, over the last interval of reports
+	RateBPS   uint64 // rate of payload over the last interval of reports
 	Reported  time.Time
 }
 

@@ -40,7 +40,7 @@ type state struct {
 	Time     time.Time         `json:"time"`
 	Fabric   json.RawMessage   `json:"fabric"` // the fabric without its configuration
 	Switches []json.RawMessage `json:"switches"`
-	Reports  []json.RawMessage `json:"reports"` // of the attached hosts
+	Reports  []json.RawMessage `json:"reports"` // reports of the attached hosts
 	Events   []json.RawMessage `json:"events"`  // the last, newest last
 }
 

@@ -110,7 +110,8 @@ func (m *Node) Replace(ctx context.Context, name string) error {
 	return nil
 }
 
-// is reports whether o is the member of that name. A member without a name yet is matched by its address.
+// is reports whether o is the member with the given name. etcd knows no name of a member that has not started yet. Such
+// a member is recognised by the first URL for its peers, at.
 func (*Node) is(o *etcdserverpb.Member, name, at string) bool {
 	return o.Name == name || o.Name == "" && o.PeerURLs[0] == at
 }

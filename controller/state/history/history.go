@@ -172,10 +172,10 @@ func (s *Store) pending() (last, before Entry, waits bool) {
 	return last, before, last.Confirm != 0 && before.Generation != 0
 }
 
-// Run calls rollback for each entry that was not confirmed in time, until ctx ends. That call's context expects the
-// unconfirmed entry, so the rollback fails if somebody confirms at the last moment. Run measures the time by the
-// monotonic clock. Only the time that passed before Run is taken from the wall clock, and it can only shorten the
-// wait.
+// Run waits, until ctx ends, for entries that are not confirmed in time. It then calls rollback with the last entry
+// that needs no confirmation, and calls again after retry if rollback fails. The note in the context makes Save fail
+// with ErrConfirmed if somebody confirms at the last moment. Run measures the wait by the monotonic clock. Only the
+// time from the apply of an entry until Run sees it is taken from the wall clock, and it can only shorten the wait.
 func (s *Store) Run(ctx context.Context, rollback func(ctx context.Context, to Entry) error) {
 	var known uint64
 	var due time.Time

@@ -159,7 +159,7 @@ func (c *contents) load(name string, data []byte) (l chain, err error) {
 	return l, damage(name, err)
 }
 
-// damage wraps a read error with the name of what was read. An unknown version is no damage.
+// damage wraps a read error with the name of the file or journal. An unknown version is no damage.
 func damage(name string, err error) error {
 	var version *versionError
 	switch {

@@ -57,7 +57,7 @@ func (e *DamagedError) Error() string {
 	return text
 }
 
-// Unwrap returns what was found.
+// Unwrap returns the error that the check found.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Check reads a state file, of this version or an older one, and changes nothing. A controller may have the file

@@ -44,7 +44,7 @@ type header struct {
 	Version int    `json:"version"`
 	Lines   int    `json:"lines"`
 	Change  uint64 `json:"change,omitempty"` // the number of the summary, which counts as a change; 0 in version 2
-	Term    uint64 `json:"term,omitempty"`   // as Store.Term
+	Term    uint64 `json:"term,omitempty"`   // see Store.Term
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -183,7 +183,7 @@ func (c *contents) config() history.Entry {
 	return c.history[len(c.history)-1]
 }
 
-// change copies the fields that are set and deletes those that are zero.
+// change copies the entries of from to to. An entry with the zero value deletes the key.
 func change[K, V comparable](to, from map[K]V) {
 	var zero V
 	for k, v := range from {

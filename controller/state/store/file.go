@@ -55,7 +55,7 @@ type file struct {
 	db    *bolt.DB
 	old   io.Closer // keeps the file locked until it is rewritten; nil when db does
 	aside string    // new name of the old file; empty if it is not kept
-	kept  string    // that name, once the file is kept
+	kept  string    // name that the kept file got: aside, or aside with a number if that name is taken
 	fresh bool      // there was no file
 	limit int64     // the size of the records at which the file is written anew
 	// update runs a transaction: db.Update, except in tests.

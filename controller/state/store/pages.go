@@ -13,7 +13,7 @@ const (
 	boltVersion = 2
 
 	pageHead    = 16 // id 8, kind 2, count 2, overflow 4
-	itemSize    = 16 // of a branch: position 4, key's size 4, page 8; of a leaf: flags 4, position 4, sizes 4 and 4
+	itemSize    = 16 // a branch: position 4, key size 4, page 8; a leaf: flags 4, position 4, sizes 4 and 4
 	metaSize    = 64
 	bucketHead  = 16 // page of the root 8, sequence 8
 	smallPage   = 1 << 10
@@ -29,7 +29,7 @@ const (
 // process.
 type tree struct {
 	data []byte
-	size uint64 // of a page
+	size uint64 // size of a page
 	seen []bool // pages that are already claimed
 	each func(bucket string, key, value []byte) error
 }

@@ -16,7 +16,7 @@ type diff struct {
 	pair
 	fields []field
 	remove bool // an extra group
-	first  bool // of an extra group: it has a class that another group needs
+	first  bool // the extra group is removed first, because it has a class that another group needs
 	again  bool // nothing differs, but the row has to be written again
 	lossy  bool // the policy is off
 }

@@ -71,8 +71,8 @@ import (
 
 // Options says which chip a Driver talks to.
 type Options struct {
-	Name    string            // of the switch, for errors
-	Address string            // of its BF Runtime server, host:port; the device is its device 0
+	Name    string            // name of the switch, for errors
+	Address string            // address of its BF Runtime server, host:port; the device is its device 0
 	Chip    string            // Tofino1 or Tofino2
 	Dial    []grpc.DialOption // credentials; none means plain text
 	Log     *slog.Logger      // nil for none

@@ -68,7 +68,7 @@ type attachment struct {
 	client headgatev1.HostServiceClient
 	wanted map[agent.FlowKey]float64 // the controller's last word on each flow
 	seen   map[agent.FlowKey]units.Bytes
-	at     units.Time // of the last report
+	at     units.Time // time of the last report
 
 	channels map[agent.FlowKey]*headgatev1.Channel // that flows were given
 }
@@ -143,7 +143,7 @@ func (a *attachment) attach(ctx context.Context) (worked bool, err error) {
 	for {
 		report, err := a.report(ctx)
 		if err == nil {
-			headgatev1.FillDurations(report) // for a controller of an earlier version
+			headgatev1.FillDurations(report) // a controller of an earlier version needs these fields
 			err = stream.Send(report)
 		}
 		if err != nil {

@@ -229,9 +229,9 @@ type Params struct {
 	CutInterval                     units.Time
 	KeepTarget                      bool
 	AlphaClock, MarkedACKs          bool
-	Window                          float64 // in BDPs; 0 for none
+	Window                          float64 // window in BDPs; 0 for none
 	VarWindow                       bool
-	BDP                             units.Bytes // of the flow; the unit of Window
+	BDP                             units.Bytes // the flow's BDP, the unit of Window
 }
 
 // Vendor returns the parameters of NICs in the public HPCC simulator, which PACC calls (τ', T_i) = (1, 300).

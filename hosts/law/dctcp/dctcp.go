@@ -19,8 +19,8 @@ type Law struct {
 	par    Params
 	cwnd   float64 // bytes
 	alpha  float64
-	slow   bool      // in slow start
-	round  law.Round // of alpha
+	slow   bool      // the flow is in slow start
+	round  law.Round // the round over which alpha is measured
 	acked  units.Bytes
 	marked units.Bytes
 	cutEnd uint64 // data beyond it was sent after the last cut

@@ -152,7 +152,7 @@ const maxKept = 16
 type minimum struct {
 	kept [maxKept]units.Time
 	n    int // values kept
-	next int // where the next goes
+	next int // index of the next sample
 }
 
 // add keeps v as the latest of at most size values.

@@ -27,7 +27,7 @@ type Law struct {
 	round  law.Round
 
 	path    law.Path   // prevInt
-	prevRTT units.Time // of θ-PowerTCP
+	prevRTT units.Time // prevRTT of θ-PowerTCP
 	prevAt  units.Time
 }
 

@@ -11,7 +11,7 @@ import (
 // flows are off by e^ρ. The queue, which they see a round trip later, pulls them back by m·G·ρ per round trip:
 // ρ'(t) = −(m·G/RTT)·ρ(t − RTT), an integrator with a delay.
 type Margin struct {
-	Share units.Rate // of the link per unit of weight
+	Share units.Rate // rate on the link per unit of weight
 	Delay units.Time // T(Share), where the queue settles
 	RTT   units.Time // round trip with it, or the gap between a flow's packets where that is longer
 	// Gain is G = RTT·L/k with L = ln α − ln β: how strongly the queue answers. Asked is m·G with the

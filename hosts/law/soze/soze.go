@@ -43,7 +43,7 @@ type Law struct {
 	joined   bool       // the first window has been acknowledged
 	firstD   float64    // longest delay echoed before that, picoseconds
 	firstSeq uint64     // first byte not acknowledged by the first acknowledgement
-	firstOut units.Time // when the packet of that acknowledgement was sent
+	firstOut units.Time // when the packet that the first acknowledgement acknowledged was sent
 
 	full float64 // the longest delay that maxQD can express, picoseconds
 

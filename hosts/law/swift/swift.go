@@ -25,7 +25,7 @@ type Law struct {
 
 	lowered bool       // there was a decrease
 	lastAt  units.Time // time of the last decrease
-	losses  int        // in a row without progress
+	losses  int        // consecutive losses without progress
 }
 
 var _ law.Law = (*Law)(nil)

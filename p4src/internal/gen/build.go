@@ -30,11 +30,11 @@ const (
 type target struct {
 	name      string // "bmv2", "tofino1", "tofino2"
 	main      string
-	folder    string   // of its artefacts
-	artefacts []string // in the folder
+	folder    string   // folder of its artefacts
+	artefacts []string // names of files in the folder
 	remake    string   // the command that compiles it
 
-	chip, arch string // as p4c-barefoot knows them; empty for bmv2
+	chip, arch string // p4c-barefoot's names; empty for bmv2
 	number     int    // __TARGET_TOFINO__
 }
 

@@ -52,12 +52,12 @@ const maxLearnLists = 64
 
 // model is PSA's part of one program.
 type model struct {
-	in struct { // of ingress
+	in struct { // metadata of ingress
 		port, path, portCopy, pathCopy, time, err engine.Field
 		class, clone, session, drop, resubmit     engine.Field
 		group, to                                 engine.Field
 	}
-	eg struct { // of egress
+	eg struct { // metadata of egress
 		port, path, portCopy, pathCopy, deparserPort engine.Field
 		class, instance, time, err                   engine.Field
 		clone, session, drop                         engine.Field

@@ -78,9 +78,9 @@ type Node struct {
 	Header *phv.Header
 	Union  *phv.Union
 	Stack  *phv.Stack
-	HType  *phv.Type                 // of a header
-	UType  *bmv2json.HeaderUnionType // of a union
-	Range  Range                     // of data
+	HType  *phv.Type                 // type of a header
+	UType  *bmv2json.HeaderUnionType // type of a union
+	Range  Range                     // range of data
 }
 
 // Relation is the relation that a comparison tests.

@@ -17,9 +17,9 @@ const (
 	ShiftRight // towards minus infinity
 	Div        // towards 0; division by 0 gives 0
 	Mod
-	Wrap            // to a signed number of that width, modulo 2^width
-	Saturate        // to the nearest signed number of that width
-	SaturateNatural // to the nearest unsigned number of that width
+	Wrap            // wraps modulo 2^width to a signed number of that width
+	Saturate        // takes the nearest signed number of that width
+	SaturateNatural // takes the nearest unsigned number of that width
 	// BMv2 does not have the next two. Most saturating operations reduce to them.
 	Min
 	SubNatural // l − r, or 0 if that is negative

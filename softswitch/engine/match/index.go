@@ -188,7 +188,7 @@ type lengths struct {
 }
 
 type length struct {
-	mask uint64 // of the prefix and the exact fields, the same for all entries
+	mask uint64 // mask of the prefix and the exact fields, the same for all entries
 	bits int
 	m    wordMap[Entry]
 }

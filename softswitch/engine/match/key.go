@@ -136,7 +136,7 @@ type Entry struct {
 	Order    uint64
 	short    [2]uint64 // value and mask, if the key has one word
 	*long              // value, mask and ranges of wider keys and of those with ranges; else nil
-	priority int       // for an LPM entry, the length of its prefix
+	priority int       // priority of the entry; for an LPM entry, the length of its prefix
 	Owner    any       // the table's entry with this key
 }
 

@@ -19,7 +19,7 @@ type Load struct {
 // group's last, Store writes the group at once: a group has at most 64 bits, and begins and ends
 // on byte boundaries.
 type Store struct {
-	Word  uint32 // as in Load
+	Word  uint32 // see Load
 	Off   uint16
 	Shift uint8
 	Bytes uint8 // 0: the group continues; 8 also if later stores overwrite the excess

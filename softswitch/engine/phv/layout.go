@@ -20,7 +20,7 @@ type Field struct {
 	Variable   bool
 	Word       int    // index of its first word, from the header's base
 	Words      int    // number of its words
-	Mask       uint64 // of the last word
+	Mask       uint64 // mask of the last word
 	Bit        int    // offset on the wire, counting the variable-length field as 0 bits
 }
 
@@ -34,8 +34,8 @@ type Type struct {
 	VLMax     int // largest length of that field in bytes
 	MaxBytes  int // largest length of the whole header in bytes, 0 for no limit
 	LengthExp *bmv2json.Value
-	Loads     []Load  // of all fields
-	Stores    []Store // of all fields
+	Loads     []Load  // loads of all fields
+	Stores    []Store // stores of all fields
 	Slow      bool    // fields are read and written one at a time, bit by bit
 	byName    map[string]int
 }
@@ -83,7 +83,7 @@ type Stack struct {
 	Type   *Type                     // nil for unions
 	Unions []*Union                  // nil for headers
 	UType  *bmv2json.HeaderUnionType // nil for headers
-	Elems  [][]*Header               // for each element, its header or its union's headers
+	Elems  [][]*Header               // the header of each element, or its union's headers
 	Next   int                       // word with the index of the next element to extract
 }
 

@@ -67,7 +67,7 @@ type Device struct {
 // role is the state that is remembered for a role, even while no client is connected to it.
 type role struct {
 	key     RoleKey
-	config  *anypb.Any    // from the latest primary
+	config  *anypb.Any    // role configuration of the latest primary
 	highest *p4v1.Uint128 // nil before the first primary
 	primary *client       // nil if there is none
 	clients []*client     // in order of arrival

@@ -27,7 +27,7 @@ const (
 // plane adds messages, the control plane configures and acknowledges.
 type Collector struct {
 	mu      sync.Mutex
-	digests map[string]*buffer // by name, enabled or not
+	digests map[string]*buffer // all digests by name, enabled or not
 	byID    map[uint32]*buffer
 	nextID  uint64 // id of the next list
 	dropped uint64

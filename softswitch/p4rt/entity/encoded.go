@@ -55,8 +55,8 @@ func errEncoding(err error) error {
 }
 
 func appendCall(b []byte, a *p4v1.Action) []byte {
-	const idField, paramsField = 1, 4                     // of Action
-	const paramIDField, valueField, calledField = 2, 3, 1 // of Param, and of TableAction
+	const idField, paramsField = 1, 4                     // field numbers of Action
+	const paramIDField, valueField, calledField = 2, 3, 1 // field numbers of Param, and of TableAction
 	param := func(p *p4v1.Action_Param) int {
 		return 1 + protowire.SizeVarint(uint64(p.ParamId)) + 1 + protowire.SizeBytes(len(p.Value))
 	}

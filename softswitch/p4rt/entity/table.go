@@ -18,7 +18,7 @@ type table struct {
 	profile *profile                // nil for direct tables
 	entries slots.List[entry]       // by slot of their handles
 	idle    map[engine.Handle]*idle // entries with an idle timeout
-	deflt   *p4v1.TableEntry        // as written; nil for the program's default
+	deflt   *p4v1.TableEntry        // the default entry as a controller wrote it; nil for the program's default
 }
 
 // entry is one entry of a table. The message is kept encoded, because a switch may hold many

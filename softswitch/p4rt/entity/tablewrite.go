@@ -245,7 +245,7 @@ func (s *State) writeResources(t *table, h engine.Handle, in *p4v1.TableEntry, m
 
 type choice struct {
 	action *p4v1.TableAction // canonical
-	target engine.Target     // of a one-shot, valid once makeShot has run
+	target engine.Target     // target of a one-shot, valid once makeShot has run
 	shot   *oneShot          // nil for others
 	uses   *int              // use count of the member or group; nil for others
 }

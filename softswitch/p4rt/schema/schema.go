@@ -204,7 +204,7 @@ type Profile struct {
 type Array struct {
 	Object
 	Size int64
-	Type *Type // of a register's cells; nil for counters and meters
+	Type *Type // type of a register's cells; nil for counters and meters
 }
 
 // ValueSet is a parser value set.

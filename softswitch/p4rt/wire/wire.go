@@ -88,7 +88,7 @@ func NewRequest() *Request { return requests.Get().(*Request) }
 // Bounds of the memory that Release keeps, some 600 B per update.
 const (
 	mostUpdates = 10_000
-	mostBytes   = 4 << 20 // of the request itself
+	mostBytes   = 4 << 20 // bytes of the request itself
 )
 
 // Release ends the use of the request and of its table entries, because the next request reuses
@@ -162,7 +162,7 @@ type decoder struct {
 	bytes    slab[byte]
 	whole    []byte // a request that arrived in pieces, joined
 
-	match []*p4v1.FieldMatch // of the entry being decoded
+	match []*p4v1.FieldMatch // match of the entry being decoded
 	args  []*p4v1.Action_Param
 }
 

@@ -58,7 +58,7 @@ type Options struct {
 	Command  []string // only Command if empty; `headgate switch` takes the same flags
 	Dir      string   // its working folder, which gets its output in the file "log"
 	DeviceID uint64
-	Address  string   // of its P4Runtime server, host:port or unix:path
+	Address  string   // address of its P4Runtime server, host:port or unix:path
 	Thrift   string   // host:port of its Thrift service, by default a free one
 	Program  string   // path of its BMv2 JSON; without one it waits for P4Runtime
 	Flags    []string // before "--"

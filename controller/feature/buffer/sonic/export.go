@@ -325,7 +325,7 @@ func (p *policy) tables() (DB, error) {
 	for tc, k := range p.traffic {
 		queues[num(tc)], groups[num(tc)] = num(k.Queue), num(k.Class)
 	}
-	xoff := units.Bytes(0) // of the lossless classes that the ports have
+	xoff := units.Bytes(0) // sum over the lossless classes that the ports have
 	for i, at := range p.ports {
 		classes := bits.OnesCount8(at.lossless)
 		if l.Insurance > 0 {
@@ -346,7 +346,7 @@ func (p *policy) tables() (DB, error) {
 		tableDSCP: {mapName: codes(p.tc)}, tableTCQueue: {mapName: queues}, tablePFC: {mapName: pauses}, tableTCPG: {mapName: groups},
 		tablePG: {}, tableQueue: {}, tablePort: {}, tableCable: {cables: {}}, tablePortQoS: {},
 	}
-	phi := map[string]units.Bytes{} // of buffermgrd's profiles
+	phi := map[string]units.Bytes{} // headroom of buffermgrd's profiles, by name
 	for i, at := range p.ports {
 		speed, cable, profile := p.link(i)
 		db[tablePort][at.name] = map[string]string{"lanes": at.lanes, "speed": speed, "mtu": amount(p.mmu.MTU)}

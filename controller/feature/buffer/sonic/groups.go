@@ -66,7 +66,7 @@ func (r *importer) profileOf(key string) *profile {
 // sums are the priority groups of all ports under PFC, in order.
 type sums struct {
 	lossless, lossy []*profile
-	phi             []units.Bytes // of each port
+	phi             []units.Bytes // largest xoff of each port's lossless groups
 	xoff, size      units.Bytes   // sums over the lossless ones
 	lossySize       units.Bytes
 }
@@ -310,9 +310,11 @@ func (r *importer) headroom(g sums) {
 	}
 }
 
-// share reads a pool's headroom, its xoff. A pool with more than the sum of the groups' xoff is as one with the sum.
-// With less, groups share it, as with DSH, which also pauses a port before it runs out. If the switch cannot have
-// DSH, each group gets a part of its xoff.
+// share reads the headroom that a pool reserves, its xoff. Priority groups never use more than the sum of their own
+// xoff, so a larger pool counts as one with that sum. In a smaller pool the groups share the headroom, and no policy of
+// Headgate does exactly that. If the groups fit policy SIH, the nearest policy is DSH for several lossless classes and
+// SIH for one. If the switch cannot have it, or the groups fit another policy, each group gets the same part of its xoff
+// (policy oversubscribed).
 func (r *importer) share(pool string, size units.Bytes, g sums) {
 	xoff := r.bytes(tablePool, pool, "xoff")
 	field := path(tablePool, pool, "xoff")

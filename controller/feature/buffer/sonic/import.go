@@ -36,7 +36,7 @@ type importer struct {
 	db    DB
 	sw    string
 	taken map[string]bool // paths of values
-	notes []string        // of Imported.Left, beside values
+	notes []string        // the notes in Imported.Left, which has values too
 
 	groups map[string][headroom.Classes]string // keys of BUFFER_PG by port and priority group
 	ports  []string                            // those under PFC, sorted
@@ -381,7 +381,8 @@ func (r *importer) pauseQueues(key string) {
 	}
 }
 
-// pauseGroups checks the priority groups for which PFC is sent, on switches that map them.
+// pauseGroups checks that pfc_to_pg_map, if the port has one, maps each lossless class to the priority group of
+// the same number.
 func (r *importer) pauseGroups(port string) {
 	value, ok := r.get(tablePortQoS, port, "pfc_to_pg_map")
 	if !ok {

@@ -62,12 +62,12 @@ var owned = []string{tablePool, tableProfile, tablePG, tableQueue, tablePort, ta
 const (
 	minAlpha              headroom.Alpha = -8
 	minFrame, maxFrame                   = 68 * units.Byte, 9216 * units.Byte
-	defaultFrame                         = 9100 // of a PORT without mtu: DEFAULT_MTU of sonic-swss' portmgrd
+	defaultFrame                         = 9100 // MTU of a PORT without mtu: DEFAULT_MTU of sonic-swss' portmgrd
 	maxSpeed                             = 1_600_000 * units.Mbps
 	minWatch, maxDetect                  = 100 * time.Millisecond, 5 * time.Second
 	maxRestore, maxPolls                 = time.Minute, 200 * time.Millisecond
 	dscps, trafficClasses                = 64, 16
-	maxWeight                            = 100 // of SCHEDULER
+	maxWeight                            = 100 // largest weight of a SCHEDULER
 )
 
 const metre = buffer.Metre
@@ -80,13 +80,13 @@ type port struct {
 
 type policy struct {
 	mmu      headroom.Config          // its ports are at line rate, their delays whole metres
-	ports    []port                   // in the order of mmu's
+	ports    []port                   // in the order of mmu.Ports
 	own      map[uint32]*[dscps]uint8 // traffic classes of DSCPs at ports that have others
 	weights  externs.Weights
 	tc       [dscps]uint8            // traffic class of each DSCP
 	traffic  map[uint8]qos.Class     // class and queue of each traffic class that some DSCP maps to
-	queue    [headroom.Classes]uint8 // of each class; the queue of the same number if no DSCP has the class
-	marks    [][]qos.ECN             // of each port
+	queue    [headroom.Classes]uint8 // queue of each class; the queue of the same number if no DSCP has the class
+	marks    [][]qos.ECN             // ECN curves of each port
 	watchdog pfcwatchdog.Config      // without DetectionTime there is none
 }
 

@@ -47,7 +47,7 @@ func (p *policy) mark(db DB, port string, curves []qos.ECN) {
 
 // marks reads the ECN curves of queues: the same at all ports, or at all of a speed.
 func (r *importer) marks() {
-	found := make([]map[uint8]qos.ECN, len(r.ports)) // by queue
+	found := make([]map[uint8]qos.ECN, len(r.ports)) // each port's curves by queue
 	for _, key := range slices.Sorted(maps.Keys(r.db[tableEgress])) {
 		ports, low, high, ok := members(key)
 		value, marked := r.db[tableEgress][key]["wred_profile"]

@@ -50,7 +50,7 @@ type Client struct {
 
 // stream is the channel that makes a client known to the server.
 type stream struct {
-	id   uint32 // of the client
+	id   uint32 // id of the client
 	ctx  context.Context
 	stop context.CancelCauseFunc
 }

@@ -32,7 +32,7 @@ const (
 	Insert      Operation = "insert"
 	Modify      Operation = "modify"
 	Delete      Operation = "delete"
-	ReadDefault Operation = "read_default" // of a keyed table: the data of a new or reset entry
+	ReadDefault Operation = "read_default" // read_default of a keyed table returns the data of a new or reset entry
 )
 
 // Kind is the type of a field's values.
@@ -51,8 +51,8 @@ type Field struct {
 	Name     string
 	ID       uint32
 	Kind     Kind   `json:"type"` // the type of one value
-	Bits     int    // of a Number: 1 to 64
-	Min, Max uint64 // of a Number that is written
+	Bits     int    // width of a Number: 1 to 64
+	Min, Max uint64 // range of a Number that is written
 	Choices  []string
 	Repeated bool // a list of values
 	ReadOnly bool `json:"read_only"`
@@ -75,7 +75,7 @@ type Table struct {
 	Scope      Scope
 	Operations []Operation
 	Keys       []Field // none: the only entry is the default entry
-	Data       []Field // of every entry
+	Data       []Field // data fields of every entry
 	Actions    []Action
 }
 

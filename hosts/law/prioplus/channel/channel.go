@@ -88,7 +88,7 @@ func (p Plan) Priorities(longest units.Time) int {
 type Swift struct {
 	Flows    float64     // n, more than 0
 	Increase units.Bytes // W_AI, per flow and round trip
-	Rate     units.Rate  // of the link
+	Rate     units.Rate  // rate of the link
 	Target   units.Time  // target delay of the flows, base included
 	Beta     float64     // β, 0 < β ≤ 1
 	MaxMDF   float64     // max_mdf, 0 < max_mdf < 1
