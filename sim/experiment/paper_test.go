@@ -93,7 +93,7 @@ func TestReducedFigures(t *testing.T) {
 		// Ten flows of a host that start together come near to max-min soon. Where
 		// each joins as if it were alone on its host they are 11 times as far from it as one flow a host, not 3.6.
 		{"soze-19", []string{"until: 4ms", "until: 1.5ms", "to: 4ms", "to: 1.5ms", "from: 3.4ms", "from: 1ms"},
-			[]ratio{{"strays mean in the end", "10 per host k 4", "1 per host k 4", 3.577}}},
+			[]ratio{{"strays mean in the end", "10 per host k 4 0.1 to 12.1 µs", "1 per host k 4 0.1 to 12.1 µs", 3.577}}},
 	} {
 		t.Run(c.name+" "+c.ratios[0].of, func(t *testing.T) {
 			t.Parallel()
