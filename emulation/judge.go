@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/sim/experiment"
 )
 
-// Measure is a number of a play. What is a key of meters. Measures that the simulator has too have the same words
+// Measure is a number of a play. What is a key of meters. A measure that the simulator also has goes by the same name
 // in experiments.
 type Measure struct {
 	Name, What string

@@ -267,7 +267,7 @@ func (m Meters) frames() (n uint64) {
 	return n
 }
 
-// tracer records the wires by which each traced flow's packets come, in order. So a run knows a flow's path from
+// tracer records, in order, the wires on which each traced flow's packets are seen. So a run knows a flow's path from
 // its packets, not from the controller's intention. The loop's goroutine owns it.
 type tracer map[traceKey]*[]int
 

@@ -27,8 +27,8 @@ type axis struct {
 	scale float64 // makes values of that unit from given ones
 }
 
-// axisOf chooses the unit for values whose title ends in one, in brackets. log asks for a logarithmic axis. The
-// axis is logarithmic only if all values are above 0, or with zero also if some are 0.
+// axisOf chooses the unit of an axis whose title ends in a unit in brackets. log asks for a logarithmic axis. The
+// axis is logarithmic only if all values are above 0, or, if zero is set, at least 0.
 func axisOf(title string, values []float64, log, zero bool) axis {
 	a := axis{title: title, kind: -1, scale: 1}
 	least, most := math.Inf(1), 0.0

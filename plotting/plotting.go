@@ -31,8 +31,8 @@ func Check(file string) error {
 	return nil
 }
 
-// MaxLines is how many lines a panel draws; more could not be told apart. The legend says how
-// many were left out.
+// MaxLines is the largest number of lines that a panel draws, because a reader could not distinguish more. The legend
+// says how many were left out.
 const MaxLines = 16
 
 // headroom is the part of a y axis above its greatest value, so that a line there shows whole.

@@ -152,8 +152,7 @@ func (o *observation) again(group, common string, p *pb.TrafficPair, span time.D
 	o.flows += count
 }
 
-// class returns the class of flows whose class is unknown, because reports do not name it: the lowest lossless
-// class, or 0.
+// class returns the class to use for flows, because reports do not name it: the lowest lossless class, or 0.
 func (o *observation) class() int {
 	for i := range o.c.Switches {
 		if b := buffer.Of(&o.c.Switches[i]); b.On() {

@@ -169,8 +169,7 @@ func priority(text string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// setPriority assigns a virtual priority to an application: the one that number names, or else the
-// lowest that is free.
+// setPriority assigns a virtual priority to an application: priority number, or the lowest free one if number is "".
 func setPriority(ctx context.Context, e *env, application, number string) error {
 	request := &pb.AllocatePriorityRequest{Application: application}
 	if number != "" {

@@ -242,7 +242,7 @@ type channelled interface {
 	SetChannel(target, limit units.Time) error
 }
 
-// SetChannel moves a flow to a channel at once, and lets it go if it waited for one.
+// SetChannel moves a flow to a channel at once. A flow that waited for a channel may then send.
 func (a *Agent) SetChannel(now units.Time, key FlowKey, c channel.Channel) error {
 	return a.change(now, key, func(f *flow) error {
 		l, ok := f.s.Law().(channelled)
@@ -275,8 +275,8 @@ func (a *Agent) DropChannel(now units.Time, key FlowKey) error {
 	})
 }
 
-// SetShimPort changes the UDP port of packets with the maxQD shim; ErrRunning when there are flows
-// already, whose five-tuples have the old one.
+// SetShimPort changes the UDP port of packets with the maxQD shim. It returns ErrRunning if flows exist already,
+// because their five-tuples have the old port.
 func (a *Agent) SetShimPort(port uint16) error {
 	switch {
 	case port == a.cfg.ShimPort:

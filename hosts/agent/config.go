@@ -33,20 +33,20 @@ type Config struct {
 	DataDSCP uint8       // class 0 by default
 	AckDSCP  uint8       // CS6, 48, by default: acknowledgements at the highest priority
 
-	// Classes has the class, 0 to 7, of DSCPs for priority-based flow control; of those that
-	// it does not name the class is DSCP/8, the class selector.
+	// Classes maps DSCPs to their class for priority-based flow control, 0 to 7. A DSCP that is not in the map has the
+	// class DSCP/8, as class selectors do.
 	Classes map[uint8]uint8
-	// Lossy are the classes whose PAUSE has no effect; none by default. PFC frames of these classes alone are counted as
-	// ignored.
+	// Lossy are the classes whose PAUSE has no effect; none by default. PFC frames of these classes alone are counted
+	// as ignored.
 	Lossy units.Classes
 
-	// FirstQP numbers the flows, 1 by default. An agent that may be restarted while
-	// others remember its flows starts somewhere else each time.
+	// FirstQP is the queue pair of the first flow, 1 by default. An agent that may be restarted while others remember
+	// its flows should have another FirstQP at each start.
 	FirstQP uint32
 
-	// CNPGap makes this host DCQCN's notification point: a flow's packet that arrives marked
-	// is answered with a congestion notification, one per CNPGap in which one was marked. 0, the
-	// default, sends none; the DCQCN paper has 50 µs (Zhu et al., SIGCOMM 2015, §3.1).
+	// CNPGap makes this host DCQCN's notification point: marked packets of a flow are answered with congestion
+	// notifications, at most one in each CNPGap. 0, the default, sends none; the DCQCN paper uses 50 µs (Zhu et al.,
+	// SIGCOMM 2015, §3.1).
 	CNPGap units.Time
 
 	// ShimPort is the UDP port of packets with the maxQD shim, maxqd.Port by default.
@@ -141,8 +141,8 @@ type FlowSpec struct {
 	DSCP    uint8       // DSCP of its data packets, 1 to 63; 0 means Config.DataDSCP
 
 	Deadline units.Time // after its start, for laws that know deadlines; 0 for none
-	// Priority is the flow's virtual priority, for PrioPlus; 0 for none. Channel is the one
-	// that belongs to it; AwaitChannel holds the flow back until SetChannel gives it one.
+	// Priority is the flow's virtual priority under PrioPlus; 0 for none. Channel is the priority's channel.
+	// AwaitChannel holds the flow back until SetChannel gives it a channel.
 	Priority     int
 	Channel      channel.Channel
 	AwaitChannel bool

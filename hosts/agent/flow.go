@@ -43,16 +43,15 @@ func newReady() heap.Heap[*flow] {
 	}, func(f *flow, at int) { f.readyAt = at })
 }
 
-// newTimers returns a heap of flows by when they want attention, then by queue pair.
+// newTimers returns a heap of flows, ordered by the time at which they must be looked at, then by queue pair.
 func newTimers() heap.Heap[*flow] {
 	return heap.New(func(x, y *flow) bool {
 		return x.wake < y.wake || x.wake == y.wake && x.qp < y.qp
 	}, func(f *flow, at int) { f.timerAt = at })
 }
 
-// schedule puts the flow where its sender's state says: among those that may send now, or
-// to be looked at later. Times already scheduled are only moved forward; a flow that is
-// looked at too early is scheduled again.
+// schedule puts the flow among those that may send now, or schedules a time to look at it, as its sender's state
+// requires. A scheduled time only changes to an earlier one. A flow that is looked at too early is scheduled again.
 func (a *Agent) schedule(f *flow, now units.Time) {
 	at := f.s.Ready(now)
 	wake := f.s.Deadline()

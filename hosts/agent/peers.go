@@ -70,8 +70,8 @@ func (p *peers) find(key *peerKey) (at int, hash uint32) {
 	}
 }
 
-// heard returns the place of the flow that a frame belongs to, which may be new. It returns -1 when there is no room for it:
-// of all flows, or of those of this address, none was found that was not heard within peerIdle.
+// heard returns the index of the frame's flow, and adds the flow if it is new. It returns -1 if there is no room, in
+// all or for this address, and no flow was found that had been idle for peerIdle.
 func (p *peers) heard(now units.Time, src netip.Addr, srcPort uint16, qp uint32) int32 {
 	key := peerKey{src.As16(), uint32(srcPort), qp}
 	at, hash := p.find(&key)
@@ -107,8 +107,8 @@ func (p *peers) heard(now units.Time, src netip.Addr, srcPort uint16, qp uint32)
 	return i
 }
 
-// idle forgets a flow that is idle, of an address or with nil of any, and returns its place. It looks at the next few each
-// time, and returns -1 if none of them is idle.
+// idle forgets a flow that is idle, of an address or with nil of any, and returns its place. It looks at the next few
+// each time, and returns -1 if none of them is idle.
 func (p *peers) idle(now units.Time, of *origin) int32 {
 	for range lookAt {
 		i := p.hand

@@ -81,8 +81,8 @@ func (a *Agent) onAck(now units.Time, f *packet.Frame) {
 	}
 	a.counts.AcksReceived++
 	a.feedback = transport.Feedback{PSN: f.BTH.PSN, Nak: nak, CE: f.BTH.BECN, MaxQD: a.cfg.Unit.Decode(f.Shim.MaxQD)}
-	// A receiver that asks for what it acknowledged long ago has forgotten the flow, unless
-	// this is a late NAK: a timeout decides.
+	// A receiver that asks for bytes that it acknowledged long ago has forgotten the flow, unless this is a late NAK.
+	// The next timeout decides.
 	sensible := fl.s.OnFeedback(&a.feedback, now)
 	fl.forgotten = !sensible && (nak || fl.forgotten)
 	if fl.s.Done() {
@@ -102,13 +102,11 @@ func (a *Agent) flowOf(f *packet.Frame) *flow {
 	return fl
 }
 
-// Probes (PrioPlus §4.2.1) are RoCEv2 frames without payload: BTH, with the shim where the
-// flow has one, and ICRC, of the data's DSCP and path, so that they queue where data does.
-// DestQP is the flow's and PSN the probe's own number, which has nothing to do with data's.
-// The answer goes back as an acknowledgement does, at its DSCP, with the probe's DestQP and
-// PSN, BECN if the probe was marked, and the shim's echo; it has no AETH. The receiver
-// keeps nothing of either. The opcodes are among those that the specification leaves to
-// manufacturers (volume 1, §9.2.1, table 38: 0xC0 to 0xFF).
+// Probes (PrioPlus §4.2.1) are RoCEv2 frames without payload: BTH, the shim if the flow's data have one, and ICRC. They
+// have the DSCP and the path of the data, so they wait in the same queues. DestQP is the flow's. PSN is the probe's
+// number, which is independent of the data's PSNs. The answer has the DSCP of an acknowledgement, but no AETH. It has
+// the probe's DestQP and PSN, BECN if the probe was marked, and the echo of the shim. The receiver keeps no state of
+// probes. The opcodes are in the range for manufacturers (volume 1, §9.2.1, table 38: 0xC0 to 0xFF).
 const (
 	probeOpcode       packet.Opcode = 0xC0
 	probeAnswerOpcode packet.Opcode = 0xC1
@@ -146,8 +144,8 @@ type PFCStats struct {
 	Classes [packet.PFCClasses]packet.Pauses // pauses of each class
 }
 
-// classes returns the class of every DSCP. That of one that the configuration does not name is the class selector that it
-// belongs to (RFC 2474 §4.2.2.1), so that AF3x and CS3 are class 3 and CS6 is class 6.
+// classes returns the class of every DSCP. A DSCP that the configuration does not name has the class of its class
+// selector (RFC 2474 §4.2.2.1): AF3x and CS3 are class 3, and CS6 is class 6.
 func (c *Config) classes() (all [64]uint8) {
 	for dscp := range all {
 		class, ok := c.Classes[uint8(dscp)]
@@ -159,9 +157,9 @@ func (c *Config) classes() (all [64]uint8) {
 	return all
 }
 
-// onMACControl obeys a PFC frame (IEEE Std 802.1Qbb): a lossless class that it enables sends nothing
-// for its quanta of 512 bit times at the link's rate, or goes on when they are 0. The frame
-// on the wire is not touched.
+// onMACControl obeys a PFC frame (IEEE Std 802.1Qbb): a lossless class that the frame
+// enables sends nothing for its quanta of 512 bit times at the link's rate, or resumes if they are 0. A frame that is
+// being sent is not interrupted.
 func (a *Agent) onMACControl(now units.Time, frame []byte) {
 	st := &a.counts.PFC
 	var p packet.PFC

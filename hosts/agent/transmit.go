@@ -90,8 +90,8 @@ func (a *Agent) answer(w answer) bool {
 	return true
 }
 
-// flowLabel returns the flow label, by which a switch may choose a path as by the source port (RFC
-// 6437); 0 over IPv4.
+// flowLabel returns the IPv6 flow label, 0 over IPv4. A switch may choose the path by the flow label instead of the
+// source port (RFC 6437).
 func (a *Agent) flowLabel(srcPort uint16) uint32 {
 	if a.cfg.IP.Is4() {
 		return 0

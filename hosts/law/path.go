@@ -13,7 +13,7 @@ type Path struct {
 	n    int
 }
 
-// Follows returns the telemetry of a and reports whether it is of the kept links. If it is of other links, or a
+// Follows returns the telemetry of a and reports whether it comes from the kept links. If it comes from others, or a
 // link was restarted, Follows keeps the new telemetry and begins a new round. Without telemetry nothing
 // changes.
 func (p *Path) Follows(a *Ack, r *Round) (hops []Hop, ok bool) {

@@ -189,7 +189,7 @@ func (d *flowDecoder) source(m *yamlnode.Map) {
 	}
 }
 
-// after reads the groups that a source waits for, and the time for which it then computes.
+// after reads the groups that a source waits for, and its computing time after they have ended.
 func (d *flowDecoder) after(m *yamlnode.Map) {
 	for i, name := range m.Texts("after") {
 		g := slices.Index(d.plan.Groups, name)

@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// keyTexts says what keys and measures are. A key is a path without brackets and stars. Below "*" are keys by the last part of their paths, below
-// "what" measures.
+// keyTexts describes keys and measures. A key is a path without brackets and stars. Section "*" has keys by the last
+// part of their paths, and section "what" has measures.
 //
 //go:embed keys.yaml
 var keyTexts []byte
@@ -86,8 +86,8 @@ type LawParameter struct {
 	Text    string   `json:"description"`
 }
 
-// LawParameters returns the parameters of all kinds of laws. A name stands several times where kinds differ in what they
-// allow, take by default or mean.
+// LawParameters returns the parameters of all kinds of laws. A name occurs several times if kinds differ in the allowed
+// values, the default or the meaning.
 func LawParameters() (list []LawParameter) {
 	for _, k := range registry.Kinds {
 		for _, p := range k.Params() {

@@ -31,7 +31,7 @@ const linkSamples = 2000
 // shortQueue is the longest queue that does not count as a delay: four frames of 1500 B.
 const shortQueue units.Bytes = 6000
 
-// heldPart is the least part of its time for which a victim flow is held up.
+// heldPart is the least part of its time for which a flow must be held up to count as a victim.
 const heldPart = 0.05
 
 // links follows all links of a run. A flow is held up as a victim while PFC stops a port of its path, and the next
@@ -168,7 +168,7 @@ type xoff struct {
 	others  float64   // sum of what the other ports held at their PAUSEs, KB
 }
 
-// episode is a time for which a queue is at XOFF.
+// episode is a period in which a queue is at XOFF.
 type episode struct {
 	port         int
 	class        uint8
@@ -217,8 +217,8 @@ func (x *xoff) pause(m *headroom.MMU, now time, port int, arrived bool) {
 	}
 }
 
-// pausedRatio returns the sum of what the measure's ports held at their PAUSEs, divided by the sum of what the
-// other ports held at theirs (SPFC, Figure 14b).
+// pausedRatio returns the bytes that the measure's ports held at their PAUSEs, divided by the bytes that the other
+// ports held at theirs (SPFC, Figure 14b).
 func pausedRatio(r *run, me *Measure) (reading, error) {
 	of, err := r.followXoff(me)
 	return one(func() float64 {

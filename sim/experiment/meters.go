@@ -154,7 +154,7 @@ func spreadOf(me *Measure, of func() []float64) reading {
 	}
 }
 
-// levels returns the reading of a measure's statistic of levels, weighted by the time for which they held.
+// levels returns the reading of a statistic of levels. Each level is weighted by the time for which it held.
 func (r *run) levels(me *Measure, of ...*sim.Occupancy) reading {
 	return func() (float64, func(q float64) float64) {
 		o := of[0]
@@ -208,7 +208,7 @@ func cnpsOf(r *run, me *Measure) (sum float64) {
 	return sum
 }
 
-// pausesOf counts PAUSE frames: all that buffers asked for, or those that stopped a port or one of its classes.
+// pausesOf counts PAUSE frames: all that buffers sent, or those that stopped the measure's port or one of its classes.
 func pausesOf(r *run, me *Measure) float64 {
 	switch {
 	case me.port < 0:
@@ -219,7 +219,8 @@ func pausesOf(r *run, me *Measure) float64 {
 	return float64(r.sim.Port(r.portAt[me.port]).Pauses[me.class])
 }
 
-// pauseTime returns the total time for which classes of a port were stopped; −1 means all.
+// pauseTime returns the total time for which a class of a port was stopped. Port −1 adds up all ports and classes,
+// class −1 all classes.
 func (r *run) pauseTime(port, class int) (sum time) {
 	if port < 0 {
 		return r.sim.PauseTime()

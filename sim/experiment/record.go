@@ -75,13 +75,13 @@ func (r *Record) Judgement(c *Claim) *Judgement {
 	return nil
 }
 
-// Current reports whether a record is of the present file and has all of its claims.
+// Current reports whether a record was made from the present text of the file and has all of its claims.
 func (f *File) Current(r *Record) bool {
 	return r.Hash == f.Hash && !slices.ContainsFunc(f.Claims, func(c Claim) bool { return r.Judgement(&c) == nil })
 }
 
-// Recorded returns the record that comes with Headgate, or nil if there is none. stale says that the record is of
-// another text of the file or lacks one of its claims.
+// Recorded returns the record that comes with Headgate, or nil if there is none. stale is set if the record was
+// made from another text of the file or lacks one of its claims.
 func (f *File) Recorded() (r *Record, stale bool, err error) {
 	dir, err := fs.Sub(results, "results")
 	if err != nil {

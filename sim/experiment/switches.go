@@ -19,9 +19,9 @@ const maxChipPorts = 1024
 // unlimited is the policy of a buffer that takes everything and never pauses.
 const unlimited = "unlimited"
 
-// decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config, except the ports, which
-// are those of each switch. Further keys give other values to single switches, give headroom to single ports, and
-// name ports that SPFC treats as victims. With chip_ports a switch reserves memory for that number of ports even if it has
+// decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config, except the ports, which are
+// those of each switch. Further keys give other values to single switches, give headroom to single ports, and name
+// ports that SPFC treats as victims. With chip_ports a switch reserves memory for that number of ports even if it has
 // fewer links, as its chip does. "mmu: hpcc" is the public HPCC simulator's SwitchMmu.
 func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	m.Need("policy")
@@ -133,9 +133,9 @@ func ofSwitch(m *yamlnode.Map, c *headroom.Config, alpha string) {
 	c.Alpha = a
 }
 
-// decodePACC reads "pacc: {class: 0, …}", by which switches send CNPs. Missing keys follow from each port's rate
-// by the paper's rules, with scaled weights. Weights that the analyses find unstable are allowed, because a
-// simulator is for finding that out.
+// decodePACC reads "pacc: {class: 0, …}", which makes switches send CNPs. Missing keys follow from each port's rate
+// by the paper's rules, with scaled weights. Weights that the analyses find unstable are allowed, because the
+// simulator serves to show their effect.
 func decodePACC(m *yamlnode.Map, c *sim.Config) {
 	m.Computed("beta1", "beta2", "threshold", "burst", "filter_weight", "cnp_gap", "max_flows")
 	class := uint8(m.Int("class", 0, 0, sim.NumClasses-1))

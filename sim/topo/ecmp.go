@@ -80,8 +80,8 @@ func (r *Router) SetDown(link int, down bool) {
 }
 
 // Path appends to path the ports by which a packet from host src leaves each node on its way to host dst. At every
-// node it takes one of the equal-cost next hops. The graph's ECMP chooses it. A graph without ECMP, like most, has
-// no addresses: f.Hash chooses, which each node salts with its own number.
+// node it takes one of the equal-cost next hops. The graph's ECMP chooses it. In a graph without ECMP, like most, the
+// choice follows from f.Hash, which each node salts with its own number.
 func (r *Router) Path(path []int32, src, dst int, f Flow) ([]int32, error) {
 	if src == dst {
 		return path, fmt.Errorf("a path from host %s to itself", r.g.Names[src])

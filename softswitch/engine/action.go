@@ -139,7 +139,7 @@ func (c *compiler) arg(j *bmv2json.Primitive, i int, t expr.Type) (n *expr.Node)
 
 func (c *compiler) Data(j *bmv2json.Primitive, i int) *expr.Node { return c.arg(j, i, expr.Data) }
 
-// target does what arg does, for an operand that is only written: its field or header does not
+// target compiles an operand that is only written. It does what arg does, but the operand's field or header does not
 // count as read.
 func (c *compiler) target(j *bmv2json.Primitive, i int, t expr.Type) (n *expr.Node) {
 	switch j.Parameters[i].Type {

@@ -312,7 +312,7 @@ func (s *parseState) narrowKey(p *Packet) uint64 {
 	return v
 }
 
-// extractUnplaced extracts a header for which the Packet has no place left.
+// extractUnplaced extracts a header although the Packet has no place left for it: it forgets all places first.
 func (p *Packet) extractUnplaced(h *phv.Header) {
 	p.forgetPlaces()
 	p.Extract(h, p.buf[p.head:], 0)

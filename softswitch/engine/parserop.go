@@ -226,7 +226,7 @@ func (c *compiler) extractOp(j *bmv2json.ParserOp) parseStep {
 	}}
 }
 
-// extracted names what an extraction extracts, in the words of BMv2's log.
+// extracted returns the target of an extraction in the words of BMv2's log, such as "header 'ethernet'".
 func extracted(op string, v *bmv2json.Value) string {
 	name := strings.Trim(string(v.Value), `[]"`)
 	switch {

@@ -119,7 +119,7 @@ func (q *Packet) CopyFields(p *Packet, list uint64) {
 // ClearMetadata sets all metadata to 0, scratch included.
 func (p *Packet) ClearMetadata() { clear(p.W[:p.in.prog.layout.Meta]) }
 
-// digest sends the fields of a learn list, as the packet has them, to the controller.
+// digest sends the packet's values of a learn list's fields to the controller.
 func (p *Packet) digest(list uint64, out Out) {
 	l := p.in.prog.learns[int(list)]
 	if l == nil {
@@ -191,7 +191,7 @@ func (p *Packet) Replicate(rs []Replica, instance Field, queue uint64, out Out) 
 // Drop is the reason for which a packet ended in the engine.
 type Drop uint8
 
-// The reasons. A packet whose clones, resubmitted or recirculated copies go on is not a drop.
+// The reasons. A packet does not count as dropped if its clones, or its resubmitted or recirculated copies, go on.
 const (
 	DropIngress   Drop = iota // the program dropped it at the end of ingress
 	DropEgress                // the program dropped it at the end of egress

@@ -260,7 +260,7 @@ func (prog *Program) SharesRegisters() bool {
 	return false
 }
 
-// locksFrom adds the registers whose locks code from node n on holds.
+// locksFrom adds the locks of the registers that node n and all nodes after it use.
 func (prog *Program) locksFrom(n *node, seen map[*node]bool, locks map[int]bool) map[int]bool {
 	if n == nil || seen[n] {
 		return locks

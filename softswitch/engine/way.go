@@ -8,9 +8,8 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// This file takes packets whose path is logged through the program, one parser state and one
-// pipeline node at a time. It runs the code of each in the interpreter, so that the results are
-// the same as for all other packets.
+// This file runs packets whose path is logged: one parser state and one pipeline node at a time. The interpreter runs
+// the same code for them as for all other packets, so the results are the same.
 
 // parseLogged runs the parser and logs each state.
 func (p *Packet) parseLogged(ps *parser) {

@@ -100,9 +100,9 @@ func (s *Server) nextResponse(r *reading) (wire.Encoded, bool) {
 	return encoded, true
 }
 
-// finishReads builds the remaining responses of all reads in progress, so that these do not see
-// what the caller, who holds mu, is about to write. If the budget has no room for a read's
-// responses, the read ends with an error.
+// finishReads builds the remaining responses of all reads in progress, so that these do not see the changes that the
+// caller is about to write. The caller holds mu. If the budget has no room for a read's responses, the read ends with
+// an error.
 func (s *Server) finishReads() {
 	for r := range s.readings {
 		for encoded, ok := r.next(); ok; encoded, ok = r.next() {

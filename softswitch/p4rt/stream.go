@@ -289,7 +289,7 @@ func (o *outbox) sent(bytes int64) {
 	o.budget.Release(bytes)
 }
 
-// finish lets the waiting messages be the last ones.
+// finish makes the messages that wait now the last ones.
 func (o *outbox) finish() {
 	o.mu.Lock()
 	o.last = true

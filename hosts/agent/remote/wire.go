@@ -17,8 +17,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// toWire translates reports, ended by their size; before holds what each flow had acknowledged an interval ago,
-// channels those that the controller gave them. Channels of flows that are gone are dropped.
+// toWire translates reports of flows, and the counts of ended flows by their size. before holds the bytes of each flow
+// that were acknowledged an interval ago. channels holds the channels that the controller gave to flows; those of flows
+// that are gone are dropped.
 func toWire(host string, flows []agent.FlowReport, ended [len(agent.SizeBounds) + 1]agent.Completions, before map[agent.FlowKey]units.Bytes, channels map[agent.FlowKey]*headgatev1.Channel, interval units.Time) *headgatev1.HostReport {
 	out := &headgatev1.HostReport{Host: host}
 	running := map[agent.FlowKey]bool{}

@@ -4,8 +4,9 @@
 // notification packet cuts the rate by half of alpha, an estimate of how congested the path is.
 // Without them a timer and a byte counter restore the rate in three phases, as in QCN.
 //
-// The public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control, simulation/src/point-to-point/model/rdma-hw.cc,
-// "Mellanox's version of DCQCN") updates alpha by a clock; Params.AlphaClock does so.
+// The public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control,
+// simulation/src/point-to-point/model/rdma-hw.cc, "Mellanox's version of DCQCN") updates alpha by a clock;
+// Params.AlphaClock does so.
 //
 // DCQCN is a rate law: its window is unbounded, so only the transport's own bound applies. Params.Window
 // bounds the window as the public HPCC simulator does.
@@ -139,8 +140,8 @@ func (l *Law) clocked(now units.Time) (alpha float64, last units.Time) {
 	return alpha, l.alphaFrom + n*l.par.AlphaTimer
 }
 
-// cut is §3.1, Equation 1, in the order of PACC's Equation 1: it uses alpha as it was before this notification.
-// With AlphaClock it is CheckRateDecreaseMlx.
+// cut is §3.1, Equation 1, in the order of PACC's Equation 1: the cut uses the alpha before this notification raises
+// it. With AlphaClock it is CheckRateDecreaseMlx.
 func (l *Law) cut(now units.Time) {
 	increased := l.timerStage > 0 || l.byteStage > 0
 	if !l.par.KeepTarget || increased || !l.begun {
@@ -270,8 +271,8 @@ func (p *Params) VisitNS3Paper(s *param.Set, f *law.Flow) {
 	p.visit(s, f, ns3(f, 50*units.Microsecond, 50*units.Microsecond, 55*units.Microsecond))
 }
 
-// ns3 are the parameters of simulation/run.py: t_alpha, t_dec and t_inc; FAST_RECOVERY_TIMES 1, RATE_AI 5 and RATE_HAI 50 Mb/s per
-// 25 Gb/s, CLAMP_TARGET_RATE 0, MIN_RATE 1000 Mb/s.
+// ns3 are the parameters of simulation/run.py: t_alpha, t_dec and t_inc; FAST_RECOVERY_TIMES 1, RATE_AI 5 and
+// RATE_HAI 50 Mb/s per 25 Gb/s, CLAMP_TARGET_RATE 0, MIN_RATE 1000 Mb/s.
 func ns3(f *law.Flow, alpha, cut, increase units.Time) Params {
 	return Params{
 		AlphaTimer: alpha, CutInterval: cut, IncreaseTimer: increase, FastRecovery: 1,

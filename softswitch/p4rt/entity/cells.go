@@ -205,9 +205,9 @@ func (s *State) setMeter(t *table, h engine.Handle, c *p4v1.MeterConfig) error {
 	return s.inst.SetEntryMeter(t.spec.Name, h, r)
 }
 
-// readDirect emits what get returns for the entries that a read of direct resources selects.
-// table_id 0 selects all tables with such a resource. get gets the fields that identify an entry. A
-// read of a single entry that does not exist is NOT_FOUND.
+// readDirect calls get for each entry that a read of direct resources selects, and emits the result. table_id 0 selects
+// all tables with such a resource. The key that get receives identifies the entry. A read of a single entry that does
+// not exist is NOT_FOUND.
 func (s *State) readDirect(k directKind, in *p4v1.TableEntry, emit func(Found), get func(t *table, key *p4v1.TableEntry, h engine.Handle) (message any, err error)) error {
 	var list []*table
 	if in.GetTableId() == 0 {

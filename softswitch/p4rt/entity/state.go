@@ -30,12 +30,12 @@ type Options struct {
 	Queues int
 	// Watchdog is the switch's watchdog for received PFC; nil if it has none.
 	Watchdog Watchdog
-	// Lossless is the setting of the queues that received PFC stops; nil if no controller may set
-	// it.
+	// Lossless is the setting of the queues that a received PAUSE stops; nil if no controller may set it.
 	Lossless Setting[externs.Lossless]
 	// Weights is the setting of the queues' weights; nil if no controller may set it.
 	Weights Setting[externs.Weights]
-	// Obeyed is the setting of ports that differ in the classes whose PAUSEs they obey; nil if no controller may set it.
+	// Obeyed is the setting of the classes whose PAUSEs a port obeys, for ports that differ from Lossless; nil if no
+	// controller may set it.
 	Obeyed Setting[externs.Obeyed]
 	// Now is the switch's clock; nil means a clock that stands at 0.
 	Now func() units.Time

@@ -197,8 +197,8 @@ func (s *Schema) bindExterns(j *bmv2json.Program) error {
 // unnamed is the name that p4c-bm2-psa gives to the learn list of each digest.
 const unnamed = "digest"
 
-// bindDigests finds the digest of each learn list by its name, or of a list without a name by the widths of its
-// fields. Digests of the same widths cannot be told apart then, so they are absent.
+// bindDigests finds the digest of each learn list by the list's name. A list without a name is matched by the widths of
+// its fields. Digests with the same widths cannot be distinguished then, so they are absent.
 func (s *Schema) bindDigests(lists []engine.LearnInfo) error {
 	s.learns = map[int]string{}
 	for i, l := range lists {

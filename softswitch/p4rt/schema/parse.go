@@ -229,7 +229,7 @@ func (s *Schema) parseTable(o Object, t *p4configv1.Table) (*Table, error) {
 	return out, s.parseRefs(t, out)
 }
 
-// parseRefs reads what a table refers to: actions, implementation, direct resources.
+// parseRefs reads the objects that a table refers to: actions, implementation, direct resources.
 func (s *Schema) parseRefs(t *p4configv1.Table, out *Table) error {
 	for i, r := range t.ActionRefs {
 		a, ok := s.Actions.ID(r.Id)
