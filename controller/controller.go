@@ -43,17 +43,17 @@ type Options struct {
 	Dial func(s config.Switch) ([]grpc.DialOption, error)
 	// Flags override keys of the configuration; see config.Options.
 	Flags map[string]*pflag.Flag
-	// Terms are those of a cluster's leader; see session.Options.
+	// Terms is set for the leader of a cluster; see session.Options.
 	Terms session.Terms
-	// Generation is that of the last configuration that was saved.
+	// Generation is the generation of the last saved configuration.
 	Generation uint64
 	// CheckCaller returns why the caller of ctx may not apply a configuration; a yamlnode.Fault names the field at
 	// fault. A nil CheckCaller allows everyone.
 	CheckCaller func(ctx context.Context, cfg *config.Config) error
 	// Files are where device_config and the files of switches' TLS are read; nil: anywhere.
 	Files confine.Dirs
-	// Fixed are keys that a running process cannot change, such as controller.listen: a participant
-	// refuses other values of them, and a plan has none.
+	// Fixed are keys that a running process cannot change, such as controller.listen: a participant refuses other
+	// values, and a plan leaves the keys out.
 	Fixed []string
 	// Participants take part in every apply, in this order.
 	Participants []Participant
@@ -75,8 +75,8 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Controller is the daemon. Apply and SetLink change it one at a time, under applying, which is held while the change is
-// stored. Routes follow links meanwhile, under routing; what readers see is under mu.
+// Controller is the daemon. Apply and SetLink change it one at a time, under applying, which is held while the change
+// is stored. Routes follow links meanwhile, under routing; what readers see is under mu.
 type Controller struct {
 	opts     Options
 	features []*feature.Feature

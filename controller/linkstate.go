@@ -49,7 +49,8 @@ type linkState struct {
 	flap     flap
 }
 
-// watched is a link of the configuration with its state and the states of its switches; a host's is nil.
+// watched is a link of the configuration with its state and the states of the switches at its ends. The state of a
+// host is nil.
 type watched struct {
 	*config.Link
 	*linkState
@@ -122,7 +123,7 @@ func (m *linkMonitor) report(sw string, ports map[uint32]pb.PortStatus_State) {
 	}
 }
 
-// set takes all of some links out of service, or back into it, or none of them on an error. It returns the links that
+// set takes links out of service or puts them back. On an error it changes none of them. It returns the links that
 // it changed. Calls of set and forget take turns. mu is not held while the keeper works, so that probes are noted
 // meanwhile.
 func (m *linkMonitor) set(links []string, up bool, done *outcome.Done) (changed []string, err error) {

@@ -97,8 +97,8 @@ func (c *Controller) ports(a *applied, name string) []*pb.PortStatus {
 	return list
 }
 
-// SwitchSummaries returns the names and ports of the switch of a name, of all where it is "", and what the features
-// know of them where that is wanted.
+// SwitchSummaries returns the name and the ports of the switch with the given name, or of all switches if name is "".
+// With status it adds the status that features report for each switch.
 func (c *Controller) SwitchSummaries(name string, status bool) []*pb.SwitchStatus {
 	cur := c.snapshot()
 	if cur == nil {
@@ -193,7 +193,7 @@ func (c *Controller) Counted() []observed.Source {
 // Conduct returns the judge of hosts' reports.
 func (c *Controller) Conduct() *conduct.Judge { return c.conduct }
 
-// Path returns the ports of switches by which a flow of the running configuration goes, the first switch's first, or
+// Path returns the switch ports that a flow leaves by under the running configuration, the first switch's first, or
 // nil if that is not known (see topology.Routes.Path). A flow to the UDP port of RoCEv2 or of maxQD's shim is
 // UDP; others are TCP.
 func (c *Controller) Path(src, dst netip.AddrPort) []config.Endpoint {

@@ -114,8 +114,8 @@ type FlowTotal struct {
 	Delivered   int64  `json:"delivered_bytes"`
 	CNPs        uint64 `json:"cnps"`
 	Retransmits uint64 `json:"retransmissions"`
-	// Done is the number of flows that were acknowledged to the end. LastUS is when the last of them was, counted
-	// from the start of the first.
+	// Done is the number of flows that were acknowledged to the end. LastUS is the time from the start of the first
+	// flow to the end of the last one of these.
 	Done   int     `json:"done,omitempty"`
 	LastUS float64 `json:"last_done_after_us,omitempty"`
 	// Ended has these flows, from the reports of their hosts.

@@ -39,7 +39,7 @@ func styles(n int) []draw.LineStyle {
 	return out
 }
 
-// luminance returns a colour of the scale: part 0 is dark, and 1 is as light as still shows on white.
+// luminance returns a colour of the scale: part 0 is dark, and 1 is the lightest colour that is visible on white.
 func luminance(part float64) color.Color {
 	scale := moreland.Kindlmann()
 	scale.SetMin(0)

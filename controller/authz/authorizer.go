@@ -56,7 +56,7 @@ func New(o Options) *Authorizer {
 type Caller struct {
 	Identity
 	Address string // address of the other end of the connection
-	// Applications are the ones that the call may name, nil for all.
+	// Applications are the applications that the call may name, nil for all.
 	Applications []string
 	hosts        []string // hosts as which the caller may attach, nil for all
 }

@@ -335,8 +335,8 @@ func (j *Judge) elsewhere(f *party, p *port) bool {
 	return false
 }
 
-// unreported finds a host that sends to the port's host without a report, takes more than half of the link, and leaves the
-// flows that are reported less. Switches count by source where PACC is on.
+// unreported finds a host that sends to the port's host without a report and takes more than half of the link, so that
+// the reported flows get less than half. Switches count bytes by source only if PACC is on.
 func (j *Judge) unreported(p *port, now time.Time, parties []party, total float64, found map[alarm]string) {
 	if j.counted == nil || len(parties) == 0 || total >= float64(p.Rate)/2 {
 		p.counted = nil

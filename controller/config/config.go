@@ -144,8 +144,8 @@ type Switch struct {
 	// BFRuntime is host:port of the chip's BF Runtime server, unique. The controller sets the traffic manager
 	// through it. It is for Tofino; default none.
 	BFRuntime string
-	// Thrift is host:port of BMv2's service for queue settings (--thrift-port), unique. The controller sets the rate and depth
-	// of the ports' queues through it. It is for bmv2; default none, which leaves the queues as they are.
+	// Thrift is host:port of BMv2's service for queue settings (--thrift-port), unique. The controller sets the rate
+	// and depth of the ports' queues through it. It is for bmv2; default none, which leaves the queues as they are.
 	Thrift string
 	// PacketSize is the assumed length of a packet, because BMv2 paces queues in packets. It is used with Thrift
 	// only: 64 … 9216 B, default 1078 B, a full frame of a host agent.
@@ -428,7 +428,7 @@ func named[T any](list []T, index map[string]int, name string, of func(T) string
 	return &list[i]
 }
 
-// index makes the indices of names. If two elements have one name, it has the first.
+// index fills the maps from names to indices. If two elements have the same name, the map has the first.
 func (c *Config) index() {
 	c.switches, c.hosts = make(map[string]int, len(c.Switches)), make(map[string]int, len(c.Hosts))
 	for i := range slices.Backward(c.Switches) {

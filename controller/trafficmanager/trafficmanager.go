@@ -100,7 +100,7 @@ func (c *Config) OnlyVictims(o *Config) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// WithVictims returns a copy of the configuration with these ports as its Victims. The error is as Check's.
+// WithVictims returns a copy of the configuration with the given Victims. Errors are as for Check.
 func (c *Config) WithVictims(ports []uint32) (*Config, error) {
 	if len(ports) == 0 && len(c.Victims) == 0 {
 		return c, nil

@@ -266,8 +266,8 @@ func (a *Agent) SetChannel(now units.Time, key FlowKey, c channel.Channel) error
 	})
 }
 
-// DropChannel holds a flow back until it has a channel again: it was refused the one of its
-// virtual priority.
+// DropChannel holds a flow back until it gets a channel, because the controller refused it the channel of its virtual
+// priority.
 func (a *Agent) DropChannel(now units.Time, key FlowKey) error {
 	return a.change(now, key, func(f *flow) error {
 		f.waiting = true

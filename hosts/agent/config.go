@@ -22,9 +22,9 @@ type Config struct {
 	Rate    units.Rate // rate of the NIC's link, counting frames without preamble and FCS
 	Unit    maxqd.Unit // the fabric's unit of maxQD
 
-	// NewLaw returns the law of a flow that starts. Laws that implement law.Weighted follow weights, others share the
-	// NIC by them. The spec has the flow's current weight and channel, and the rest of its size and deadline, because
-	// a flow whose receiver has forgotten it gets a new law.
+	// NewLaw returns the law of a flow that starts. If the law does not implement law.Weighted, weights only decide how
+	// the flow shares the NIC. A flow whose receiver has forgotten it also gets a new law. So the spec has the flow's
+	// current weight and channel, and the remaining size and time to the deadline.
 	NewLaw func(spec FlowSpec) (law.Law, error)
 	// Law is the name of NewLaw's law, for reports.
 	Law string
@@ -59,8 +59,8 @@ type Config struct {
 	// catch up back to back. 0 by default, right on a virtual clock.
 	MaxLate units.Time
 
-	// Deliver, when set, takes the payload of each data packet that is next of its flow;
-	// the bytes are valid until it returns.
+	// Deliver, if set, gets the payload of each data packet that is the next in its flow. The bytes are valid until
+	// Deliver returns.
 	Deliver func(from FlowKey, payload []byte)
 	// Fill, when set, writes the payload at an offset of a flow; otherwise it is zeros.
 	Fill func(flow FlowKey, offset uint64, payload []byte)

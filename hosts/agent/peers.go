@@ -60,7 +60,7 @@ func newPeers() peers {
 	return peers{seed: maphash.MakeSeed(), slots: make([]slot, 16), sources: map[[16]byte]*origin{}}
 }
 
-// find returns the slot of a flow, or the empty one at which the search for it ends.
+// find returns the slot of a flow. If the flow is unknown, it returns the empty slot at which the search ended.
 func (p *peers) find(key *peerKey) (at int, hash uint32) {
 	hash = uint32(maphash.Comparable(p.seed, *key))
 	for at = int(hash) & (len(p.slots) - 1); ; at = (at + 1) & (len(p.slots) - 1) {
@@ -107,8 +107,8 @@ func (p *peers) heard(now units.Time, src netip.Addr, srcPort uint16, qp uint32)
 	return i
 }
 
-// idle forgets a flow that is idle, of an address or with nil of any, and returns its place. It looks at the next few
-// each time, and returns -1 if none of them is idle.
+// idle finds an idle flow, forgets it and returns its index. The flow must be of address of, or may be any if of is
+// nil. Each call checks only the next lookAt flows, and returns -1 if none of these is idle.
 func (p *peers) idle(now units.Time, of *origin) int32 {
 	for range lookAt {
 		i := p.hand

@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// shared are the flags that all hosts of a fabric must agree on, by the law that they are for; ""
-// for all of them.
+// shared are the flags that all hosts of a fabric must agree on, by the law that uses them; "" is for flags of all
+// laws.
 var shared = map[string][]string{
 	"":         {"udp-port", "lossless"},
 	"soze":     {"p", "k", "alpha", "beta", "m", "maxqd-unit"},

@@ -112,8 +112,8 @@ func (o *Options) plan() channel.Plan {
 	return p
 }
 
-// withChannel gives a flow its channel. With a controller and no channels of its own the
-// flow waits for the controller's.
+// withChannel gives a flow its channel. If the options name a controller but no channels, the flow waits for a channel
+// from the controller.
 func (o *Options) withChannel(f agent.FlowSpec) (agent.FlowSpec, error) {
 	if k, err := o.lawKind(); err != nil || !k.Needs.Channel {
 		return f, err

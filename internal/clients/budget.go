@@ -28,7 +28,7 @@ const (
 	reserved = 8        // on Unix sockets, root and the process's own user may use 1/reserved of both more
 )
 
-// Unread is how long messages may wait for a client that reads none of them.
+// Unread is how long messages may wait for a client that reads nothing.
 const Unread = 30 * time.Second
 
 // sweepEvery is the interval of the search for unread messages.

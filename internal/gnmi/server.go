@@ -151,7 +151,7 @@ func text(v *gpb.TypedValue) (name string, err error) {
 // maxInterfaceName is Linux' IFNAMSIZ without the byte 0.
 const maxInterfaceName = 15
 
-// Get implements gNMI. Values of JSON are whole subtrees, those of PROTO leaves. A path that none of the
+// Get implements gNMI. JSON values are whole subtrees, PROTO values are leaves. A path that none of the
 // targets has anything for is NOT_FOUND (gNMI 0.10, 3.3.4); the root is always there.
 func (s *server) Get(ctx context.Context, r *gpb.GetRequest) (*gpb.GetResponse, error) {
 	paths := r.GetPath()

@@ -47,7 +47,7 @@ func Add(t testing.TB, sw, host string) Pair {
 		t.Fatalf("making %s: %v", sw, err)
 	}
 	for _, name := range []string{sw, host} {
-		// Without IPv6 the kernel sends nothing of its own accord.
+		// With IPv6 off, the kernel sends no frames unasked.
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0); err != nil && !os.IsNotExist(err) {
 			t.Logf("IPv6 stays on: %v", err)
 		}

@@ -47,7 +47,7 @@ type Pair struct {
 	Running      int
 	RunningBytes uint64
 	RunningRate  float64
-	// The fields below are those of the flow reported last.
+	// The fields below describe the flow that was reported last.
 	Weight   float64
 	Priority uint32
 	MaxQD    bool

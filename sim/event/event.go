@@ -63,8 +63,8 @@ type Queue struct {
 // Len returns the number of events that wait.
 func (q *Queue) Len() int { return len(q.heap) }
 
-// Schedule adds an event. A time before that of the event taken last is raised to it, because an effect never
-// precedes its cause.
+// Schedule adds an event. If at is before the time of the event taken last, that time counts instead, because an effect
+// never precedes its cause.
 func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
 	e := Event{max(at, q.now), Of(kind, arg)}
 	h := append(q.heap, e)

@@ -45,7 +45,7 @@ func (o *Outcome) value(measure string) float64 {
 	return math.NaN()
 }
 
-// Group summarises a group's flows. Times are those of flows that have ended.
+// Group summarises a group's flows. Times are of flows that have ended only.
 type Group struct {
 	Name      string    `json:"name"`
 	Flows     int       `json:"flows"`

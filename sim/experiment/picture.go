@@ -281,7 +281,7 @@ func (p picture) each(of map[string][]*Outcome, do func(variant, name string, o 
 	}
 }
 
-// label names a line by its difference from the others of its panel.
+// label names a line by its difference from the other lines of its panel.
 func (p picture) label(variant, name string) string {
 	switch {
 	case len(p.of) == 1 && variant != "":

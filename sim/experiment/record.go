@@ -152,7 +152,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 type paperPage struct {
 	Paper, Title string
 	Figures      []*figurePage
-	// Directed counts the claims with a direction, Right those of them that agree. Near counts the Headlines that
+	// Directed counts the claims with a direction, Right the directed claims that agree. Near counts the Headlines that
 	// agree. Claims is Directed plus Headlines.
 	Claims, Directed, Right, Headlines, Near int
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine/expr"
 )
 
-// lower lowers both pipelines and all actions. Their code follows that of the parser.
+// lower lowers both pipelines and all actions. Their code comes after the parser's.
 func (c *compiler) lower() {
 	for _, act := range c.actions {
 		act.pc = uint32(len(c.asm.list))

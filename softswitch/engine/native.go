@@ -48,7 +48,7 @@ func (m *Machine) Args(i int) []uint64 { return m.prog.code.args[i] }
 // RegisterLock returns the lock of register i.
 func (m *Machine) RegisterLock(i int) *shortLock { return m.registers[i].mu }
 
-// Cells returns the cells of register i, which have one word each.
+// Cells returns the cells of register i. Each cell has one word.
 func (m *Machine) Cells(i int) []uint64 { return m.registers[i].cells }
 
 // Counters returns the cells of counter array i.

@@ -161,8 +161,8 @@ func (c *compiler) register(name string) *registerSpec {
 	return r
 }
 
-// locking runs compile and makes the registers that it uses share one lock. It returns one of
-// them, or −1 if there are none.
+// locking runs compile and makes the registers that it uses share one lock. It returns the index of one of these
+// registers, or −1 if there are none.
 func (c *compiler) locking(compile func()) int {
 	outer := c.regs
 	c.regs = nil

@@ -280,7 +280,7 @@ func (o *outbox) drain() (queue []*p4v1.StreamMessageResponse, bytes int64, last
 	return queue, o.bytes, o.last, o.full
 }
 
-// sent releases the bytes of drained messages once all of them were sent.
+// sent releases the bytes of drained messages. Call it when all of these have been sent.
 func (o *outbox) sent(bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -29,8 +29,8 @@ const fileBuffer = 256 << 10
 // pcapWriter writes a pcap file of Ethernet frames (draft-ietf-opsawg-pcap). It writes the records
 // itself, because gopacket takes several times as long for them.
 //
-// A goroutine of its own writes full buffers. So adding records waits for the kernel only if that
-// is two buffers behind.
+// A separate goroutine, writeFull, writes full buffers to the file. So adding records waits for the kernel only if the
+// goroutine is two buffers behind.
 type pcapWriter struct {
 	file  *os.File
 	buf   []byte // records that were passed neither to the file nor to the goroutine
@@ -88,8 +88,8 @@ func (w *pcapWriter) pass() {
 	w.buf = <-w.empty
 }
 
-// writeFull runs on a goroutine of its own and writes full buffers to the file. After an error it writes no more;
-// flush reports the error.
+// writeFull runs as the goroutine that writes full buffers to the file. After an error it writes no more; flush reports
+// the error.
 func (w *pcapWriter) writeFull() {
 	for b := range w.full {
 		if w.err == nil {

@@ -126,8 +126,8 @@ func (q *xdpPort) submit() unix.Errno {
 	return errno
 }
 
-// refused reports whether an error of submit means that the kernel refused a frame, the last one
-// that it took.
+// refused reports whether an error of submit means that the kernel refused a frame. That frame is the last one that the
+// kernel took.
 func refused(errno unix.Errno) bool {
 	switch errno {
 	case 0, unix.EAGAIN, unix.EINTR, unix.ENETDOWN, unix.ENXIO:

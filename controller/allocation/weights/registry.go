@@ -205,7 +205,7 @@ func (r *Registry) finish(s *stage, entries []audit.Entry, refusal error) error 
 	return refusal
 }
 
-// commit is finish for complete entries. Some of them may be refusals.
+// commit does what finish does, but takes complete entries. Some of them may be refusals.
 func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 	all := entries
 	entries = r.audit.First(entries)

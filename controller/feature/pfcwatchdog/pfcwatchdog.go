@@ -47,7 +47,7 @@ func New(callbacks feature.Callbacks) *feature.Feature {
 	}
 }
 
-// probes is feature.Feature.Probes: the embedded switch has the watchdog where it obeys PFC.
+// probes implements feature.Feature.Probes. An embedded switch has the watchdog only if it obeys PFC.
 func probes(s *config.Switch) []feature.Probe {
 	if s.Target != config.Embedded {
 		return nil
@@ -126,7 +126,8 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 // minDetection is SONiC's default.
 const minDetection = 200 * units.Millisecond
 
-// Bounds of how often storms are read, which is no more often than ports are polled. A shorter storm shows in the count.
+// Bounds of how often storms are read, which is no more often than ports are polled. A shorter storm shows in the
+// count.
 const minPoll, maxPoll = 100 * time.Millisecond, time.Second
 
 type loop struct {

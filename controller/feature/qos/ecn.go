@@ -72,8 +72,8 @@ func readECN(m *yamlnode.Map) ECN {
 	}
 }
 
-// marks turns the curves of a switch's ports into entries. A queue's most frequent curve has the queue's number, and needs no
-// entry of its ports.
+// marks turns the curves of a switch's ports into entries. A queue's most frequent curve has the queue's number, so the
+// ports that use it need no entries.
 func marks(env *feature.Env, q Config, c *feature.EntityList) {
 	ramp := ramp{env, red.Of(32)}
 	if env.Switch.Target.Chip() != "" {

@@ -50,7 +50,7 @@ type Options struct {
 	// waits between attempts to reconcile a degraded switch are ten times as long, because
 	// an attempt reads all that the switch holds.
 	RetryMin, RetryMax time.Duration
-	// Heartbeat is the session's heartbeat. A switch that answers no poll for three of them counts
+	// Heartbeat is the session's heartbeat. A switch that answers no poll for three heartbeats counts
 	// as one that sends no packets.
 	Heartbeat time.Duration
 	// Events receives every event; it must not block.

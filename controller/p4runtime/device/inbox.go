@@ -59,7 +59,7 @@ func (b *inbox) offer(lane int, m *delivery) bool {
 	return ok
 }
 
-// take removes the oldest message of the most urgent lane that has one; nil when none waits.
+// take removes the oldest message from the most urgent lane that is not empty. It returns nil if no message waits.
 func (b *inbox) take() *delivery {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -80,7 +80,7 @@ func (r *runner) receive(ctx context.Context) bool {
 	return false
 }
 
-// loops runs the features' loops, those of one attachment at a time, until the context ends.
+// loops runs the features' loops until the context ends. Only the loops of one attachment run at a time.
 func (d *Device) loops(ctx context.Context) {
 	var current *attachment
 	stop := func() {}

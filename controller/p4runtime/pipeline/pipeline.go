@@ -115,7 +115,7 @@ func (x *index[T]) build(kind string, list []T) error {
 	return nil
 }
 
-// find returns the object with that full name, or the only one whose name ends in it.
+// find returns the object with the given full name, or the only object whose name ends in the given name.
 func (x *index[T]) find(name string) (v T, err error) {
 	if v, ok := x.byName[name]; ok {
 		return v, nil

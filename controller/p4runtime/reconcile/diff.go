@@ -186,7 +186,7 @@ func sameMember(x, y *p4v1.ActionProfileGroup_Member) bool {
 	return x.MemberId == y.MemberId && x.Weight == y.Weight && bytes.Equal(p.WatchPort, q.WatchPort)
 }
 
-// known reports whether a message has no fields but those of the specification.
+// known reports whether the specification defines all fields of a message.
 func known(m interface{ ProtoReflect() protoreflect.Message }) bool {
 	return len(m.ProtoReflect().GetUnknown()) == 0
 }

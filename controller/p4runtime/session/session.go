@@ -68,7 +68,7 @@ type Options struct {
 	// ElectionID is the first id to bid, ≥ 1. If the switch says that there is no primary but a higher id
 	// was seen, the session bids one more than that, as the specification asks.
 	ElectionID uint64
-	// Terms are those of a cluster's leader; nil is a controller without a cluster.
+	// Terms is set for the leader of a cluster; nil means a controller without a cluster.
 	Terms Terms
 	// Dial replaces plain TCP; see TLS. Interceptors for tests go in here too.
 	Dial []grpc.DialOption
@@ -144,8 +144,8 @@ func dialOptions(extra []grpc.DialOption) []grpc.DialOption {
 	}, extra...)
 }
 
-// dialer connects by TCP, or to a Unix socket, and notes whether the last connection was refused: the machine answered that
-// nothing listens there. The kernel ends a connection whose other end acknowledges nothing for a time.
+// dialer connects by TCP, or to a Unix socket, and notes whether the last connection was refused: the machine
+// answered that nothing listens there. The kernel ends a connection whose other end acknowledges nothing for a time.
 type dialer struct {
 	unacknowledged time.Duration
 	refused        atomic.Bool

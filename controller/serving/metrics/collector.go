@@ -167,7 +167,7 @@ func one(value float64, labels ...string) series {
 	return series{labels: labels, values: []float64{value}, known: []bool{true}}
 }
 
-// sendAll emits whether things are up; labels at are those of the port.
+// sendAll emits whether things are up. The labels with the indices at are the port's.
 func (m metric) sendAll(ch chan<- prometheus.Metric, list []series, at ...int) int {
 	list, saved := bounded(list, []kind{least}, 1, at)
 	for _, s := range list {

@@ -173,14 +173,14 @@ func refused(c codes.Code, reason string, err error, metadata map[string]string,
 	return with.Err()
 }
 
-// reasons are those of errors that have no other.
+// reasons are the default reasons of status codes, for errors that have no reason of their own.
 var reasons = map[codes.Code]string{
 	codes.Unavailable: pb.ReasonTryAgain, codes.Aborted: pb.ReasonSuperseded, codes.ResourceExhausted: pb.ReasonLimitReached,
 	codes.FailedPrecondition: pb.ReasonNotPossible,
 	codes.Internal:           pb.ReasonInternal, codes.Unknown: pb.ReasonInternal, codes.DataLoss: pb.ReasonInternal,
 }
 
-// explained adds to an error without a reason the one of its code.
+// explained adds the default reason of its code to an error without a reason.
 func explained(err error) error {
 	s, ok := status.FromError(err)
 	if !ok {

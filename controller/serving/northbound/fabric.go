@@ -183,7 +183,7 @@ type published[T any] struct {
 	missed uint64
 }
 
-// follow sends the earlier values and then, by sendEach, those of a subscription. It closes the subscription.
+// follow sends the earlier values and then, by sendEach, the values of a subscription. It closes the subscription.
 func follow[T any](stream grpc.ServerStream, running context.Context, before []T, sub *events.Subscription[T], send func(published[T]) error) error {
 	defer sub.Close()
 	if err := stream.SendHeader(nil); err != nil { // the client misses nothing after it has received the header

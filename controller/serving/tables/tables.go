@@ -72,7 +72,7 @@ func shown(f protoreflect.FieldDescriptor) *pb.Shown {
 	return proto.GetExtension(f.Options(), pb.E_Shown).(*pb.Shown)
 }
 
-// Row has one key for each of the table's and one value for each column.
+// Row has a value for each of the table's keys and for each of its columns.
 type Row struct {
 	Keys []string
 	// Values are of the types string, bool, uint64, float64, units.Bytes, time.Duration

@@ -1,6 +1,6 @@
-// Package web serves a page that shows the fabric: its topology with loads, queues, pauses, victims and switches' states as
-// they are now and in the last ten minutes, flows beside their shares, events, and what was applied. The page only
-// reads, and all of it is in the binary.
+// Package web serves a page that shows the fabric: its topology with loads, queues, pauses, victims and switches'
+// states as they are now and in the last ten minutes, flows beside their shares, events, and what was applied. The
+// page only reads, and all of it is in the binary.
 package web
 
 import (
@@ -63,8 +63,8 @@ func Files(login http.Handler) http.Handler {
 	})
 }
 
-// Data serves what the page shows: the state at /api/fabric, and GetSeries and ListHistory, whose requests are JSON in the
-// parameter request, at /api/series and /api/history.
+// Data serves what the page shows: the state at /api/fabric, and GetSeries and ListHistory, whose requests are JSON
+// in the parameter request, at /api/series and /api/history.
 func Data(api API, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/fabric", func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +76,7 @@ func Data(api API, log *slog.Logger) http.Handler {
 	return mux
 }
 
-// method serves a method of the API; empty is a request of its type.
+// method serves a method of the API; empty is an empty request of the method's type.
 func method[Q, A proto.Message](log *slog.Logger, empty Q, call func(context.Context, Q) (A, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		request := proto.Clone(empty).(Q)

@@ -38,7 +38,7 @@ const (
 // Note is who applies a configuration, and why. The zero Note is empty.
 type Note struct {
 	By, Why string
-	// Confirm is as Entry.Confirm: 0, or MinConfirm to MaxConfirm.
+	// Confirm becomes Entry.Confirm: 0, or MinConfirm to MaxConfirm.
 	Confirm time.Duration
 	// Expect is the generation that must be in force; nil accepts any.
 	Expect *uint64

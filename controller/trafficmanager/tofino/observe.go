@@ -184,7 +184,7 @@ func (d *Driver) allGroups(ctx context.Context, s *settings) ([]bfrt.Row, error)
 	return d.client.Read(ctx, ask...)
 }
 
-// defaults completes fields with those of the default entry.
+// defaults fills missing fields from the default entry.
 func defaults(standard bfrt.Row, over bfrt.Fields) bfrt.Fields {
 	out := slices.Clone(over)
 	for _, n := range standard.Data {

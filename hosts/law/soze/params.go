@@ -101,8 +101,8 @@ func (t *Target) delayLn(lnX float64) float64 {
 	return t.p + t.perLn*(t.lnAlpha-min(max(lnX, t.lnBeta), t.lnAlpha))
 }
 
-// lnShare returns the inverse of delayLn: the ln of the rate per weight for a queueing delay. It is that of
-// alpha for delays up to p and of beta for delays from p + k on.
+// lnShare is the inverse of delayLn: it returns the ln of the rate per weight for a queueing delay. The result is ln
+// alpha for delays up to p, and ln beta for delays of p + k or more.
 func (t *Target) lnShare(d float64) float64 {
 	return t.lnAlpha - min(max(d-t.p, 0), t.k)*t.inv
 }

@@ -45,7 +45,7 @@ type Kernel struct {
 	Adopted bool // Open found it running
 }
 
-// laws names the congestion control of each law, which is the name of its map in the object.
+// laws names the congestion control of each law. The congestion control's map in the object has the same name.
 var laws = map[Law]string{Soze: "soze", PrioPlus: "prioplus"}
 
 func (l Law) String() string { return laws[l] }

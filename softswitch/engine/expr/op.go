@@ -149,7 +149,7 @@ func NewOp(op Operator, l, r *Node) *Node {
 	return n
 }
 
-// apply sets z to x op y; z may be one of them.
+// apply sets z to x op y; z may be x or y.
 func (e *Evaluator) apply(op Operator, z, x, y *big.Int) {
 	switch op {
 	case Add:
