@@ -272,8 +272,8 @@ func (l *Loop) Polled(now, asked units.Time, number uint32, queue units.Bytes) {
 	l.compute(p)
 }
 
-// compute ticks the Port of one port when both counters and queue length are there, and sets the base of its flows' counters. If
-// the poll is not answered, the next tick counts the traffic of this one too.
+// compute ticks the Port of one port when both counters and queue length are there, and sets the base of its flows'
+// counters. If the poll is not answered, the next tick counts the traffic of this one too.
 func (l *Loop) compute(p *port) {
 	if !p.counted || !p.polled || p.done {
 		return
@@ -362,7 +362,7 @@ type LoopStats struct {
 // PortStats are the counters of a watched port.
 type PortStats struct {
 	Port  uint32
-	Queue units.Bytes // at the last poll
+	Queue units.Bytes // length of the queue at the last poll
 	Stats
 }
 

@@ -250,7 +250,7 @@ func (r Reaction) Validate() error {
 func (p Params) SpectralRadius(rate units.Rate, r Reaction) float64 {
 	var eigen mat.Eigen
 	if !eigen.Factorize(p.loop(rate, r), mat.EigenNone) {
-		return math.Inf(1) // not of a matrix of finite numbers
+		return math.Inf(1) // this cannot happen to a matrix of finite numbers
 	}
 	largest := 0.0
 	for _, v := range eigen.Values(nil) {

@@ -35,7 +35,7 @@ type linkMonitor struct {
 	events    []*pb.Event    // events of the running evaluation
 	rerouted  bool           // the running evaluation changes routes without an event
 	evaluated time.Time      // time of the last full evaluation
-	awake     time.Time      // since when it has been evaluated without a break
+	awake     time.Time      // since when the state has been evaluated without a break
 }
 
 // linkState is the state of a link.
@@ -60,7 +60,7 @@ type watched struct {
 // switchState is the state of a switch.
 type switchState struct {
 	ports       map[uint32]pb.PortStatus_State // port states that the switch reports; nil without a report
-	lost        time.Time                      // since when it is out of reach
+	lost        time.Time                      // since when the switch is out of reach
 	unreachable bool                           // out of reach for unreachable_after, or its process has ended
 }
 
@@ -451,8 +451,8 @@ func (m *linkMonitor) evaluateLink(w watched, switches map[string]device.Health,
 
 // flap counts how often a link goes down and comes back.
 type flap struct {
-	downs int       // until it was up for flap_hold_max
-	back  time.Time // since when probes come again; zero while they do not
+	downs int       // times that the link went down since it was last up for flap_hold_max
+	back  time.Time // since when probes come again; zero while none come
 }
 
 // hold returns how long a link that comes back is not used: 0 after the first failure, flap_hold after the second,

@@ -22,7 +22,7 @@ import (
 // Command is `headgate run` with its flags.
 type Command struct {
 	File     string        // fabric file; empty for the built-in one
-	Scenario string        // its name
+	Scenario string        // name of the scenario
 	Variants []string      // all when empty
 	For      time.Duration // duration of all phases together; DefaultFor when 0
 	JSON     string        // file for the report; "-" for standard output, empty for none

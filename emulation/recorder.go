@@ -78,7 +78,7 @@ type recorder struct {
 	trace  tracer
 	pfc    packet.PFC // scratch
 
-	began units.Time // on the fabric's clock
+	began units.Time // begin of the play on the fabric's clock
 	lag   units.Time // the largest lateness of a sample
 	timer *clock.Timer
 

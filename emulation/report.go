@@ -71,7 +71,7 @@ type Curves struct {
 	TimeUS  []float64            `json:"time_us"`
 	Rates   map[string][]float64 `json:"rate_bps"` // rate of each flow around the time
 	QueueKB []float64            `json:"queue_kb,omitempty"`
-	Pauses  []uint64             `json:"pause_frames"` // so far
+	Pauses  []uint64             `json:"pause_frames"` // PAUSE frames so far
 }
 
 // PhaseResult is the result of one phase. Flows are the flows that ran at its end.
@@ -159,7 +159,7 @@ type PausedLink struct {
 // Queue is the recorded queue.
 type Queue struct {
 	Port   string  `json:"port"`
-	PeakKB float64 `json:"peak_kb"` // over all time
+	PeakKB float64 `json:"peak_kb"` // peak over all time
 	// The settled part is the last third of the time after the first phase.
 	SettledKB float64 `json:"settled_kb"`     // mean
 	LowKB     float64 `json:"settled_low_kb"` // 5th and 95th percentile

@@ -48,7 +48,7 @@ type Scenario struct {
 	// the operator's fabric. File is its name in scenarios.yaml.
 	Fabric   []byte    `yaml:"-"`
 	File     string    `yaml:"fabric"`
-	Variants []Variant // at least one
+	Variants []Variant // one variant or more
 	Phases   []Phase
 	// On returns the phases for the operator's fabric, or an error that says what the fabric lacks. It is nil for
 	// a scenario that sets Phases itself.

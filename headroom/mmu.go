@@ -46,7 +46,7 @@ type MMU struct {
 type queue struct {
 	private  units.Bytes
 	shared   units.Bytes // includes insurance headroom under DSH
-	headroom units.Bytes // not with DSH
+	headroom units.Bytes // unused under DSH
 	tau      units.Bytes
 	off      bool
 }
@@ -217,8 +217,8 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 	return m.signals(now)
 }
 
-// takeOthers takes a departing packet out of headroom first, then the shared pool, then private memory. It subtracts the
-// headroom and private bytes, and returns the shared ones for the caller to subtract.
+// takeOthers takes a departing packet out of headroom first, then the shared pool, then private memory. It subtracts
+// the headroom and private bytes, and returns the shared ones for the caller to subtract.
 func (m *MMU) takeOthers(q *queue, n units.Bytes) (shared units.Bytes) {
 	h := min(n, q.headroom)
 	s := min(n-h, q.shared)

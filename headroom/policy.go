@@ -61,7 +61,7 @@ type placement uint8
 const (
 	placeNone placement = iota
 	placePrivate
-	placeShared // this one and those after it count as a queue's shared or headroom bytes
+	placeShared // this placement and all later ones count as a queue's shared or headroom bytes
 	placeHeadroom
 	placeInsurance
 )
@@ -110,8 +110,8 @@ func (m *MMU) placeCounted(q *queue, p *port, n units.Bytes, victim bool) placem
 	return placeNone
 }
 
-// fits reports whether shared pool and headroom together have room for n more bytes. Only victim ports can fill the headroom
-// that other ports need.
+// fits reports whether shared pool and headroom together have room for n more bytes. Only victim ports can fill the
+// headroom that other ports need.
 func (m *MMU) fits(n units.Bytes) bool { return m.size-m.free+m.totals.Headroom+n <= m.reach }
 
 // below reports whether n more shared bytes keep a queue, or with DSH its port, below the threshold.
@@ -162,8 +162,9 @@ func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, vi
 // not, because only a departure resumes it.
 func (m *MMU) mayPause(n units.Bytes) bool { return n > 0 || !m.local }
 
-// updateWaiting moves a paused queue and its port, if their headroom is empty, forward in the order of resuming. Nothing moves
-// back here: resumeFirst checks each key again before it resumes, so a key may be too small but not too large.
+// updateWaiting moves a paused queue and its port, if their headroom is empty, forward in the order of resuming.
+// Nothing moves back here: resumeFirst checks each key again before it resumes, so a key may be too small but not too
+// large.
 func (m *MMU) updateWaiting(port int, class uint8) {
 	i := port*Classes + int(class)
 	if q := &m.queues[i]; q.off && q.headroom == 0 {
@@ -174,7 +175,8 @@ func (m *MMU) updateWaiting(port int, class uint8) {
 	}
 }
 
-// resumeWaiting resumes the queues below the threshold. All share one threshold, because paused ports are never victims.
+// resumeWaiting resumes the queues below the threshold. All share one threshold, because paused ports are never
+// victims.
 func (m *MMU) resumeWaiting() {
 	if len(m.pausedQueues.order)+len(m.pausedPorts.order) > 0 {
 		m.resumeFirst()

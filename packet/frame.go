@@ -285,7 +285,7 @@ func icrc(p *[icrcPseudo]byte, ip, udp, bth, rest []byte) uint32 {
 		h[10], h[11] = ones, ones // checksum
 	} else {
 		h[0] |= 0xf                         // traffic class
-		h[1], h[2], h[3] = ones, ones, ones // and flow label
+		h[1], h[2], h[3] = ones, ones, ones // traffic class and flow label
 		h[7] = ones                         // hop limit
 	}
 	h = h[n:]

@@ -22,7 +22,7 @@ import (
 // like links[].delay.
 type Traffic struct {
 	Name string // shown to people
-	File string // its folder has the traces; also named in messages
+	File string // name in messages; traces are in the same folder
 	Text []byte
 	// Notes name the unknown parts of the traffic.
 	Notes []string

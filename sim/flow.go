@@ -76,7 +76,7 @@ type Result struct {
 	Delivered units.Time // when its last byte arrived; 0 if it has not
 	FCT       units.Time // time from its start to the last acknowledgement; 0 if that has not arrived
 	Ideal     units.Time // FCT of the flow alone at line rate over its path
-	Deadline  units.Time // after its start; 0 for none
+	Deadline  units.Time // time after the flow's start; 0 for none
 	CNPs      uint32     // CNPs that reached its sender
 	Stats     transport.SenderStats
 }

@@ -163,7 +163,7 @@ func (p *paccPort) onSend(s *partition) {
 		}
 		row, ok := p.index[pairOfKey(k)]
 		if !ok {
-			continue // its source has been silent for a period
+			continue // the source has been silent for a period
 		}
 		s.notifySource(p.port, &p.rows[row])
 	}

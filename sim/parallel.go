@@ -33,7 +33,7 @@ type outbox struct {
 type xferPacket struct {
 	packet
 	port int32 // where it arrives
-	fifo int32 // its FIFO in the other partition, negative for none
+	fifo int32 // index of the FIFO in the other partition, negative for none
 }
 
 // ending is the acknowledgement that completes a flow and ends it on arrival.

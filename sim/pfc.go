@@ -36,7 +36,7 @@ type pauseState struct {
 	since      [NumClasses]units.Time
 	total      [NumClasses]units.Time // time paused, in pauses that have ended
 	anySince   units.Time             // begin of the time in which at least one class is paused
-	anyTotal   units.Time             // such times that have ended
+	anyTotal   units.Time             // total of such times that have ended
 	count      [NumClasses]uint32     // PAUSE frames that stopped a class
 	frames     uint32                 // PAUSE frames that stopped at least one class
 	whole      uint32                 // frames of these that stopped all classes

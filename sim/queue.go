@@ -80,7 +80,7 @@ type ring struct {
 func (s *Sim) addFIFOs() {
 	type link struct {
 		full, ack units.Time
-		from      int32 // the other partition plus 1, 0 for the same
+		from      int32 // number of the sending partition plus 1, 0 for this partition
 	}
 	arrivals, sent := map[link]uint8{}, map[link]uint8{}
 	var kinds []uint32

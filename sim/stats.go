@@ -18,7 +18,7 @@ type Stats struct {
 	Drops         [NumClasses]uint64
 	// AnswersDropped is how many of Dropped were ACKs, NAKs, CNPs or answers to probes.
 	AnswersDropped uint64
-	LostOnLinks    uint64 // on links that failed
+	LostOnLinks    uint64 // packets lost on links that failed
 	Marks          uint64 // ECN
 	CNPs, Naks     uint64
 	PausesSent     uint64 // PFC frames that a buffer asked for, without refreshes

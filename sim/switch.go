@@ -72,7 +72,7 @@ func (r *red) marks(queue units.Bytes, rng *rand.Rand) bool {
 // node is a switch; hosts have one too, unused.
 type node struct {
 	buffer Buffer // nil: unlimited
-	first  int32  // its ports start here
+	first  int32  // index of its first port
 }
 
 // setBuffer gives a switch its buffer. Ports get an MMU directly too, because two calls a hop are

@@ -23,7 +23,7 @@ type rxBatch struct {
 	batch   *port.Batch // owner of the frames' memory, nil for none
 	ahead   []arrival   // per frame, its arrival if ingressAhead ran; else empty
 	results []result
-	drops   []drop // not counted by receiveBatch yet
+	drops   []drop // drops that receiveBatch has not counted yet
 	worker  engine.Worker
 }
 

@@ -22,7 +22,7 @@ type event struct {
 	Name   string          `json:"name,omitempty"`   // name of the digest
 	Fields pipeline.Fields `json:"fields,omitempty"` // fields of the packet_in header, or of one message of the digest
 	Packet string          `json:"packet,omitempty"` // hexadecimal
-	Entry  *pipeline.Named `json:"entry,omitempty"`  // that no packet has hit within its idle timeout
+	Entry  *pipeline.Named `json:"entry,omitempty"`  // an entry that no packet has hit within its idle timeout
 	Reason string          `json:"reason,omitempty"`
 }
 

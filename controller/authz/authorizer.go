@@ -153,7 +153,7 @@ func (a *Authorizer) refuse(c Caller, method string, code codes.Code, why string
 	a.Audit.Record(audit.Entry{What: audit.Denied, Identity: strings.ToValidUTF8(c.Name, "?"), Peer: c.Address, Subject: method}, errors.New(why))
 	refusal := status.New(code, strings.ToValidUTF8(why, "?"))
 	if reason, has := reasons[code]; has {
-		refusal, _ = refusal.WithDetails(&errdetails.ErrorInfo{Domain: pb.ReasonDomain, Reason: reason}) // it fails for OK alone
+		refusal, _ = refusal.WithDetails(&errdetails.ErrorInfo{Domain: pb.ReasonDomain, Reason: reason}) // this fails for code OK only
 	}
 	return refusal.Err()
 }

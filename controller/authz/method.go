@@ -37,7 +37,7 @@ const Metrics = "GET /metrics"
 var methods = map[string]Method{
 	"/headgate.v1.FabricService/GetFabric":       {roles: reading, LeaderFirst: true},
 	"/headgate.v1.FabricService/ListSwitches":    {roles: reading, Leader: switches},
-	"/headgate.v1.FabricService/PlanConfig":      {roles: changing, Leader: switches}, // it reads files and calls addresses
+	"/headgate.v1.FabricService/PlanConfig":      {roles: changing, Leader: switches}, // the plan reads files and calls addresses
 	"/headgate.v1.FabricService/ApplyConfig":     {roles: changing, Leader: changes},
 	"/headgate.v1.FabricService/ConfirmConfig":   {roles: changing, Leader: changes},
 	"/headgate.v1.FabricService/ListHistory":     {roles: reading},

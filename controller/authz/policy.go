@@ -73,7 +73,7 @@ type policy struct {
 	tokens []token
 	oidc   *provider
 	limits Limits
-	lines  []string // its rules in order, to compare policies
+	lines  []string // the policy's rules in order, to compare policies
 }
 
 // closed is the policy without a file: the owner alone.

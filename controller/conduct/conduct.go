@@ -84,7 +84,7 @@ type port struct {
 	least   uint32         // bytes of the queue, in all samples of the window
 	samples int
 	full    bool                  // the port was a bottleneck in the last window
-	level   float64               // then, bits per second for a weight of 1
+	level   float64               // rate in that window for a weight of 1, bits per second
 	flows   map[key]at            // at the beginning of the window
 	counted map[netip.Addr]uint64 // bytes to the host that switches had counted at that time, by source; nil if not read
 	asked   time.Time
@@ -363,8 +363,8 @@ func (j *Judge) unreported(p *port, now time.Time, parties []party, total float6
 	p.counted, p.asked = bytes, now
 }
 
-// believe finds impossible maxQD values: less than the delay of one queue on the path during the whole
-// window, or more than the round trip of the packets.
+// believe finds impossible maxQD values: less than 1/disbelief of the delay that the queue at p had at least during the
+// window, or more than twice the flow's round trip.
 func (j *Judge) believe(p *port, f *party, found map[alarm]string) {
 	if f.Dst.Port() != j.udpPort && f.Law != "soze" || f.rate == 0 { // TCP flows carry maxQD only under Söze
 		return

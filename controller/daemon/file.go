@@ -64,7 +64,7 @@ func (d *daemon) resume(ctx context.Context, saved history.Entry) error {
 		return fmt.Errorf("the configuration that was applied last cannot be applied again; start with --replace to apply %s: %w", d.Config.File, err)
 	}
 	if !saved.ByAPI {
-		d.file.Store(cfg) // it came from the file, so the next file replaces it
+		d.file.Store(cfg) // the configuration came from the file, so the next file replaces it
 	}
 	return d.core.Resume(ctx, cfg)
 }

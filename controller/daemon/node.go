@@ -54,7 +54,7 @@ type node struct {
 	own   config.Member
 	conf  config.Cluster                   // names of files are in the form in which etcd can open them
 	creds credentials.TransportCredentials // credentials for its calls to the leader
-	tls   *tls.Config                      // its TLS configuration as a server for the other members
+	tls   *tls.Config                      // TLS configuration of its server for the other members
 }
 
 // runMember stands by and leads, in turns, until ctx ends.
@@ -235,7 +235,7 @@ func (m *node) leader() (string, <-chan struct{}) {
 	name, changed := m.Leader()
 	other, _ := m.Config.Controller.Cluster.Member(name)
 	if name == m.own.Name {
-		return "", changed // not yet
+		return "", changed // this member is the leader itself
 	}
 	return other.Relay, changed
 }

@@ -30,12 +30,12 @@ type Env struct {
 	Config   *config.Config
 	Graph    *topology.Graph
 	Switch   *config.Switch     // one of Config
-	Pipeline *pipeline.Pipeline // that the target of the switch runs
+	Pipeline *pipeline.Pipeline // the pipeline that the switch's target runs
 }
 
-// Feature is one feature. Its functions may be called at any time from any goroutine. All but Name and
-// Desired are optional: nil, or a zero Section, means that the feature does not need one. Unless they say otherwise they
-// are pure, with errors as Desired's.
+// Feature is one feature. Its functions may be called at any time from any goroutine. All but Name and Desired are
+// optional: nil, or a zero Section, means that the feature does not need one. A function is pure and
+// returns errors like Desired's, unless its comment says otherwise.
 type Feature struct {
 	// Name is a word, unique among the features.
 	Name string

@@ -68,7 +68,7 @@ type Routes struct {
 // The levels: a switch uses the links of the first level at which there is a path.
 const (
 	strict = iota // links that need not be avoided
-	held          // and held links
+	held          // links of strict, and held links
 	loose         // all links that are not down
 	levels
 )

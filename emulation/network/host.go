@@ -21,7 +21,7 @@ import (
 const MSS = 1000 * units.Byte
 
 // host makes the host at the end of a link. By default its flows follow Söze's law with the parameters of the
-// fabric file. If the host exists already, the link becomes a further link of it.
+// fabric file. If the host exists already, it gets the link as a further one.
 func (f *Fabric) host(name string, l config.Link, s *socket) error {
 	if n := f.nics[name]; n != nil {
 		s.plug(n.port())

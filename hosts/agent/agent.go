@@ -42,12 +42,12 @@ type Agent struct {
 
 	flows  map[FlowKey]*flow
 	byQP   map[uint32]*flow
-	byDst  map[netip.Addr][]*flow // those in byQP
+	byDst  map[netip.Addr][]*flow // the flows in byQP, by destination
 	nextQP uint32
 	issued uint32 // queue pairs from the first on, up to packet.MaxQP
 	port   uint16
 
-	ready   heap.Heap[*flow] // that may send now, see newReady
+	ready   heap.Heap[*flow] // flows that may send now; see newReady
 	timers  heap.Heap[*flow] // see newTimers
 	virtual float64          // the NIC's virtual time: start tag of the flow served last
 	nicFree units.Time

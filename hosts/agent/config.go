@@ -140,7 +140,7 @@ type FlowSpec struct {
 	App     string      // application whose budget pays for the weight
 	DSCP    uint8       // DSCP of its data packets, 1 to 63; 0 means Config.DataDSCP
 
-	Deadline units.Time // after its start, for laws that know deadlines; 0 for none
+	Deadline units.Time // time after the start, for laws that know deadlines; 0 for none
 	// Priority is the flow's virtual priority under PrioPlus; 0 for none. Channel is the priority's channel.
 	// AwaitChannel holds the flow back until SetChannel gives it a channel.
 	Priority     int

@@ -45,7 +45,7 @@ func (a *Agent) sendNotification(at int32) {
 // window is the time in which a flow gets no other notification.
 type window struct {
 	end  units.Time
-	peer int32 // its place in Agent.peers
+	peer int32 // index in Agent.peers
 }
 
 // notification makes an answer a congestion notification, which has no shim.

@@ -13,7 +13,7 @@ type Stats struct {
 	DataReceived, AcksReceived uint64
 	BytesDelivered             units.Bytes // bytes of payload in order
 	ProbesSent, ProbesReceived uint64
-	CNPs                       uint64 // that arrived for a flow of ours
+	CNPs                       uint64 // CNPs that arrived for a flow of this host
 	CNPsSent                   uint64
 	PFC                        PFCStats
 	Malformed                  uint64 // frames that could not be read or make no sense

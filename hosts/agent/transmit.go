@@ -77,7 +77,7 @@ type answer struct {
 	qd               uint16
 	nak, ce          bool
 	probe            bool // answers a probe
-	cnp              bool // is no acknowledgement but a congestion notification
+	cnp              bool // a congestion notification instead of an acknowledgement
 }
 
 // answer queues an answer. It returns false if too many wait.

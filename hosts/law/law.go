@@ -92,7 +92,7 @@ type Flow struct {
 	MSS      units.Bytes // payload of a full packet
 	Hops     int         // links on the path; 0 when unknown
 	Size     units.Bytes // 0 for a flow without end
-	Deadline units.Time  // after its start; 0 for none
+	Deadline units.Time  // time after the flow's start; 0 for none
 	Weight   float64
 	// Target and Limit are the flow's channel (PrioPlus), with the base delay included; 0 means the law's
 	// own parameters.

@@ -28,7 +28,7 @@ func (p *Path) Follows(a *Ack, r *Round) (hops []Hop, ok bool) {
 
 // Change is the change of a link's counters since the kept acknowledgement.
 type Change struct {
-	Span    float64 // since then, picoseconds; 0 when the link's clock has not moved
+	Span    float64 // time since the kept acknowledgement, picoseconds; 0 when the link's clock has not moved
 	PerByte float64 // time to send a byte, picoseconds
 	Sent    float64 // the link's output, as a fraction of its rate
 }

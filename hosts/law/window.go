@@ -28,7 +28,7 @@ type DelayWindow struct {
 	LineRate    units.Rate
 	MSS         units.Bytes
 	Bytes       float64    // the window; in floating point so that steps of less than a byte add up
-	Least, Most float64    // its bounds
+	Least, Most float64    // bounds of the window
 	RTT         units.Time // the latest round trip, 0 before the first
 
 	// The additive increase per round trip is the law's own times Scale, plus Extra bytes.

@@ -40,7 +40,7 @@ var ErrClosed = errors.New("nic: not running")
 
 // Config is where an agent runs.
 type Config struct {
-	Interface string // its name
+	Interface string // name of the interface
 	// Agent is the agent's configuration. A zero MAC means the interface's own. A zero Gateway means the
 	// kernel's default gateway, or packet.Gateway if there is none.
 	Agent agent.Config

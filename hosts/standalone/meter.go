@@ -35,7 +35,7 @@ type FlowSummary struct {
 	SrcPort     uint16  `json:"src_port"`
 	DstPort     uint16  `json:"dst_port"`
 	App         string  `json:"app,omitempty"`
-	Weight      float64 `json:"weight"`       // at the end
+	Weight      float64 `json:"weight"`       // weight at the end
 	GoodputBPS  float64 `json:"goodput_bps"`  // payload acknowledged after the warm-up, bits per second
 	MeasuredFor float64 `json:"measured_for"` // seconds
 	AckedBytes  int64   `json:"acked_bytes"`
@@ -105,7 +105,7 @@ func (m *meter) add(now units.Time, flows []agent.FlowReport, stats agent.Stats)
 func (m *meter) warn(o *Options, log *slog.Logger) {
 	for _, f := range m.now {
 		switch n := m.crowded[f.Key]; {
-		case n > crowdedReports: // has been said
+		case n > crowdedReports: // the crowding has been reported
 		case !f.Crowded || f.Finished != 0:
 			m.crowded[f.Key] = 0
 		default:

@@ -7,7 +7,7 @@ import "github.com/headgate/headgate/units"
 // at the old rate. The sender owns it.
 type pacer struct {
 	from units.Time  // scheduled start of the packet sent last
-	len  units.Bytes // its payload; 0 before the first
+	len  units.Bytes // payload of the last packet; 0 before the first
 
 	rate units.Rate // the rate that gap is for; while it stays, no division is needed
 	gap  units.Time

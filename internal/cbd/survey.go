@@ -94,7 +94,7 @@ type survey struct {
 	text   func(cycle []int) string
 	link   func(int) string
 	down   []bool
-	links  []int        // that may fail
+	links  []int        // links that may fail
 	of     [][]int32    // channels by link
 	was    [][][]int32  // hops by leaf, with no failure
 	known  dependencies // dependencies with no failure

@@ -24,7 +24,7 @@ import (
 // Bounds of a process.
 const (
 	maxBytes = 64 << 20 // bytes that wait for all clients
-	maxCalls = 8192     // under way; a stream costs some 30 KB
+	maxCalls = 8192     // calls under way; a stream costs some 30 KB
 	reserved = 8        // on Unix sockets, root and the process's own user may use 1/reserved of both more
 )
 
@@ -78,7 +78,7 @@ func Full(what string) error {
 type Stats struct {
 	Bytes, Limit int64  // bytes that wait, and their limit
 	Receiving    int64  // bytes of messages that have arrived in part
-	Calls        int64  // under way
+	Calls        int64  // calls under way
 	Unread       uint64 // streams that ended because their clients did not read them
 	Closed       uint64 // connections that were closed because answers were not read, or messages did not arrive whole
 	Refused      uint64 // calls that found no room

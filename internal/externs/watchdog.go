@@ -19,7 +19,7 @@ type Action string
 const (
 	Drop    Action = "drop"    // drop queued and arriving packets
 	Forward Action = "forward" // the pauses are ignored
-	Alert   Action = "alert"   // nothing but the alarm
+	Alert   Action = "alert"   // the watchdog only raises the alarm
 )
 
 // Settings are the watchdog's settings for all ports of a switch. The watchdog protects a lossless

@@ -24,7 +24,7 @@ type Key struct {
 	Required    bool   `json:"-"` // required in its mapping
 	Computed    bool   `json:"-"` // the default follows from other keys
 	Needed      bool   `json:"-"` // required wherever it is read
-	Holds       bool   `json:"-"` // its value is a mapping, or a list of mappings
+	Holds       bool   `json:"-"` // the key's value is a mapping, or a list of mappings
 	Schema      Schema `json:"-"` // schema of its value
 }
 

@@ -31,7 +31,7 @@ type Flow struct {
 	Acked    uint64 // payload bytes since it began
 	Weight   float64
 	Priority uint32 // virtual, 0 for none
-	MaxQD    bool   // its acknowledgements carry maxQD
+	MaxQD    bool   // the flow's acknowledgements carry maxQD
 
 	began time.Time // start of a burst
 }
@@ -114,7 +114,7 @@ func (t *Table) report(host string, at time.Time, flows []Flow) {
 		p.Weight, p.Priority, p.MaxQD = f.Weight, f.Priority, p.MaxQD || f.MaxQD
 		was, old := before[k]
 		switch {
-		case !known: // its beginning is not known
+		case !known: // the flow's beginning is not known
 		case old && f.Acked >= was.Acked:
 			p.Bytes += f.Acked - was.Acked
 		default:

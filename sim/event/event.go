@@ -1,6 +1,6 @@
-// Package event is the simulator's event queue: events in the order (time, kind, argument). The order
-// knows nothing of when an event was scheduled, so that the events of a node happen in the same
-// order whether its fabric has one queue or several.
+// Package event is the simulator's event queue: events in the order (time, kind, argument). The order does not depend
+// on when an event was scheduled. So the events of a node happen in the same order, whether the fabric has one queue or
+// several.
 //
 // An event is a value, not a function: a kind and an argument that the owner dispatches on.
 // Nothing is allocated per event. There is no cancelling: an owner keeps one pending event

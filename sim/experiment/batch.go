@@ -180,7 +180,7 @@ func parallel(ctx context.Context, n, jobs int, do func(context.Context, int) er
 			return errs[i]
 		})
 	}
-	_ = group.Wait() // it has the failure that came first
+	_ = group.Wait() // errs has its error, too
 	return cmp.Or(errs...)
 }
 

@@ -70,7 +70,7 @@ type Judgement struct {
 	Half    float64  `json:"ci95_half,omitempty"` // see Sample.Half; 0 below two seeds
 	Low     float64  `json:"low,omitempty"`       // least of a seed
 	High    float64  `json:"high,omitempty"`      // greatest of a seed
-	Seeds   int      `json:"seeds"`               // that have a number
+	Seeds   int      `json:"seeds"`               // seeds for which there is a number
 	Ratio   *float64 `json:"ratio,omitempty"`     // ours over the paper's number
 	Verdict Verdict  `json:"verdict"`
 	Why     string   `json:"why,omitempty"`

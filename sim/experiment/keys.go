@@ -79,7 +79,7 @@ const byKind = "by the kind"
 
 // LawParameter is a parameter that is the same in some kinds of laws.
 type LawParameter struct {
-	Name    string   `json:"key"` // below laws.*
+	Name    string   `json:"key"` // path below laws.*
 	Kinds   []string `json:"kinds"`
 	Allowed string   `json:"allowed"`
 	Default string   `json:"default"`

@@ -231,7 +231,7 @@ type FlowRecord struct {
 	Class             uint8
 	Job               int
 	Size              int64   // B
-	Weight            float64 // at its start
+	Weight            float64 // weight at the flow's start
 	Start, FCT, Ideal time
 	Retransmits       uint64 // retransmissions of flows that have ended
 	CNPs              uint32

@@ -26,7 +26,7 @@ type Plan struct {
 	Queues   []queueRef
 	Gauges   []gaugeRef
 	Measures []Measure
-	ports    []portRef  // that gauges and measures name
+	ports    []portRef  // ports that gauges and measures name
 	perFlow  bool       // keep each flow
 	perLink  bool       // keep each link
 	deadlock units.Time // how long a cycle must hold; 0 means that deadlocks are not looked for

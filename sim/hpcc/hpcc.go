@@ -68,7 +68,7 @@ type Flow struct {
 	Src, Dst int // ids
 	Class    int // the priority group
 	Size     units.Bytes
-	Start    units.Time // after the start of the file's first flow
+	Start    units.Time // time after the start of the file's first flow
 }
 
 // Flows reads flows: their number, and for each its source, destination, priority group, destination port, size in

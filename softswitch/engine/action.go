@@ -11,7 +11,7 @@ import (
 
 // action is a compiled action.
 type action struct {
-	body   []Emit // its primitives
+	body   []Emit // the action's primitives
 	pc     uint32 // first instruction of the lowered action
 	name   string
 	params []actionParam

@@ -61,7 +61,7 @@ func (c *compiler) locate(n *expr.Node) (v located) {
 
 // predicate is a condition that is used outside of the pipelines. The zero value always holds.
 type predicate struct {
-	pc    uint32  // its code, whose result is non-zero if the condition holds
+	pc    uint32  // start of the code, whose result is non-zero if the condition holds
 	tests []instr // its jumps, opJumpEQK and opJumpNEK; the condition holds if none is taken; nil if it has other code
 }
 

@@ -26,7 +26,7 @@ type Packet struct {
 	buf   []byte // headroom, frame, slack
 	start int    // first byte of the frame as it entered ingress
 	head  int    // first byte from which no header was parsed
-	end   int    // behind the last byte
+	end   int    // index behind the last byte
 	trunc int    // length to which the leaving frame is truncated
 	base  int    // first byte that the parser saw
 

@@ -56,7 +56,7 @@ type keyPart struct {
 
 type parseCase struct {
 	value, mask []byte // value and mask of the padded key
-	v, m        uint64 // the same for a narrow key
+	v, m        uint64 // value and mask if the key is narrow
 	vset        *vsetSpec
 	next        *parseState
 }

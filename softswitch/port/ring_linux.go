@@ -25,8 +25,8 @@ type rxRing struct {
 	fd      int
 	long    []byte   // buffer for a frame that exceeds a slot; nil until there is one
 	cut     [][]byte // the frames of the last long frame
-	parts   []byte   // their bytes
-	waiting [][]byte // those of cut that are not in a batch yet
+	parts   []byte   // bytes of these frames
+	waiting [][]byte // frames of cut that are not in a batch yet
 }
 
 const (

@@ -73,8 +73,8 @@ const AllPorts = -1
 
 // QueueLimit is one value of --queue-limit.
 type QueueLimit struct {
-	Port  int // or AllPorts
-	Queue int // or softswitch.AllQueues
+	Port  int // number of a port, or AllPorts
+	Queue int // number of a queue, or softswitch.AllQueues
 	Limit tm.Limit
 }
 

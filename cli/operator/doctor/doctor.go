@@ -26,7 +26,7 @@ type Verdict string
 // The verdicts.
 const (
 	OK   Verdict = "ok"
-	Info Verdict = "INFO" // nothing is wrong, or nothing could be looked at
+	Info Verdict = "INFO" // nothing is wrong, or nothing could be checked
 	Warn Verdict = "WARN"
 	Fail Verdict = "FAIL"
 )

@@ -119,8 +119,8 @@ func hostParameters(c *config.Config) []*pb.HostParameter {
 	return nil
 }
 
-// memory is the state of a switch that outlives its loops, which end with every session and configuration. It has a lock, because a
-// switch that changes its address may have two loops for a moment.
+// memory is the state of a switch that outlives its loops, which end with every session and configuration. It has a
+// lock, because a switch that changes its address may have two loops for a moment.
 type memory struct {
 	sync.Mutex
 	totals map[uint32]totals // by port
@@ -249,7 +249,7 @@ type base struct {
 	mmu       headroom.Config
 	ports     []*port
 	by        map[uint32]*port // ports by number
-	macs      bool             // it is a chip: only the MAC counters show the ports' pauses
+	macs      bool             // the switch is a chip: only the MAC counters show the ports' pauses
 }
 
 // open gives the base its ports. They continue with the sums of the previous loop.

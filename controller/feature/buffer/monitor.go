@@ -71,7 +71,7 @@ func (l *loop) monitorStorm(now time.Time, p *port) {
 	first, last := p.storm[0], p.storm[len(p.storm)-1]
 	span := last.at.Sub(first.at)
 	if span+l.count < window {
-		return // too early to say
+		return // the readings do not cover a window yet
 	}
 	rate := float64(last.n-first.n) / span.Seconds()
 	bound := float64(l.buffer.Storm)

@@ -24,7 +24,7 @@ type totals struct {
 	mac                        trafficmanager.PauseCounters // counters of a chip's MAC; zero elsewhere
 }
 
-// below reports whether a counter has fallen. On a switch that still runs none does.
+// below reports whether a counter has fallen. No counter of a switch falls while the switch runs.
 func (t totals) below(last totals) bool {
 	for i, n := range t.drops {
 		if n < last.drops[i] {
@@ -121,8 +121,8 @@ func (p *port) observe(now time.Time, r *pollreport.Report) {
 // pauseAge returns how long ago the port's PAUSE was sent last, as far as reports tell.
 func (p *port) pauseAge(now time.Time) time.Duration { return p.age + now.Sub(p.polled) }
 
-// heard notes which classes a chip's MAC has paused since the last reading. The counters of PFC frames show pauses shorter than a
-// microsecond too, but not their class.
+// heard notes which classes a chip's MAC has paused since the last reading. The counters of PFC frames show pauses
+// shorter than a microsecond too, but not their class.
 func (p *port) heard(now, last totals) {
 	p.Paused, p.PortPaused = 0, now.mac.PortFrames > last.mac.PortFrames
 	for c, d := range now.mac.Time {
@@ -136,7 +136,8 @@ func (p *port) heard(now, last totals) {
 	}
 }
 
-// count takes the port's counters and the last ones, of this loop or another, and returns the time between, 0 for no last ones.
+// count takes the port's counters and the last ones, of this loop or another, and returns the time between, 0 for no
+// last ones.
 func (p *port) count(at time.Time, now, last totals) (elapsed time.Duration) {
 	p.Departed, p.Pauses, p.Resumes, p.Refreshes, p.LosslessDrops = now.departed, now.pauses, now.resumes, now.refreshes, now.drops
 	p.storm = append(p.storm, frames{at, now.pauses})

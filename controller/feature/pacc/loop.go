@@ -24,7 +24,7 @@ type loop struct {
 	began     time.Time
 	gap       time.Duration
 
-	full    bool      // and said so
+	full    bool      // an event has reported evicted or refused flows, and none their end
 	pressed uint64    // flows that were evicted or refused
 	last    time.Time // when pressed last grew
 }

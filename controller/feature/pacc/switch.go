@@ -24,12 +24,12 @@ import (
 type overP4Runtime struct {
 	sw       feature.Switch
 	pipe     *pipeline.Pipeline
-	families []*flowtable.Family // that the pipeline has
-	queue    uint8               // that is watched
+	families []*flowtable.Family // families of flow tables that the pipeline has
+	queue    uint8               // the watched queue
 	ageing   time.Duration
 	cnp      cnpgen.CNPBuilder
 	ctx      context.Context     // context of the tick under way
-	now      time.Time           // its time
+	now      time.Time           // time of the tick under way
 	index    map[cnpgen.Flow]int // scratch of Counters
 }
 

@@ -112,7 +112,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		delete(f.switches, sw.Name())
 		return nil
 	}
-	s := f.switches[sw.Name()] // its storms stay
+	s := f.switches[sw.Name()] // storms of earlier loops stay
 	if s == nil {
 		s = &state{}
 		f.switches[sw.Name()] = s
@@ -145,7 +145,7 @@ func (l *loop) tick(ctx context.Context, now time.Time) error {
 	defer cancel()
 	read, err := l.sw.Read(ctx, pipeline.Extern(externs.StormsID))
 	if l.byDefault && status.Code(err) == codes.Unimplemented {
-		return feature.ErrDone // it obeys no PFC, and nobody has asked for the watchdog
+		return feature.ErrDone // the switch obeys no PFC, and nobody has asked for the watchdog
 	}
 	if err != nil {
 		return fmt.Errorf("PFC storms: %w", err)

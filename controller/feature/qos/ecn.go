@@ -85,7 +85,7 @@ func marks(env *feature.Env, q Config, c *feature.EntityList) {
 		at := map[red.Config][]config.Endpoint{}
 		var order []red.Config
 		for _, p := range ports {
-			var curve red.Config // none
+			var curve red.Config // zero if the queue has no curve
 			for _, e := range q.ECNAt(p.Node, p.Port, p.line) {
 				if e.Queue == queue {
 					curve = red.Config{Kmin: e.KMin, Kmax: e.KMax, Pmax: e.PMax}

@@ -30,7 +30,7 @@ var ipv6Capability = feature.Capability{
 
 var ipv4Capability = feature.Capability{
 	Name: "routing.ipv4", Objects: pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
-	FilledBy: "hosts", // and each switch with hosts has a group
+	FilledBy: "hosts", // each switch with hosts also has a group
 	Instead:  "nothing is forwarded",
 }
 

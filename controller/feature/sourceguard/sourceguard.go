@@ -1,6 +1,6 @@
-// Package sourceguard is the IP source guard, which keeps hosts to their own addresses: a port that
-// leads to a host takes IP only from the host's addresses (RFC 2827, BCP 38), and IPv6 from what is good
-// on the link alone, which no switch forwards. What it drops is counted as source.
+// Package sourceguard is the IP source guard: a port that leads to a host accepts IP only from the host's addresses
+// (RFC 2827, BCP 38), and IPv6 also from addresses that are valid on the link alone, which no switch forwards. Drops
+// are counted with the reason source.
 package sourceguard
 
 import (
@@ -20,8 +20,8 @@ import (
 
 // Config is the section source_check.
 type Config struct {
-	// EdgePorts says that a port to a host takes IP from the host's own addresses alone; default true. A host that sends
-	// from others too, such as those of containers or virtual machines, wants false.
+	// EdgePorts says that a port to a host takes IP from the host's own addresses alone; default true. A host that
+	// sends from others too, such as those of containers or virtual machines, wants false.
 	EdgePorts bool
 }
 
@@ -62,7 +62,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	for _, port := range env.Graph.Ports(env.Switch.Name) {
 		host := env.Config.Host(port.Peer)
 		if host == nil {
-			continue // it leads to a switch
+			continue // the port leads to a switch
 		}
 		entry := func(table string, prefix netip.Prefix, action string) {
 			c.Add(env.Pipeline.Entry(table).Exact("ingress_port", p4rtmsg.Uint(uint64(port.Number))).

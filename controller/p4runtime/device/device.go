@@ -338,7 +338,7 @@ func (h handler) Role(r session.Role, why error) {
 	switch r {
 	case session.Disconnected:
 		if errors.Is(why, session.ErrStopped) {
-			d.status.State, d.status.Error = pb.SwitchStatus_STATE_DISCONNECTED, text // nothing to tell
+			d.status.State, d.status.Error = pb.SwitchStatus_STATE_DISCONNECTED, text // a stopped session is no event
 			break
 		}
 		d.setState(pb.SwitchStatus_STATE_DISCONNECTED, text)

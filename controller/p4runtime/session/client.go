@@ -103,7 +103,7 @@ type Running uint8
 
 // The answers of Compare.
 const (
-	Same    Running = iota // nothing to do
+	Same    Running = iota // the switch runs the program
 	Missing                // the switch runs no pipeline
 	Other                  // the switch runs another one
 )

@@ -187,7 +187,7 @@ func (s *Session) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if time.Since(began) > s.opts.RetryMax {
-			wait.Reset() // it was up for a while: start afresh
+			wait.Reset() // the session was up for a while, so waits start from the shortest
 		}
 		role := Disconnected
 		if refused := (*refusedError)(nil); errors.As(err, &refused) {

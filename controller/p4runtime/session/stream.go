@@ -71,7 +71,7 @@ func (s *stream) send(ctx context.Context, leave <-chan struct{}, rpc p4v1.P4Run
 		case <-ctx.Done():
 			return nil
 		case <-leave:
-			_ = rpc.CloseSend() // it is nil always
+			_ = rpc.CloseSend() // CloseSend always returns nil
 			<-ctx.Done()
 			return nil
 		case m := <-s.out:

@@ -1,5 +1,5 @@
-// Package series keeps what ports and flows did in the last ten minutes. Its memory is bounded: 20 MB for ports and 5 MB
-// for flows, however large the fabric is.
+// Package series keeps what ports and flows did in the last ten minutes. Its memory is bounded: 20 MB for ports and
+// 5 MB for flows, however large the fabric is.
 package series
 
 import (
@@ -309,7 +309,7 @@ func (r *Recorder) sampleFlows(f *pb.GetFabricResponse, flows []Flow, at int) {
 		for len(ended) > 0 {
 			k := ended[0]
 			ended = ended[1:]
-			if r.running[k].seen < r.count { // it has not come back in this sample
+			if r.running[k].seen < r.count { // the flow has not come back in this sample
 				delete(r.running, k)
 				return true
 			}

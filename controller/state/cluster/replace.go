@@ -98,7 +98,7 @@ func (m *Node) Replace(ctx context.Context, name string) error {
 			continue
 		}
 		if o.Name == "" {
-			return nil // it is awaited
+			return nil // the others already await it
 		}
 		if _, err := m.client.MemberRemove(ctx, o.ID); err != nil {
 			return outcome.Unknown(fmt.Errorf("member %s: etcd does not answer: %w", name, err))

@@ -15,14 +15,14 @@ import (
 
 // Entry is a configuration that was applied.
 type Entry struct {
-	File       string    `json:"file"` // its name, for messages
+	File       string    `json:"file"` // name of the file, for messages
 	YAML       string    `json:"yaml"`
 	Generation uint64    `json:"generation"` // counts applied configurations
 	Applied    time.Time `json:"applied"`
 	// ByAPI is set if it came through the API, not from the file that the controller was started with.
 	ByAPI bool   `json:"by_api,omitempty"`
 	By    string `json:"by,omitempty"`  // the identity of who applied it, or "controller"
-	Why   string `json:"why,omitempty"` // their reason
+	Why   string `json:"why,omitempty"` // the reason that By gave
 	// Confirm is the time after Applied in which somebody must confirm it, or it is rolled back; 0 if it needs no
 	// confirmation.
 	Confirm time.Duration `json:"confirm_ns,omitempty"`

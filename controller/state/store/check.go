@@ -238,7 +238,7 @@ func (s *Store) Beside(log *audit.File) error {
 		s.mu.Unlock()
 		s.lost = cmp.Or(s.lost, error(err))
 	}
-	f.hashes = nil // not needed from here on
+	f.hashes = nil // hashes are not needed any more
 	s.log = log
 	log.Follow(func() audit.Head {
 		s.writing.Lock()

@@ -14,7 +14,7 @@ import (
 // Follower reads the journal in etcd that another process writes. It is safe for concurrent use.
 type Follower struct {
 	lead Lead
-	turn chan struct{} // its holder reads; it guards the fields below
+	turn chan struct{} // whoever holds turn reads; it guards the fields below
 	seen Position
 	now  *Store
 }

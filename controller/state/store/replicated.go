@@ -142,7 +142,7 @@ func (j *replicated) write(ops ...clientv3.Op) error {
 	answer, err := j.Client.Txn(ctx).If(j.Fence).Then(ops...).Commit()
 	switch {
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, rpctypes.ErrTooManyOps):
-		return fmt.Errorf("etcd: %w", err) // it was refused
+		return fmt.Errorf("etcd: %w", err) // etcd refused the change
 	case err != nil:
 		err = outcome.Unknown(fmt.Errorf("etcd does not answer: %w", err))
 		j.Lost(err)

@@ -17,7 +17,7 @@ type diff struct {
 	fields []field
 	remove bool // an extra group
 	first  bool // the extra group is removed first, because it has a class that another group needs
-	again  bool // nothing differs, but the row has to be written again
+	again  bool // no field differs, but the row has to be written again
 	lossy  bool // the policy is off
 }
 

@@ -18,7 +18,7 @@ type pair struct {
 // extra is a priority group of the chip that is not in the desired state.
 type extra struct {
 	have  bfrt.Row
-	first bool // it has a class that another group needs
+	first bool // the group must be removed first, because it has a class that another group needs
 }
 
 // observed is the chip's state, as far as it is compared.

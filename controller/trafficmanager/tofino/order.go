@@ -17,9 +17,9 @@ const (
 	raiseCeiling                // raise the limits of ingress as a whole
 	shrinkShared                // the shared pool gives cells to headroom; ports pause sooner
 	shrinkLeast                 // guarantees give cells to headroom
-	growHeadroom                // first the headroom of the pool,
-	growPorts                   // then that of ports,
-	growGroups                  // then that of groups; new groups get no class yet
+	growHeadroom                // headroom of the pool grows
+	growPorts                   // headroom of ports grows
+	growGroups                  // headroom of groups grows; new groups get no class yet
 	admitEgress                 // egress queues stop dropping lossless packets
 	takeClasses                 // groups get their classes
 	makeLossless                // groups get PFC
@@ -28,10 +28,10 @@ const (
 	setFlowControl              // ports send the configured form of PAUSE
 	closeMAC
 	drained        // wait until headroom that will shrink is empty
-	shrinkGroups   // first the headroom of groups,
-	shrinkPorts    // then that of ports,
+	shrinkGroups   // headroom of groups shrinks
+	shrinkPorts    // headroom of ports shrinks
 	releaseGroups  // remove extra groups
-	shrinkHeadroom // then the headroom of the pool
+	shrinkHeadroom // headroom of the pool shrinks
 	growLeast      // guarantees grow by the cells that headroom and the shared pool gave up
 	growShared     // the shared pool grows by the remaining cells
 	lowerCeiling   //

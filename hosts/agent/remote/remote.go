@@ -70,7 +70,7 @@ type attachment struct {
 	seen   map[agent.FlowKey]units.Bytes
 	at     units.Time // time of the last report
 
-	channels map[agent.FlowKey]*headgatev1.Channel // that flows were given
+	channels map[agent.FlowKey]*headgatev1.Channel // channels that the controller gave to flows
 }
 
 // Run keeps the host attached until ctx ends and returns ctx's error. It returns the controller's
@@ -189,7 +189,7 @@ func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error 
 		delete(a.wanted, key)
 		a.opts.Log.Warn("flow held: its weight was refused", "host", a.opts.Host, "flow", key, "reason", reason)
 		return a.opts.Do(ctx, func(ag Agent, now units.Time) {
-			_ = ag.Hold(now, key, true) // it may have stopped meanwhile
+			_ = ag.Hold(now, key, true) // the flow may have ended meanwhile
 		})
 	}
 	key, weight, err := fromWire(c.GetWeight())

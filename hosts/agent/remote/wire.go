@@ -132,7 +132,7 @@ func (a *attachment) obeyChannel(ctx context.Context, c *headgatev1.FlowChannel)
 		delete(a.channels, key)
 		a.opts.Log.Warn("flow held: it has no channel", "host", a.opts.Host, "flow", key, "reason", reason)
 		return a.opts.Do(ctx, func(ag Agent, now units.Time) {
-			_ = ag.DropChannel(now, key) // it may have stopped meanwhile
+			_ = ag.DropChannel(now, key) // the flow may have ended meanwhile
 		})
 	}
 	ch, err := channelFromWire(c.GetChannel(), a.opts.BaseRTT)

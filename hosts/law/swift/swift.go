@@ -21,7 +21,7 @@ type Law struct {
 	par    Params
 	target units.Time // without flow-based scaling
 	gain   float64    // α of flow-based scaling, picoseconds times √packet; 0 is off
-	shift  float64    // and its β, picoseconds
+	shift  float64    // β of flow-based scaling, picoseconds
 
 	lowered bool       // there was a decrease
 	lastAt  units.Time // time of the last decrease

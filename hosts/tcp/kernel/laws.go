@@ -168,7 +168,7 @@ type Flow struct {
 	Retransmits   uint32
 	Channel       channel.Channel
 	Crowded, Held bool
-	Started       time.Duration // on the monotonic clock
+	Started       time.Duration // time on the monotonic clock
 }
 
 // Flows returns the governed connections that have sent something, in no order.

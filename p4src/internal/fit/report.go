@@ -59,7 +59,7 @@ type Use map[Kind]int
 // Report is the program's fit on one chip.
 type Report struct {
 	Chip       string         `json:"chip"`
-	Stages     int            `json:"stages"`    // that the chip has
+	Stages     int            `json:"stages"`    // stages of the chip
 	PerStage   Use            `json:"per_stage"` // capacity of each stage
 	Ingress    []int          `json:"ingress"`   // stages that hold an ingress table
 	Egress     []int          `json:"egress"`    // stages that hold an egress table
@@ -68,7 +68,7 @@ type Report struct {
 	Features   []Feature      `json:"features"`
 	PHV        []Containers   `json:"phv"`
 	Parser     map[string]int `json:"parser"`      // rows of the parser's TCAM in use, by half
-	ParserRows int            `json:"parser_rows"` // that each half's parser has
+	ParserRows int            `json:"parser_rows"` // rows of each half's parser
 }
 
 // Feature is one feature's use of one half of the pipeline. A resource that two features

@@ -40,10 +40,9 @@ type exporter struct {
 	p policy
 }
 
-// Export returns the policy of a switch of the fabric. Rates are those at line rate, and delays become
-// cables of 5 ns a metre; times of the watchdog stay what they are. Warnings name what
-// Options.Approximate has changed and what the tables leave out. The error, a *yamlnode.Error, names
-// each field that SONiC does not have.
+// Export returns the policy of a switch of the fabric as tables. Rates are line rates, delays become cables of 5 ns a
+// metre, and times of the watchdog do not change. Warnings name the values that Options.Approximate has changed and the
+// settings that the tables leave out. The error, a *yamlnode.Error, names each field that SONiC does not have.
 func Export(c *config.Config, s *config.Switch, o Options) (db DB, warnings []string, err error) {
 	e := &exporter{Options: o, report: report{approximate: o.Approximate, done: "exported", line: c.Line}, c: c, s: s}
 	e.buffer()
@@ -128,7 +127,7 @@ func own(sw DB) map[string]string {
 	byIndex, byLane := map[string]string{}, map[string]string{}
 	for name, row := range rows {
 		if _, err := lane(name); err != nil {
-			continue // such as a port inside of the switch
+			continue // an internal port, for example
 		}
 		order = append(order, name)
 		if row["index"] != "" {
@@ -204,7 +203,7 @@ func (e *exporter) queues() {
 		}
 		return tc, ok
 	}
-	for dscp := range uint8(dscps) { // those of the usual numbers first
+	for dscp := range uint8(dscps) { // first the classes whose queue has their number
 		if k := q.ClassOf(dscp); k.Class == k.Queue {
 			add(k, k.Queue)
 		}

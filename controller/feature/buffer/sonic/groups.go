@@ -262,8 +262,8 @@ func (r *importer) reserve(g sums, of func(*profile) units.Bytes) {
 	}
 }
 
-// headroom reads Φ. All ports have one value, or each has what its link requires or the same part of that. Otherwise
-// ports have their own values, and the most frequent one is the switch's.
+// headroom reads Φ. All ports have one value, or each has the headroom that its link requires, or the same part of it.
+// Otherwise ports have their own values, and the most frequent one becomes the switch's.
 func (r *importer) headroom(g sums) {
 	h := &r.h
 	required := make([]units.Bytes, len(h.Ports))
@@ -311,10 +311,10 @@ func (r *importer) headroom(g sums) {
 }
 
 // share reads the headroom that a pool reserves, its xoff. Priority groups never use more than the sum of their own
-// xoff, so a larger pool counts as one with that sum. In a smaller pool the groups share the headroom, and no policy of
-// Headgate does exactly that. If the groups fit policy SIH, the nearest policy is DSH for several lossless classes and
-// SIH for one. If the switch cannot have it, or the groups fit another policy, each group gets the same part of its xoff
-// (policy oversubscribed).
+// xoff, so a larger pool counts as one with that sum. In a smaller pool the groups share the headroom, and no policy
+// of Headgate does exactly that. If the groups fit policy SIH, the nearest policy is DSH for several lossless classes
+// and SIH for one. If the switch cannot have it, or the groups fit another policy, each group gets the same part of
+// its xoff (policy oversubscribed).
 func (r *importer) share(pool string, size units.Bytes, g sums) {
 	xoff := r.bytes(tablePool, pool, "xoff")
 	field := path(tablePool, pool, "xoff")

@@ -39,7 +39,7 @@ type importer struct {
 	notes []string        // the notes in Imported.Left, which has values too
 
 	groups map[string][headroom.Classes]string // keys of BUFFER_PG by port and priority group
-	ports  []string                            // those under PFC, sorted
+	ports  []string                            // ports under PFC, sorted
 	h      headroom.Config
 	class  [dscps]qos.Class
 	own    []uint8 // lossless classes of each port
