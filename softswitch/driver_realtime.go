@@ -314,7 +314,7 @@ var remedies = map[string]string{
 	"tx-error":     "raise the MTU of the interface, or lower that of the senders",
 }
 
-// sayDrops logs the first drops of a port for each reason. said holds those that were logged.
+// sayDrops logs the first drops of a port for each reason. said holds the ports and reasons logged so far.
 func (s *Realtime) sayDrops(p *PortStats, said map[string]bool) {
 	for why, n := range p.Lost() {
 		remedy := remedies[why]

@@ -39,7 +39,7 @@ type Graph struct {
 type node struct {
 	name  string
 	ports []Port  // by number
-	edges []edge  // edge of each of ports
+	edges []edge  // an edge for each of ports
 	nics  []int   // links of the hosts with one NIC here, one for each prefix of own
 	own   Route   // route to the addresses of these hosts, in their order, while their links are up
 	local []local // hosts with several NICs here, in the file's order

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Receive takes a frame from the link; the agent keeps nothing of it. Frames that are
+// Receive takes a frame from the link and keeps no reference to it. Frames that are
 // malformed, for another host or of no flow are counted and dropped.
 func (a *Agent) Receive(now units.Time, frame []byte) {
 	if packet.IsMACControl(frame) {

@@ -33,7 +33,7 @@ type FlowReport struct {
 	Finished units.Time // 0 while it runs
 	Allowed  units.Rate // pacing rate that its law allows now
 	Resets   uint64     // times that its receiver had forgotten it
-	CNPs     uint64     // congestion notifications it was given
+	CNPs     uint64     // congestion notifications for the flow
 	Priority int        // virtual priority, 0 for none
 	Channel  channel.Channel
 	Crowded  bool // the last echo of its queue was longer than its law's parameters provide for

@@ -179,8 +179,8 @@ func (d dependencies) around(start int, in []bool) []int {
 	return nil
 }
 
-// cycle returns a shortest cyclic buffer dependency, given the failed links: each channel is followed
-// by the one that it depends on, the last by the first. It returns nil if there is none.
+// cycle returns a shortest cyclic buffer dependency, given the failed links. Each channel depends on the
+// next one, and the last on the first. It returns nil if there is no such dependency.
 func (f *Fabric) cycle(down []bool) []int {
 	d := make(dependencies, len(f.channels))
 	for _, leaf := range f.leaves {

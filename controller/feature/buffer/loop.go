@@ -32,8 +32,8 @@ type loop struct {
 	silence time.Duration // silence of a port after which a probe means that its link works again; 0 for never
 	failed  error         // error of a write since the last tick
 
-	every, count time.Duration // between polls, and between readings of counters
-	next         time.Time     // reading of counters
+	every, count time.Duration // interval of polls, and interval of readings of counters
+	next         time.Time     // time of the next reading of counters
 	polled       time.Time
 	used, peak   pollreport.Pools
 }
@@ -230,7 +230,7 @@ func (l *loop) reclaim(now time.Time) error {
 		if now.Sub(since) <= l.drain {
 			continue
 		}
-		p.moved = now // if it has no effect, not at once again
+		p.moved = now // waits before it acts again if this had no effect
 		errs = errors.Join(errs, l.ask(p, "forget", ids.PacketOutForget))
 		l.callbacks.Event(&pb.Event{
 			Time: pb.Stamp(now), Severity: pb.Event_SEVERITY_WARNING, Subject: l.sw.Name(), Kind: "buffer.reclaimed", Port: p.Number,
@@ -248,10 +248,11 @@ func (l *loop) reclaim(now time.Time) error {
 // beginning, or when the port sent PFC or PAUSE frames, which MACs repeat before a PAUSE expires (335 µs at 100 Gb/s,
 // 3.4 ms at 10 Gb/s). It is normal until a period without either, which counts as RESUME.
 //
-// This is less than the per-packet state of the paper (Fig. 10): states change at the end of a period, so a victim
-// that triggers PAUSE may fill the pool for a period and the time of a write, and a port is normal up to two periods
-// longer than it is paused. Departures are those of all classes of the port, so other traffic may make it a victim too soon.
-// Counters that run backwards, of a chip or driver that was restarted, make the port normal and begin its meter anew.
+// This is coarser than the paper's state per packet (Fig. 10), because states change only at the end of a period. A
+// victim that triggers PAUSE may fill the pool for a period and the time of a write. A port stays normal up to two
+// periods longer than it is paused. Departures are counted over all classes of the port, so other traffic may make it a
+// victim too soon. If counters run backwards, because the chip or its driver was restarted, the port becomes normal and
+// its meter starts again.
 type chipLoop struct {
 	base
 	manager feature.TrafficManager

@@ -47,10 +47,10 @@ type port struct {
 	half time.Duration // half of a PAUSE's time, after which it is repeated
 
 	// From counters. The meter is for a chip.
-	limit   uint64 // SPFC's, in bytes a period
+	limit   uint64 // SPFC's limit, bytes a period
 	meter   headroom.Meter
 	counted time.Time // zero before the first reading
-	moved   time.Time // when a reading last told of departures
+	moved   time.Time // when a reading last showed departures, or reclaim last acted
 	storm   []frames
 
 	// From polls.

@@ -58,7 +58,7 @@ func (d *Device) reconciler(ctx context.Context) {
 		case <-d.kick:
 			periodic = false
 		case <-timer.C:
-			queue = d.opts.Reads.queue(known.state != nil) // else the last attempt failed
+			queue = d.opts.Reads.queue(known.state != nil) // nil: the last attempt failed
 			continue
 		case queue <- struct{}{}:
 			givesWay = d.opts.Reads.isPeriodic(queue) && putOff < mostPutOff

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ReadSemaphore bounds how many switches are read in full at one time, for any reason: each read takes memory for all
-// entries of the switch. Periodic comparisons of switches that are in line share a single place, which rests after
-// each comparison, so that they take only a fraction of the time. nil bounds nothing.
+// ReadSemaphore bounds how many switches are read in full at one time, because each read takes memory for all entries
+// of the switch. Periodic comparisons of switches whose last reconciliation succeeded share a single place. It rests
+// after each comparison, so that comparisons take only a fraction of the time. A nil ReadSemaphore bounds nothing.
 //
 // It consists of channels, because the reconciler waits for a place and for changes in one select.
 type ReadSemaphore struct {
@@ -51,8 +51,8 @@ func (s *ReadSemaphore) Acquire(ctx context.Context) (release func(), err error)
 	}
 }
 
-// queue returns a channel; sending to it acquires a place. periodic is for a repeated comparison of a switch that is
-// in line.
+// queue returns a channel; sending to it acquires a place. periodic is for a repeated comparison of a switch
+// whose last reconciliation succeeded.
 func (s *ReadSemaphore) queue(periodic bool) chan struct{} {
 	switch {
 	case s == nil:

@@ -37,10 +37,9 @@ func (p Plan) Count() (inserts, modifies, deletes int) {
 }
 
 // The phases, each a batch. An entity is inserted before those that refer to it, and deleted after
-// them. New entries are inserted before old ones are deleted, so that traffic that has a route both
-// before and after also has one in between. Default entries often turn a feature on or off. So they
-// change after the insertion of all entries that the feature then needs, and before the deletion of
-// those that it needed until then.
+// them. New entries are inserted before old ones are deleted, so that traffic with a route before and after also
+// has one in between. Default entries often turn a feature on or off. So they change after the insertion of the
+// entries that the feature needs when it is on, and before the deletion of entries that it no longer needs.
 const (
 	phaseMakeRoom    = iota // deletions of table entries that must precede inserts, for want of room
 	phaseLeaves             // digests, clone sessions, multicast groups, members, which refer to no entity

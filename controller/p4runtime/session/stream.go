@@ -233,9 +233,9 @@ func idText(id *p4v1.Uint128) string {
 	return fmt.Sprintf("%d·2^64+%d", id.GetHigh(), id.GetLow())
 }
 
-// keepalive tells a dead switch from one that is slow, or busy with other things. Silence is counted in heartbeats
-// that came in time, not by the clock, because a controller that stalled, or is short of processor time, has not
-// received messages meanwhile. Only one goroutine calls tick; any may call the other methods.
+// keepalive distinguishes a dead switch from a slow or busy one. It measures silence by the number of heartbeats that
+// came in time, not by the clock, because a controller that stalled, or is short of processor time, received no
+// messages meanwhile. Only one goroutine calls tick; any may call the other methods.
 type keepalive struct {
 	alive  atomic.Bool // the switch has said something since the last heartbeat
 	asked  atomic.Bool // the switch owes an answer

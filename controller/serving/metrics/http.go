@@ -131,8 +131,8 @@ func (l *led) Write(text []byte) (int, error) {
 	return l.ResponseWriter.Write(text)
 }
 
-// verdict answers with a line for each part, and 503 when one of them is not good. A caller who may not see the parts
-// only sees whether all of them are good.
+// verdict answers with a line for each part, and with 503 if a part is not good. A caller who may not see the parts
+// sees only whether all are good.
 func (o HandlerOptions) verdict(checks func() []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		code, text := http.StatusOK, ""

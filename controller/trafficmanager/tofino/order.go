@@ -34,7 +34,7 @@ const (
 	shrinkHeadroom // headroom of the pool shrinks
 	growLeast      // guarantees grow by the cells that headroom and the shared pool gave up
 	growShared     // the shared pool grows by the remaining cells
-	lowerCeiling   //
+	lowerCeiling   // lower the limits of ingress as a whole
 	boundQueues    // lossy queues, the scheduler and filters of the program
 	phases         // number of phases
 )
