@@ -76,7 +76,7 @@ func chosen(all []*experiment.File, names []string) (files []*experiment.File, e
 		}
 	}
 	for name := range want {
-		return nil, fmt.Errorf("%q makes no figure; see headgate sim list", name)
+		return nil, fmt.Errorf("%q has no figure; see headgate sim list", name)
 	}
 	return files, nil
 }
@@ -118,7 +118,7 @@ func makeFigure(c *cobra.Command, f *experiment.File, records, pages string, ful
 }
 
 // errCycle makes the command fail after it has printed the cycle.
-var errCycle = errors.New("there is a cycle of buffers that depend on each other")
+var errCycle = errors.New("the routes have a cyclic buffer dependency")
 
 // cyclesOf is the result for the fabric of a variant. The variants after it with the same result have no entry.
 type cyclesOf struct {

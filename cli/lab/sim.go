@@ -219,7 +219,7 @@ With --schema it prints a JSON schema of the file for editors.`,
 			}
 			switch {
 			case schema && path != "":
-				return fmt.Errorf("--schema: KEY is %q, want none", path)
+				return fmt.Errorf("--schema takes no KEY, got %q", path)
 			case schema:
 				return jsonfile.Encode(o.Out, keydoc.Schema(keys))
 			}

@@ -158,7 +158,7 @@ func TestSimExplain(t *testing.T) {
 		"--schema":          `"additionalProperties": false`,
 		"flows.colour":      `"flows.colour" is no key: flows has no "colour", want one of class, `,
 		"colour":            `"colour" is no key: the experiment file has no "colour", want one of `,
-		"flows --schema":    `--schema: KEY is "flows", want none`,
+		"flows --schema":    `--schema takes no KEY, got "flows"`,
 		"laws.increase":     "where kind is aimd, d2tcp",
 		"laws.max_mdf":      "swift  ",
 		"laws.swift":        "KEY             DEFAULT              ALLOWED",
@@ -188,7 +188,7 @@ func TestSimFigures(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "dsh.md")); err != nil || !strings.Contains(string(text), "](dsh-14-sih.svg)") {
 		t.Errorf("the page of DSH: %v\n%s", err, text)
 	}
-	if _, _, err := sim(t, "figures", "load-90"); err == nil || !strings.Contains(err.Error(), "makes no figure") {
+	if _, _, err := sim(t, "figures", "load-90"); err == nil || !strings.Contains(err.Error(), "has no figure") {
 		t.Errorf("load-90: %v", err)
 	}
 }
@@ -214,7 +214,7 @@ topology:
 		args    []string
 		out, in string // of the error
 	}{
-		{[]string{"cycles", file(t, ring)}, "s0→s1→", "there is a cycle"},
+		{[]string{"cycles", file(t, ring)}, "s0→s1→", "cyclic buffer dependency"},
 		{[]string{"cycles", file(t, tiny)}, "no cycle", ""},
 		{[]string{"run", file(t, claim("below: 1"))}, "disagrees", "the claims of tiny: disagrees"},
 		{[]string{"run", file(t, claim("below: 1")), "--out", dir, "--seeds", "2", "--shard", "0/2"}, "", ""},

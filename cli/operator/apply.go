@@ -102,7 +102,7 @@ func apply(ctx context.Context, e *env, request *pb.ApplyConfigRequest) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s is the desired configuration, but %d of %s did not take it yet; the controller keeps trying", command.Clean(file), failed, units.Count(len(r.GetSwitches()), "switch"))
+		return fmt.Errorf("%s is the desired configuration, but %d of %s have not applied it yet; the controller keeps trying", command.Clean(file), failed, units.Count(len(r.GetSwitches()), "switch"))
 	}
 	return nil
 }

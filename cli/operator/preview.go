@@ -44,7 +44,7 @@ func (p *previewFlags) add(f *pflag.FlagSet) {
 func (p *previewFlags) check(f *pflag.FlagSet, on bool, with string) error {
 	for _, name := range []string{"traffic", "law", "seed", "seeds", "plot"} {
 		if f.Changed(name) && !on {
-			return fmt.Errorf("--%s: is for a preview: want %s with it", name, with)
+			return fmt.Errorf("--%s: belongs to a preview, want %s too", name, with)
 		}
 	}
 	if p.seeds < 1 || p.seeds > maxSeeds {

@@ -81,7 +81,7 @@ func write(ctx context.Context, t *target, args []string, file string, dry bool)
 			for _, f := range refused.Failed {
 				fmt.Fprintf(t.Out, "refused: %s %s: %v: %s\n", verb(f.Update), p.Describe(f.Update.GetEntity()), f.Code, f.Message)
 			}
-			return fmt.Errorf("the switch refused %d of %d updates, and did the others", len(refused.Failed), refused.Total)
+			return fmt.Errorf("the switch refused %d of %d updates, and applied the others", len(refused.Failed), refused.Total)
 		}
 		if err != nil {
 			return err

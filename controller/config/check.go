@@ -200,7 +200,7 @@ func (c *Config) checkController(d *yamlnode.Doc) {
 		d.Fault("controller.probe_timeout", "is %v, want at least two probe intervals, which are %v", k.ProbeTimeout, 2*k.ProbeInterval)
 	}
 	if k.Listen == k.Metrics && !strings.HasSuffix(k.Listen, ":0") {
-		d.Fault("controller.metrics", "is %q, which controller.listen already is", k.Metrics)
+		d.Fault("controller.metrics", "is %q, the same as controller.listen, want another address", k.Metrics)
 	}
 }
 
@@ -229,7 +229,7 @@ func (c *Config) checkTargets(d *yamlnode.Doc) {
 		at := path + "." + key
 		servers.Use(d, strings.ToLower(server), at, fmt.Sprintf("%q", server))
 		if strings.EqualFold(server, s.Address) {
-			d.Fault(at, "is %q, which is the address of the P4Runtime server; the traffic manager's has another", server)
+			d.Fault(at, "is %q, which is the address of the P4Runtime server, want that of the traffic manager's server", server)
 		}
 	}
 }

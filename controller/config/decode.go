@@ -144,7 +144,7 @@ func readController(m *yamlnode.Map) Controller {
 	}
 	v.Policy, v.Files = m.Text("policy", ""), m.Texts("files")
 	if v.TLS.Cert != "" && v.Policy == "" {
-		m.Fault("tls", "is given without a policy, so that nobody could call: want policy too, the file that says who may do what")
+		m.Fault("tls", "is given without a policy, so nobody may call, want policy too, the file with the callers' roles")
 	}
 	m.Computed("probe_timeout", "flap_hold_max")
 	v.ProbeTimeout = m.Wall("probe_timeout", max(900*time.Millisecond, 3*v.ProbeInterval), 20*time.Millisecond, time.Hour)
@@ -167,7 +167,7 @@ func readCluster(m *yamlnode.Map) Cluster {
 		return Member{Name: m.Word("name", ""), Raft: m.HostPort("raft", ""), Relay: m.HostPort("relay", "")}
 	})
 	if n := len(v.Members); !slices.Contains([]int{1, 3, 5, 7}, n) {
-		m.Fault("members", "has %d, want 1, 3, 5 or 7: an even number bears no more failures than one less", n)
+		m.Fault("members", "has %d, want 1, 3, 5 or 7: an even number survives no more failures than the next smaller odd number", n)
 	}
 	if v.Lease%time.Second != 0 {
 		m.Fault("lease", "is %v, want whole seconds", v.Lease)
@@ -219,7 +219,7 @@ func (c *Config) readSwitch(m *yamlnode.Map, sections []Section) Switch {
 	if size := m.Bytes(keyPacketSize, defaultPacketSize, 64, 9216); m.Has(keyThrift) {
 		s.PacketSize = size
 	} else if m.Has(keyPacketSize) {
-		m.Fault(keyPacketSize, "is %v, but there is no %s; want it with that only", size, keyThrift)
+		m.Fault(keyPacketSize, "is %v without %s, want both or neither", size, keyThrift)
 	}
 	if s.Target == tofinoAlias {
 		s.Target = Tofino1

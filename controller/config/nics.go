@@ -65,10 +65,10 @@ func (c *Config) checkNICs(d *yamlnode.Doc, macs yamlnode.Unique[[6]byte]) {
 		}
 		switch {
 		case h == nil && given:
-			d.Fault(path, "is %x, but no host is at the link %q: want it at links of hosts only", l.MAC, l.Name)
+			d.Fault(path, "is %x, but no host is at the link %q, want mac only at links to hosts", l.MAC, l.Name)
 		case h == nil:
 		case given && h.Bonded():
-			d.Fault(path, "is %x, but the members of the host %q's bond share one MAC address: want it at the host", l.MAC, h.Name)
+			d.Fault(path, "is %x, but the members of the host %q's bond share one MAC address, want mac in the host's own entry", l.MAC, h.Name)
 		case l.MAC == h.MAC && (len(leaves[h.Name]) == 0 || h.Bonded()): // the host's own
 		default:
 			useMAC(d, macs, l.MAC, path)

@@ -31,9 +31,9 @@ func TestNICs(t *testing.T) {
 		{"the host's MAC is the second NIC's default", ", mac: '06:01:0a:00:00:01'", link("s1:1", "") + link("s2:1", ""),
 			`links[5]: is the MAC address 06010a000001, which hosts[0].mac in line 5 already is`},
 		{"a member with a MAC", ", bond: lag", link("s1:1", "") + link("s1:2", ", mac: '06:00:00:00:00:01'"),
-			`links[5].mac: is 060000000001, but the members of the host "h1"'s bond share one MAC address: want it at the host`},
+			`links[5].mac: is 060000000001, but the members of the host "h1"'s bond share one MAC address, want mac in the host's own entry`},
 		{"a MAC without a host", "", link("s1:1", "") + "- {a: 's1:3', b: 's2:3', rate: 1Gbps, mac: '06:00:00:00:00:01'}\n",
-			`links[5].mac: is 060000000001, but no host is at the link "s1:3-s2:3": want it at links of hosts only`},
+			`links[5].mac: is 060000000001, but no host is at the link "s1:3-s2:3", want mac only at links to hosts`},
 	} {
 		_, err := Parse("f", []byte(switches+"hosts:\n# h1\n- {name: h1, ipv4: 10.0.0.1"+tt.host+"}\n"+between+tt.links), nil)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {

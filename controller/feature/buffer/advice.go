@@ -113,7 +113,7 @@ func LowHeadroom(c *config.Config, s *config.Switch) (list []string) {
 	h, ports, on := Headroom(c, s)
 	layout, err := h.Layout()
 	if !on || err != nil {
-		return nil // check has said so
+		return nil // check reports the error
 	}
 	b := Of(s)
 	key, value := "headroom", b.Headroom.String()

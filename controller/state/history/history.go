@@ -202,7 +202,7 @@ func (s *Store) Run(ctx context.Context, rollback func(ctx context.Context, to E
 		}
 		n := Note{By: "controller", Why: fmt.Sprintf("generation %d was not confirmed within %v", last.Generation, last.Confirm), Expect: &last.Generation, unconfirmed: true}
 		if err := rollback(With(ctx, n), before); err != nil && ctx.Err() == nil && !errors.Is(err, ErrConfirmed) {
-			s.log.Error("a configuration that nobody confirmed stays in force: that before could not be applied", "generation", last.Generation, "before", before.Generation, "retry", retry, "err", err)
+			s.log.Error("a configuration that nobody confirmed stays in force, because the previous one could not be applied", "generation", last.Generation, "before", before.Generation, "retry", retry, "err", err)
 			due = time.Now().Add(retry)
 		}
 	}

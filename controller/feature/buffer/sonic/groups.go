@@ -326,7 +326,7 @@ func (r *importer) share(pool string, size units.Bytes, g sums) {
 		return
 	}
 	unlike := func(h headroom.Config, nearest string) {
-		r.unlike(field, amount(xoff), fmt.Sprintf("%d, the xoff of all priority groups: no policy here has exactly headroom that they take from a pool as they need it", g.xoff), nearest)
+		r.unlike(field, amount(xoff), fmt.Sprintf("%d, the xoff of all priority groups, so the groups share it; no policy of Headgate does exactly that", g.xoff), nearest)
 		r.h = h
 	}
 	h := r.h
