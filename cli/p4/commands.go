@@ -37,7 +37,7 @@ Values are numbers, 0x and hexadecimal digits, IPv4, IPv6 and MAC addresses.`,
 	f.Uint64("device-id", 0, "P4Runtime's device_id, `N`; also HEADGATE_DEVICE_ID")
 	f.Uint64("election-id", 1, "election id, `N`, to write with: a controller with a higher one keeps the switch; also HEADGATE_ELECTION_ID")
 	f.String("p4info", "", "`file` with the P4Info, in place of the switch's own; also HEADGATE_P4INFO")
-	f.Duration("timeout", 5*time.Second, "how long the switch may take")
+	f.Duration("timeout", 0, "how long the switch may take (default 5s, for load 1m0s)")
 	command.AddOutputFlag(root)
 	return []*cobra.Command{command.OneOf(root,
 		&cobra.Command{

@@ -54,6 +54,13 @@ func newTarget(cmd *cobra.Command) (*target, error) {
 	if t.Output, err = command.OutputOf(cmd); err != nil {
 		return nil, err
 	}
+	switch {
+	case t.Timeout != 0 || cmd.Flags().Changed("timeout"):
+	case cmd.Name() == "load": // a switch compiles the program
+		t.Timeout = time.Minute
+	default:
+		t.Timeout = 5 * time.Second
+	}
 	if t.Timeout <= 0 {
 		return nil, fmt.Errorf("--timeout: %v is not allowed: want more than 0", t.Timeout)
 	}
