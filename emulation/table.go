@@ -135,7 +135,7 @@ func (r *Report) Plot(file string) error {
 		for _, name := range drawn {
 			of = append(of, v.Series.Rates[name])
 		}
-		name := experiment.People(v.name())
+		name := experiment.DisplayName(v.name())
 		rates.Lines = append(rates.Lines, line(name, v, of...))
 		if recorded {
 			queue.Lines = append(queue.Lines, line(name, v, v.Series.QueueKB))

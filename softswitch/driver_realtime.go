@@ -268,7 +268,7 @@ const (
 func (s *Realtime) watch(ctx context.Context, group *errgroup.Group, changed <-chan struct{}) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
-	down, said := map[uint32]bool{}, map[string]bool{}
+	down, said := map[uint32]bool{}, map[portDrop]bool{}
 	event := false // an event arrived within lookPause and is not handled yet
 	looked := time.Now()
 	s.choose(true)
@@ -314,14 +314,20 @@ var remedies = map[string]string{
 	"tx-error":     "raise the MTU of the interface, or lower that of the senders",
 }
 
+// portDrop is a reason for which a port dropped packets.
+type portDrop struct {
+	port   uint32
+	reason string // as in PortStats.Lost
+}
+
 // sayDrops logs the first drops of a port for each reason. said holds the ports and reasons logged so far.
-func (s *Realtime) sayDrops(p *PortStats, said map[string]bool) {
+func (s *Realtime) sayDrops(p *PortStats, said map[portDrop]bool) {
 	for why, n := range p.Lost() {
 		remedy := remedies[why]
 		if n == 0 || remedy == "" {
 			continue
 		}
-		drops := fmt.Sprint(p.Port, why)
+		drops := portDrop{p.Port, why}
 		if said[drops] {
 			continue
 		}

@@ -195,15 +195,15 @@ measures.what it lists what can be measured, with units; for laws.KIND, such as 
 With --schema it prints a JSON schema of the file for editors.`,
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) (list []string, _ cobra.ShellCompDirective) {
-			keys, _ := experiment.Keys() // without keys there is nothing to complete
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			keys, _ := experiment.Keys() // without keys only the laws are completed
 			for _, k := range keys {
 				list = append(list, keydoc.Plain(k.Path))
 			}
 			for _, kind := range registry.Names() {
 				list = append(list, "laws."+kind)
-			}
-			if len(args) > 0 {
-				list = nil
 			}
 			return command.Matching(list, typed), cobra.ShellCompDirectiveNoFileComp
 		},

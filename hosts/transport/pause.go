@@ -5,8 +5,8 @@ import "github.com/headgate/headgate/units"
 // pauses keeps the retransmission timeout right for a sender that PFC pauses. A pause also delays the packets
 // in flight, but it is no loss. So a timeout must have passed by two clocks: the real one, and one that stops
 // while the sender is paused. Each clock has its own estimate of the round trip. For a sender that is paused
-// most of the time, the real clock's round trips contain the pauses, and the other clock's are short. If both clocks
-// used one estimate, the other clock's timeout would take many round trips.
+// most of the time, the real clock's round trips contain the pauses, and the other clock's are short. With one
+// estimate for both, which would contain the pauses, the stopping clock's timeout would last many round trips.
 type pauses struct {
 	until    units.Time // end of the latest pause
 	total    units.Time // length of all pauses, of the latest up to its end

@@ -59,14 +59,16 @@ type inbound struct {
 
 // partial is a message that has arrived in part.
 type partial struct {
-	prefix [5]byte // compressed or not, and the length
-	has    int     // bytes of prefix that have arrived
-	left   int64   // bytes that are still to come
-	bytes  int64   // bytes that have arrived
+	prefix [prefixBytes]byte // compressed or not, and the length
+	has    int               // bytes of prefix that have arrived
+	left   int64             // bytes that are still to come
+	bytes  int64             // bytes that have arrived, and the cost of this entry
 }
 
-// cost is the memory of a message's entry, so that many short ones count too.
-const cost = 64
+const (
+	prefixBytes = 5  // of a message in gRPC
+	cost        = 64 // bytes of memory of a message's entry, so that many short ones count too
+)
 
 // Read implements net.Conn.
 func (c *inbound) Read(p []byte) (int, error) {
@@ -158,6 +160,10 @@ func (c *inbound) message(p []byte) (grown int64) {
 	m := c.streams[id]
 	for len(p) > 0 {
 		if m == nil {
+			if n := whole(p); n > 0 { // most messages arrive in one frame
+				p = p[n:]
+				continue
+			}
 			m = &partial{bytes: cost}
 			c.streams[id] = m
 			grown += cost
@@ -182,6 +188,17 @@ func (c *inbound) message(p []byte) (grown int64) {
 	return grown
 }
 
+// whole returns the length of the message at the front of p with its prefix, 0 if p has not all of it.
+func whole(p []byte) int {
+	if len(p) < prefixBytes {
+		return 0
+	}
+	if n := int64(binary.BigEndian.Uint32(p[1:])); n <= int64(len(p)-prefixBytes) {
+		return prefixBytes + int(n)
+	}
+	return 0
+}
+
 // receive counts bytes of messages that have arrived in part. When these take too much memory it closes the connection with the
 // most, and it returns false if that is c.
 func (c *conn) receive(grown int64) bool {
@@ -195,6 +212,9 @@ func (c *conn) receive(grown int64) bool {
 		return !closed
 	}
 	most := c.budget.largest()
+	if most == nil { // closed meanwhile
+		return false
+	}
 	if most.listener != nil {
 		most.listener.Log.Warn("a connection is closed: messages that have arrived in part take all memory that is meant for them, and it has the most",
 			"listener", most.listener.Name, "client", most.RemoteAddr().String(), "limit", c.budget.maxReceiving)
@@ -204,11 +224,11 @@ func (c *conn) receive(grown int64) bool {
 	return most != c
 }
 
-// largest returns the connection whose messages that have arrived in part are the largest together.
+// largest returns the open connection whose messages that have arrived in part are the largest together.
 func (b *Budget) largest() (most *conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	bytes := int64(-1)
+	bytes := int64(0)
 	for c := range b.conns {
 		c.mu.Lock()
 		if c.receiving > bytes {

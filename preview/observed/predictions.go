@@ -35,8 +35,14 @@ type Counters struct {
 
 // class is a class of a switch's port.
 type class struct {
-	node        string
-	port, class uint32
+	port
+	class uint32
+}
+
+// port is a port of a switch.
+type port struct {
+	node   string
+	number uint32
 }
 
 // ReadCounters reads the counters from the switches' status. ended has the hosts' counts of completed flows.
@@ -47,7 +53,7 @@ func ReadCounters(at time.Time, switches []*pb.SwitchStatus, ended map[Sizes]Com
 		buffer := s.GetFeatures().GetBuffer()
 		for _, of := range buffer.GetClasses() {
 			if of.PausedTime != nil {
-				c.paused[class{s.GetName(), of.GetPort(), of.GetClass()}] = of.GetPausedTime().AsDuration()
+				c.paused[class{port{s.GetName(), of.GetPort()}, of.GetClass()}] = of.GetPausedTime().AsDuration()
 			}
 			c.drops += of.GetLosslessDrops()
 		}
@@ -101,13 +107,12 @@ func (c Counters) measured(measure string, before Counters, f Fabric) (float64, 
 	if elapsed <= 0 {
 		return 0, false
 	}
-	longest := map[class]time.Duration{} // by port: the pause time of the class that was paused longest
+	longest := map[port]time.Duration{} // pause time of the class that was paused longest
 	for of, t := range c.paused {
 		if was := before.paused[of]; t >= was { // a lower value means that the switch restarted
 			t -= was
 		}
-		of.class = 0
-		longest[of] = max(longest[of], t)
+		longest[of.port] = max(longest[of.port], t)
 	}
 	most, sum := time.Duration(0), time.Duration(0)
 	for _, t := range longest {

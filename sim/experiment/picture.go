@@ -180,12 +180,12 @@ func (f *File) panels(p picture, of map[string][]*Outcome, ours lookup) (out []p
 		if p.kind == "bars" {
 			panel.Lines = []plotting.Line{{Name: me}}
 			for _, v := range p.variants {
-				panel.Categories = append(panel.Categories, People(v))
+				panel.Categories = append(panel.Categories, DisplayName(v))
 				unit = cmp.Or(add(&panel.Lines[0], 0, v, me), unit)
 			}
 		} else {
 			for _, v := range p.variants {
-				name := People(f.places[v].line)
+				name := DisplayName(f.places[v].line)
 				i := slices.IndexFunc(panel.Lines, func(l plotting.Line) bool { return l.Name == name })
 				if i < 0 {
 					i = len(panel.Lines)
@@ -194,7 +194,7 @@ func (f *File) panels(p picture, of map[string][]*Outcome, ours lookup) (out []p
 				unit = cmp.Or(add(&panel.Lines[i], f.places[v].x, v, me), unit)
 			}
 		}
-		if panel.Y = People(me); unit != "" {
+		if panel.Y = DisplayName(me); unit != "" {
 			panel.Y += " (" + unit + ")"
 		}
 		panel = p.axes(panel)
@@ -232,8 +232,8 @@ var proper = map[string]string{
 
 var word = regexp.MustCompile(`\pL[\pL\d]*`)
 
-// People returns a name of a file in the form that people write.
-func People(name string) string {
+// DisplayName returns a name of an experiment file, such as "soze", as text for people writes it, "Söze".
+func DisplayName(name string) string {
 	return word.ReplaceAllStringFunc(name, func(w string) string {
 		if w == "none" && name == w {
 			return w
@@ -250,7 +250,7 @@ func (p picture) time(of map[string][]*Outcome) (out []plotting.Panel) {
 	p.each(of, func(variant, name string, o *Outcome) {
 		title := p.title
 		if len(p.of) > 1 && variant != "" {
-			title += ": " + People(variant)
+			title += ": " + DisplayName(variant)
 		}
 		if panels[title] == nil {
 			panels[title] = &plotting.Panel{Title: title, X: "time (ms)", Y: y}
@@ -285,11 +285,11 @@ func (p picture) each(of map[string][]*Outcome, do func(variant, name string, o 
 func (p picture) label(variant, name string) string {
 	switch {
 	case len(p.of) == 1 && variant != "":
-		return People(variant)
+		return DisplayName(variant)
 	case p.kind == "cdf" && len(p.variants) > 1:
-		return People(variant) + ", " + People(name)
+		return DisplayName(variant) + ", " + DisplayName(name)
 	}
-	return People(name)
+	return DisplayName(name)
 }
 
 func (p picture) axes(panel plotting.Panel) plotting.Panel {

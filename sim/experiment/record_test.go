@@ -181,11 +181,11 @@ func TestPicturesFromRecords(t *testing.T) {
 	}
 }
 
-func TestPeople(t *testing.T) {
+func TestDisplayName(t *testing.T) {
 	for name, want := range map[string]string{
 		"none dsh 0.2": "no law DSH 0.2", "none": "none", "soze 1": "Söze 1", "prioplus, by bytes": "PrioPlus, by bytes", "priority 3": "priority 3", "dsh+spfc": "DSH+SPFC", "pacc-paper": "PACC-paper",
 	} {
-		if got := People(name); got != want {
+		if got := DisplayName(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}

@@ -144,7 +144,7 @@ func run(ctx context.Context, blocks []block, files string) (string, time.Durati
 	}
 	// A session of its own is an autogroup of its own: links' rates and queues are in real time.
 	os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", cmd.Process.Pid), []byte("-15"), 0)
-	worst := lag.Of(cmd.Process.Pid)
+	worst := lag.OfThreads(cmd.Process.Pid)
 	err := cmd.Wait()
 	return out.String(), worst(), err
 }

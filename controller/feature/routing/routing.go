@@ -65,10 +65,15 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
+var ipv6Profile = pipeline.Objects{Profiles: []string{ids.ProfileECMPIPv6Name}}
+
 // profiles returns the action profiles of next hops. A chip's program has one for each version of IP.
 func profiles(p *pipeline.Pipeline) []string {
-	list := []string{ids.ProfileECMPName, ids.ProfileECMPIPv6Name}
-	return list[:len(list)-len(p.Lacks(pipeline.Objects{Profiles: list}))]
+	list := []string{ids.ProfileECMPName}
+	if len(p.Lacks(ipv6Profile)) == 0 {
+		list = append(list, ids.ProfileECMPIPv6Name)
+	}
+	return list
 }
 
 // route is feature.Feature.Route: an entry for each prefix and, towards other leaves, their group.

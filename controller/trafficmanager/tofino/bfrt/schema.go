@@ -161,8 +161,8 @@ type programField struct {
 	Repeated bool
 }
 
-// parseProgram returns a program's low-pass filters, which P4Runtime does not reach, from its bf-rt.json. All
-// entries of a filter exist from the start, so they are only modified. They belong to the device.
+// parseProgram returns a program's low-pass filters, which P4Runtime does not reach, from its bf-rt.json. A
+// filter has all its entries from the start, so the controller modifies them and adds or deletes none.
 func parseProgram(info []byte) (tables []*Table, err error) {
 	var in struct {
 		Tables []struct {
