@@ -4,22 +4,25 @@ BIN        := bin/headgate
 ARGS       ?=
 PKGS       := ./...
 
-# What all builds and tests have in common, so that one compiles for the other. Without grpcnotrace,
-# gRPC's page /debug/requests brings html/template, which calls methods by name: the linker then
-# keeps every method of every type, 7 MB of them. Debug information, which the binary and tests are
-# linked without, is a tenth of the compiler's work; who debugs a test calls go test without make.
+# All builds and tests share these flags, so that each reuses the packages that another compiled.
+# Without grpcnotrace, gRPC's page /debug/requests brings html/template, which calls methods by
+# name: the linker then keeps every method of every type, 7 MB of them. The binary and the tests are
+# linked without debug information, which is a tenth of the compiler's work. To debug a test, call
+# go test without make.
 export GOFLAGS += -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false
 
-# Where most packets go, by "make profile": the compiler inlines what is called there. go build takes
-# that file by itself; so do tests, here, so that one compiles for the other.
+# The profile that "make profile" records: the compiler inlines the calls that most packets take. go
+# build finds the file by itself. Tests name it here, so that builds and tests share compiled
+# packages.
 export GOFLAGS += '-pgo=$(CURDIR)/cmd/headgate/default.pgo'
 
-# Only the race detector needs cgo: everything else is compiled as the binary is, and once.
+# Only the race detector needs cgo. Everything else is compiled without it, as the binary is, and
+# only once.
 CGO := $(shell $(GO) env CGO_ENABLED)
 export CGO_ENABLED := 0
 
-# Compilers and analysers spend a fifth of their time in the garbage collector where they have the
-# usual heap.
+# With the default heap, compilers and analysers spend a fifth of their time in the garbage
+# collector.
 TOOLS := GOGC=400 $(GO)
 
 .DEFAULT_GOAL := build
@@ -34,18 +37,19 @@ build: ## build bin/headgate, one static binary without debug information
 run: build ## run the default fabric; ARGS="--for 40s --json out.json"
 	$(BIN) run $(ARGS)
 
-# Fabrics in real time mostly wait, so that what needs the processors runs beside them, after them in rank.
+# Real-time tests mostly sleep, so the checks that need the processors run beside them, at lower priority.
 test: unit ## everything that needs no root; root-only parts run when root
 	@$(MAKE) --no-print-directory -j2 -Otarget realtime checks
 
 checks:
 	@nice -n 5 $(MAKE) --no-print-directory lint sequential
 
-# The race detector needs a C compiler; without one the same tests run without it.
+# The race detector needs a C compiler. Without one, the same tests run without the detector.
 RACE := $(shell [ "$(CGO)" = 1 ] && command -v $$($(GO) env CC) >/dev/null && echo -race)
 
-# Packages that start no goroutine, which tests/house checks: the race detector finds nothing there
-# and makes the simulator fifteen times slower; of that only a run on several cores does.
+# Packages that start no goroutine; tests/house checks this. The race detector finds nothing in them
+# and makes the simulator fifteen times slower. The exception is a simulation on several cores,
+# which unit tests by name.
 SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/feature ./controller/feature/buffer ./controller/feature/buffer/sonic \
 	./controller/feature/lldp ./controller/feature/pfcwatchdog ./controller/feature/qos \
 	./controller/feature/routing ./controller/feature/sourceguard ./controller/feature/soze \
@@ -59,18 +63,18 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./softswitch/p4rt/entity ./softswitch/p4rt/schema ./softswitch/stf \
 	./softswitch/tm ./tables/... ./tests/docs ./tests/house ./units
 
-# Packages with long tests of one goroutine, and of the wall clock, beside what the race detector is for.
+# Packages with long tests that use one goroutine or the wall clock. They run without the race detector.
 SIMULATED := ./cli/lab ./sim/experiment ./tests/dataplane ./tests/symbolic
 
-# Packages with whole fabrics in real time: too slow under the race detector to be valid, and one
-# at a time, so that they do not disturb each other.
+# Packages that run whole fabrics in real time. The race detector would slow them down until their
+# results are invalid. They run one at a time, so that they do not disturb each other.
 REALTIME := ./emulation ./tests/e2e ./tests/failover ./tests/firstfabric
 
-# When a program with the race detector ends it waits, by default for a second, for late reports.
+# By default, a program with the race detector waits for a second at its end for late reports.
 export GORACE ?= atexit_sleep_ms=50
 
-# Many tests wait for something, so that four at a time keep two processors busy. What lint's go vet
-# finds, go test's need not look for.
+# Many tests wait for something, so four at a time keep two processors busy. go test skips its vet,
+# because lint runs go vet.
 unit:
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector"
 	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -p 4 -timeout 40m $$($(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
@@ -83,8 +87,8 @@ realtime:
 	$(TOOLS) test -vet=off -timeout 40m -p 1 $(REALTIME)
 	$(TOOLS) test -vet=off -run 'TestStrangersLeaveLinksUp|TestPlanIsWhatApplyChanges' ./controller
 
-# Every target has its share of FUZZTIME, in seconds. What a target fails with is kept under its testdata/fuzz, and go
-# test runs that from then on.
+# Every target gets its share of FUZZTIME, in seconds. Go keeps failing inputs under the package's testdata/fuzz, and
+# every later go test runs them.
 FUZZTIME ?= 300
 fuzz: ## all fuzz targets, five minutes together
 	@list=$$(git grep -oE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sed -E 's|/[^/]*:func | |'); \

@@ -51,7 +51,8 @@ func TestMainWritesEachLineAndExits(t *testing.T) {
 	}
 }
 
-// TestSignals: a signal ends a command with 128 and its number, but a daemon, which ends well.
+// TestSignals: a command that a signal ends exits with 128 plus the signal's number. A daemon exits
+// with 0.
 func TestSignals(t *testing.T) {
 	for _, tt := range []struct {
 		signal      syscall.Signal
@@ -80,7 +81,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasAnExample, which the command line takes.
+// TestEveryCommandHasAnExample: each command has an example that the command line accepts.
 func TestEveryCommandHasAnExample(t *testing.T) {
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
@@ -91,7 +92,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			for _, args := range calls(t, sub.CommandPath(), sub.Example) {
 				err := checkCall(args)
 				if err != nil && strings.HasPrefix(err.Error(), "invalid argument") {
-					err = nil // a value of the reader's own, such as a folder
+					err = nil // the reader replaces it, such as a folder
 				}
 				if err != nil || !strings.HasPrefix(strings.Join(args, " "), sub.CommandPath()) {
 					t.Errorf("%s: example %q: %v", sub.CommandPath(), args, err)

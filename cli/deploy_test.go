@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/softswitch/standalone"
 )
 
-// TestDeployedCommands holds the command lines of deploy/ (systemd, Kubernetes, containerlab) to the
-// command line that there is.
+// TestDeployedCommands checks that the command line accepts the commands in deploy/ (systemd,
+// Kubernetes, containerlab).
 func TestDeployedCommands(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile(filepath.Join("../deploy", file))
@@ -72,7 +72,7 @@ func TestDeployedCommands(t *testing.T) {
 	for _, line := range lines {
 		args := strings.Fields(line)
 		err := checkHeadgate(args)
-		if args[0] == "switch" { // parses its flags itself; with --version it does no more
+		if args[0] == "switch" { // it parses its flags itself; --version ends it after that
 			err = standalone.Main(t.Context(), append([]string{"--version"}, args[1:]...), io.Discard, io.Discard)
 		}
 		if err != nil {

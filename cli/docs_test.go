@@ -14,23 +14,23 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// repository is its top folder.
+// repository is the repository's top folder.
 const repository = ".."
 
-// others are the programs of other projects that the documents call.
+// others are programs of other projects that the documents call.
 var others = []string{
 	"[", "jobs", "cmp", "python3", "head", "iperf3", "apt", "cat", "cd", "cp", "curl", "echo", "systemctl", "git", "gnmi_cli", "grep", "ip", "kill", "mkdir", "mktemp", "ping", "printf", "rm", "sed", "seq", "simple_switch_grpc", "sleep", "sysctl", "wait",
 	"./ns3", "csg-htsim/sim/datacenter/htsim_roce",
 }
 
-// before are words before a command that is run by another: so many of them.
+// before holds, by program, the number of words before the command that the program runs.
 var before = []struct {
 	words string
 	count int
 }{{"sudo", 1}, {"time", 1}, {"timeout", 2}, {"ip netns exec", 4}}
 
-// Each command of the documents is one that exists: the command line's are parsed, make has
-// the target, the benchmark and the file are there.
+// Each command in the documents exists: the command line accepts ours, make has the target, and
+// benchmarks and files are there.
 func TestDocumentedCommands(t *testing.T) {
 	files, err := filepath.Glob(repository + "/docs/*/*.md")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// Commands that do not exist are found out.
+// The check finds commands that do not exist.
 func TestDocumentedCommandsBite(t *testing.T) {
 	for _, line := range []string{
 		"bin/headgate get nothing", "headgate run --nosuch 1", "make nothing", `make run ARGS="--nosuch"`, "frobnicate x",
@@ -94,8 +94,8 @@ func snippets(text string) []string {
 	return list
 }
 
-// calls returns the words of each simple command of a shell text, but for calls of functions
-// that the text itself declares.
+// calls returns the words of each simple command in a shell text, without calls of functions that
+// the text declares.
 func calls(t *testing.T, file, text string) [][]string {
 	t.Helper()
 	functions := map[string]bool{}
@@ -123,7 +123,7 @@ func calls(t *testing.T, file, text string) [][]string {
 	return list
 }
 
-// word returns a word without its quotes; what the shell would compute is "1".
+// word returns a word without its quotes; words that the shell would compute become "1".
 func word(w *syntax.Word) string {
 	var b strings.Builder
 	var add func(parts []syntax.WordPart)
@@ -170,8 +170,8 @@ func checkCall(args []string) error {
 	return fmt.Errorf("no such command")
 }
 
-// checkHeadgate parses a command line as the program would, but for the values of flags
-// that stand for the reader's own.
+// checkHeadgate parses a command line as the program would. It does not check values that the
+// reader replaces.
 func checkHeadgate(args []string) error {
 	c, rest, err := NewRoot().Find(args)
 	if err != nil {
@@ -192,7 +192,7 @@ func checkHeadgate(args []string) error {
 		return fmt.Errorf("%s has no subcommand %q", c.Name(), left[0])
 	}
 	if len(left) == 0 {
-		return nil // the text speaks of the command as such
+		return nil // the text mentions the command without running it
 	}
 	return c.ValidateArgs(left)
 }
@@ -205,7 +205,7 @@ func checkMake(args []string) error {
 	flags := pflag.NewFlagSet("make", pflag.ContinueOnError)
 	dir := flags.StringP("directory", "C", "", "")
 	if err := flags.Parse(args); err != nil || *dir != "" {
-		return err // another project's
+		return err // a file of another project
 	}
 	target := ""
 	for _, a := range flags.Args() {
@@ -224,8 +224,8 @@ func checkMake(args []string) error {
 	return nil
 }
 
-// checkBenchmark looks for the package, for benchmarks of these names in it, and for the flags
-// behind it, which are the package's own.
+// checkBenchmark looks for the package, for its benchmarks of these names, and for its flags in the
+// command.
 func checkBenchmark(args []string) error {
 	var names, dir string
 	var own []string

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/reference/commands.md")
 
-// TestReference: docs/reference/commands.md has each command with its flags.
+// TestReference: docs/reference/commands.md lists every command with its flags.
 func TestReference(t *testing.T) {
 	const page = repository + "/docs/reference/commands.md"
 	var b strings.Builder

@@ -47,7 +47,7 @@ func TestOrderIsTimeThenSequence(t *testing.T) {
 		}
 		for n, i := range move {
 			if i < len(timers) {
-				// Moved timers go behind those already scheduled for the same time.
+				// A moved timer runs after the timers already scheduled for the same time.
 				when[i] = event{when[i].at + 3, len(times) + n}
 				gone[i] = false
 				timers[i].Reset(when[i].at)
@@ -142,7 +142,7 @@ func TestPostedFunctionsRunInOrder(t *testing.T) {
 
 func TestRunRealPacesAndKeepsEventTimes(t *testing.T) {
 	l := clock.NewLoop()
-	l.RunUntil(units.Second) // real runs go on from where the clock stands
+	l.RunUntil(units.Second) // a real-time run continues from the clock's present value
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	start := time.Now()
@@ -155,7 +155,7 @@ func TestRunRealPacesAndKeepsEventTimes(t *testing.T) {
 				t.Errorf("event of %v ran %v before the wall clock", l.Now(), early)
 			}
 			if len(at) == 2 {
-				time.Sleep(12 * time.Millisecond) // makes the next ones late
+				time.Sleep(12 * time.Millisecond) // delays the next ones
 			}
 			if len(at) == 5 {
 				cancel()
@@ -182,7 +182,7 @@ func TestRunRealTakesPosts(t *testing.T) {
 	go func() { end <- l.RunReal(ctx) }()
 
 	var wg sync.WaitGroup
-	sum := 0 // owned by the loop
+	sum := 0 // only the loop's goroutine uses it
 	for range 4 {
 		wg.Go(func() {
 			for range 250 {
@@ -229,7 +229,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkLoop runs events while n are pending, each of which schedules its successor.
+// BenchmarkLoop runs events while n are pending. Each event schedules its successor.
 func BenchmarkLoop(b *testing.B) {
 	for _, n := range []int{16, 1024, 65536} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -247,7 +247,7 @@ func BenchmarkLoop(b *testing.B) {
 			}
 			ran = 0
 			for b.Loop() {
-				if ran--; ran < 0 { // ran ahead by one step of the clock
+				if ran--; ran < 0 { // one step of the clock too far
 					ran = 0
 					for ran == 0 {
 						l.RunUntil(l.Now() + 1<<20/units.Time(n))

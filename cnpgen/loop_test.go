@@ -11,10 +11,10 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// sender is what a flow sends in a period.
+// sender is the traffic of one flow in a period.
 type sender struct{ bytes, congested uint64 }
 
-// fake is a switch with a flow table; the answers to polls come at once unless silent.
+// fake is a switch with a flow table. It answers polls at once unless it is silent.
 type fake struct {
 	loop   *Loop
 	now    units.Time
@@ -78,7 +78,7 @@ func (f *fake) CNP(k Flow, qp uint32) error {
 	return nil
 }
 
-// send counts packets of flows that are in the table; others come up as digests.
+// send counts packets of flows that are in the table; unknown flows become digests.
 func (f *fake) send(flows map[Flow]sender) {
 	for k, s := range flows {
 		if c := f.table[k]; c != nil {
@@ -90,7 +90,7 @@ func (f *fake) send(flows map[Flow]sender) {
 	}
 }
 
-// run calls the loop whenever it is due, until end.
+// run calls the loop whenever it is due, until the time end.
 func (f *fake) run(t *testing.T, end units.Time) {
 	t.Helper()
 	for at := max(f.now, f.loop.Next()); at < end; at = max(f.now, f.loop.Next()) {
@@ -124,7 +124,7 @@ func newFake(t *testing.T, most int) *fake {
 	return f
 }
 
-// Two flows meet the congestion two to one and get CNPs so, spread over the period.
+// Two flows whose congested packets are 2 : 1 get CNPs in that ratio, spread over the period.
 func TestLoopSharesAndPaces(t *testing.T) {
 	f := newFake(t, 100)
 	a, b, c := flow(1, 1), flow(1, 2), flow(2, 3)
@@ -161,7 +161,7 @@ func TestLoopSharesAndPaces(t *testing.T) {
 	}
 }
 
-// Late ticks are measured, and the grid of ticks stays.
+// Late ticks are measured with their true length, and later ticks stay on the grid.
 func TestLoopLate(t *testing.T) {
 	f := newFake(t, 10)
 	f.run(t, period/2)
@@ -180,17 +180,17 @@ func TestLoopLate(t *testing.T) {
 	}
 }
 
-// Polls that do not come back, or late, cost a port its tick and nothing else.
+// If the answer to a poll is lost or late, the port misses that tick and nothing else.
 func TestLoopPolls(t *testing.T) {
 	f := newFake(t, 10)
 	f.silent = true
 	f.run(t, period)
 	f.loop.Polled(f.now, f.asked[1], 1, 1000)
-	f.loop.Polled(f.now, f.asked[1], 1, 2000) // twice
-	f.loop.Polled(f.now, f.asked[1], 9, 1000) // not a port of ours
+	f.loop.Polled(f.now, f.asked[1], 1, 2000) // the same answer again
+	f.loop.Polled(f.now, f.asked[1], 9, 1000) // a port that the loop does not have
 	before := f.asked[2]
 	f.run(t, 2*period)
-	f.loop.Polled(f.now, before, 2, 1000) // of the tick before
+	f.loop.Polled(f.now, before, 2, 1000) // an answer to the poll before
 	f.loop.Polled(f.now, f.asked[2], 2, 3000)
 	f.run(t, 3*period)
 	s := f.loop.Stats()
@@ -202,20 +202,20 @@ func TestLoopPolls(t *testing.T) {
 	}
 }
 
-// charged returns the traffic with which the flow's port was computed last.
+// charged returns the traffic of the flow in the last computation of its port.
 func (s *flowState) charged() count { return count{s.last.Bytes, s.last.Congested} }
 
-// NewPacer returns a pacer without a port.
+// NewPacer returns a pacer without ports.
 func NewPacer(p Params) (*Pacer, error) {
 	pacer := newPacer(p)
 	return &pacer, nil
 }
 
-// Add is add.
+// Add implements Pacer.
 func (p *Pacer) Add(now units.Time, grants []Grant) { p.add(now, grants) }
 
-// A flow whose poll is lost is charged with both periods in the next tick, a counter that
-// begins again with none, and what a loop before has counted with nothing.
+// A flow whose poll is lost is charged for both periods in the next tick. A counter that restarts
+// is charged with nothing, and so are bytes that an earlier loop counted.
 func TestLoopDifferences(t *testing.T) {
 	f := newFake(t, 10)
 	k := flow(1, 1)
@@ -260,12 +260,12 @@ func TestLoopReadFails(t *testing.T) {
 	}
 }
 
-// A full table gives up first what has sent nothing for longest, and then what meets no congestion, and no more than
-// an eighth of it in a period.
+// A full table first evicts the flow that has been idle for longest, then flows without congestion, at most an
+// eighth of the table per period.
 func TestLoopEvicts(t *testing.T) {
 	const most = 16
 	f := newFake(t, most)
-	f.loop.table.ports = 1 // the other port wants no share
+	f.loop.table.ports = 1 // the other port needs no share
 	traffic := map[Flow]sender{}
 	for i := range byte(most) {
 		traffic[flow(1, i)] = sender{1000, uint64(i)} // flow 0 meets no congestion
@@ -273,7 +273,7 @@ func TestLoopEvicts(t *testing.T) {
 	f.run(t, period)
 	for n := units.Time(2); n < 5; n++ {
 		f.send(traffic)
-		delete(traffic, flow(1, most/2)) // is idle from the second time on
+		delete(traffic, flow(1, most/2)) // is idle from the second period on
 		f.run(t, n*period)
 	}
 	for i := range byte(5) {
@@ -294,8 +294,8 @@ func TestLoopEvicts(t *testing.T) {
 	}
 }
 
-// What another loop has left is kept; what is not whole, or not watched, is taken out; what
-// is gone may be learned again.
+// The loop keeps an earlier loop's complete entries. It removes incomplete entries and those of
+// unwatched queues. A removed flow may be learned again.
 func TestLoopAdopts(t *testing.T) {
 	f := newFake(t, 10)
 	old, half, foreign := flow(1, 1), flow(1, 2), flow(7, 3)
@@ -320,7 +320,7 @@ func TestLoopAdopts(t *testing.T) {
 	}
 }
 
-// A burst of new flows is written in pieces; what the switch refuses is not in the table.
+// A burst of new flows is written in batches; entries that the switch refuses are not in the table.
 func TestLoopWritesInPieces(t *testing.T) {
 	f := newFake(t, 1000)
 	f.room = 300
@@ -344,7 +344,7 @@ func TestLoopWritesInPieces(t *testing.T) {
 	}
 }
 
-// A switch that is busy is asked again, and no flow is lost.
+// A busy switch is asked again, and no flow is lost.
 func TestLoopBusy(t *testing.T) {
 	f := newFake(t, 10)
 	f.busy = true
@@ -397,7 +397,7 @@ func TestCNPBuilder(t *testing.T) {
 	}
 }
 
-// rows is a switch of which only the counters are of interest.
+// rows is a switch with only the counters implemented.
 type rows struct {
 	fake
 	counts []Counters

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMeter: what pairs have sent between two readings is never negative and never twice, whatever becomes of entries and switch.
+// TestMeter: the bytes of a pair between two readings are never negative and never counted twice, whatever happens to
+// entries and switch.
 func TestMeter(t *testing.T) {
 	count := func(port uint32, n byte, bytes uint64) Counters { return Counters{Flow: flow(port, n), Bytes: bytes} }
 	m := NewMeter(3)
@@ -37,8 +38,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestLoopTellsWhatIsSent: each reading says what pairs have sent since the one before, by the difference that the loop takes
-// anyway: not what was counted before it, nothing twice, and nothing where counters went back.
+// TestLoopTellsWhatIsSent: each reading reports the pairs' bytes since the one before, by the difference that the loop
+// computes anyway. Bytes from before the loop are not counted, none twice, and none when counters restart.
 func TestLoopTellsWhatIsSent(t *testing.T) {
 	f := newFake(t, 100)
 	var told []string
@@ -61,7 +62,7 @@ func TestLoopTellsWhatIsSent(t *testing.T) {
 		{flow(1, 1): {100, 1}, flow(2, 1): {30, 0}, flow(2, 2): {20, 0}},
 		{flow(2, 1): {5, 0}},
 	} {
-		f.silent = n == 1 // without an answer the period is counted again for PACC, and not here
+		f.silent = n == 1 // without an answer, PACC counts the period again; the meter does not
 		f.send(sent)
 		f.run(t, f.now+period)
 	}

@@ -55,7 +55,7 @@ func TestPacerIsEven(t *testing.T) {
 	}
 }
 
-// A new period's grants replace what is left, and flows without one get no more.
+// A new period's grants replace the remaining ones. Flows without a new grant get no further CNPs.
 func TestPacerReplaces(t *testing.T) {
 	p := newPacer(t)
 	p.Add(0, []cnpgen.Grant{{Key: key(1), CNPs: 8}, {Key: key(2), CNPs: 8}})
@@ -70,8 +70,8 @@ func TestPacerReplaces(t *testing.T) {
 	}
 }
 
-// Whatever the periods and however late the caller: never two CNPs of a flow within the
-// gap, never more than granted, and with a punctual caller all of them within the period.
+// For any periods and any delay of the caller: two CNPs of a flow are never closer than the gap, no
+// more than the grant is sent, and a punctual caller sends all of it within the period.
 func TestPacer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, err := cnpgen.NewPacer(paperParams(25 * units.Gbps))

@@ -21,8 +21,8 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// Ports tick once in each interval, at times of their own, and each is charged with what its flows
-// sent since its own last tick, even where its poll is answered after another group's reading.
+// Each port ticks once per interval, at its own time. It is charged with its flows' bytes since its
+// own last tick, even if its poll is answered after the reading of another group.
 func TestLoopPhases(t *testing.T) {
 	const ports = 4
 	f := newFake(t, 100)
@@ -35,7 +35,7 @@ func TestLoopPhases(t *testing.T) {
 	if f.loop, err = NewLoop(c, f); err != nil {
 		t.Fatal(err)
 	}
-	// A flow of each port sends 1 byte in a quarter of a period.
+	// A flow of each port sends 1 byte per quarter of a period.
 	const quarter = period / ports
 	step := func() {
 		f.run(t, f.now+quarter)
@@ -64,7 +64,7 @@ func TestLoopPhases(t *testing.T) {
 	if s := f.loop.Stats(); s.Ticks != 3 || s.Late != 0 || s.Unanswered != 0 {
 		t.Errorf("stats %+v", s)
 	}
-	// The answers of the first group come late.
+	// The first group's answers are late.
 	f.silent = true
 	step()
 	asked := f.asked[1]

@@ -40,7 +40,7 @@ func counts(bytes uint64, congested ...uint64) []cnpgen.FlowCount {
 	return out
 }
 
-// sends sets what each flow of a list has sent, and adds flows that it does not have.
+// sends sets the traffic of each flow in a list, and adds missing flows.
 func sends(list []cnpgen.FlowCount, bytes uint64, congested ...uint64) []cnpgen.FlowCount {
 	for i, c := range congested {
 		if i == len(list) {
@@ -59,8 +59,8 @@ func granted(gs []cnpgen.Grant) map[cnpgen.FlowKey]int {
 	return m
 }
 
-// Algorithm 1 by hand: 225 KB after 125 KB is 0.05·100 + 0.1·100 = 15 CNPs, and flows of 60,
-// 30 and 10 congested packets get 9, 4 (4.5) and 1 (1.5).
+// Algorithm 1 by hand: a queue of 225 KB after 125 KB gives 0.05·100 + 0.1·100 = 15 CNPs. Flows
+// with 60, 30 and 10 congested packets get 9, 4 (4.5) and 1 (1.5).
 func TestTick(t *testing.T) {
 	p := newPort(t, paperParams(25*units.Gbps))
 	p.Tick(0, 125*kb, counts(0, 0, 0, 0))
@@ -72,19 +72,20 @@ func TestTick(t *testing.T) {
 	if math.Abs(st.All-15) > 1e-9 || st.CNPs != 14 || st.Lost != 1 || st.Interval != 80*us || st.QueueAvg != 215*kb || st.Flows != 3 {
 		t.Errorf("stats %+v", st)
 	}
-	// The queue is back: 0 + 0.1·(−100) is none.
+	// The queue returns to the threshold: 0 + 0.1·(−100) gives no CNP.
 	if gs := p.Tick(160*us, 125*kb, counts(80_000, 10, 10, 10)); len(gs) != 0 {
 		t.Errorf("a falling queue at its threshold gives %v", gs)
 	}
-	// It stays above: 0.05·20 + 0.1·20 = 3 to the only flow that was congested since.
+	// The queue stays above it: 0.05·20 + 0.1·20 = 3 CNPs for the only flow that was congested
+	// since.
 	gs = granted(p.Tick(240*us, 145*kb, counts(80_000, 0, 1, 0)))
 	if len(gs) != 1 || gs[key(1)] != 3 {
 		t.Errorf("grants %v, want 3 for flow 1", gs)
 	}
 }
 
-// A queue above the threshold for the first time in long: w = 0.9 lets it pass at once at
-// 0.9·140 KB > 4 KB, while with Q_burst at 127 KB it is a burst until the average is there.
+// The queue has long been below the threshold. With w = 0.9 it counts as a burst at once: 0.9·140
+// KB > 4 KB. With a Q_burst of 127 KB it does so only when the average is above that.
 func TestBurstFilter(t *testing.T) {
 	par := paperParams(25 * units.Gbps)
 	for _, tt := range []struct {
@@ -120,8 +121,7 @@ func TestAtMostOnePerGap(t *testing.T) {
 	}
 }
 
-// Ticks that come late: the change of the queue counts per period, and the average and
-// ageing by the true time.
+// Late ticks: the queue's change counts per period; the average and ageing use the true time.
 func TestLateTick(t *testing.T) {
 	p := newPort(t, paperParams(25*units.Gbps))
 	p.Tick(0, 125*kb, counts(0, 0))
@@ -140,7 +140,7 @@ func TestLateTick(t *testing.T) {
 	if st.Aged != 0 {
 		t.Errorf("30 KB in four periods is more than 4 KB per period, but the flow aged")
 	}
-	// An early tick gets its part of the period.
+	// An early tick gets its fraction of the period.
 	gs = p.Tick(360*us, 225*kb, counts(30_000, 20)) // 0.05·100/2
 	if len(gs) != 1 || gs[0].CNPs != 2 {
 		t.Errorf("grants of an early tick %v, want 2", gs)
@@ -150,7 +150,7 @@ func TestLateTick(t *testing.T) {
 	}
 }
 
-// Nobody knows for how long the first list was counted.
+// The time over which the first list was counted is unknown.
 func TestFirstTickGrantsNothing(t *testing.T) {
 	p := newPort(t, paperParams(25*units.Gbps))
 	if gs := p.Tick(7*units.Second, units.MB, counts(1<<40, 1<<30)); len(gs) != 0 {
@@ -175,7 +175,7 @@ func TestAgeing(t *testing.T) {
 	if st := p.Stats(); st.Flows != 0 || st.Aged != 2 {
 		t.Errorf("stats %+v, want both aged", st)
 	}
-	// Aged flows come back.
+	// Flows that had aged out are learned again.
 	gs := p.Tick(320*us, 225*kb, counts(5000, 3))
 	if len(gs) != 1 || gs[0].Key != key(0) || p.Stats().Flows != 1 {
 		t.Errorf("grants %v, flows %d, want one for flow 0", gs, p.Stats().Flows)
@@ -198,15 +198,15 @@ func TestFullTableEvictsLeastCongested(t *testing.T) {
 	if len(gs) != 2 || gs[key(0)] == 0 || gs[key(2)] == 0 {
 		t.Errorf("grants %v, want flows 0 and 2: flow 1 had one congested packet", gs)
 	}
-	// Flow 3 had none and found no place, flow 1 lost its own.
+	// Flow 3 had no entry and found no room; flow 1 lost its entry.
 	if st := p.Stats(); st.Evicted != 2 || st.Flows != 2 {
 		t.Errorf("stats %+v, want two evictions", st)
 	}
 }
 
-// For any traffic: grants are at least 1, at most 20 per flow and N_all together, within one
-// of the exact share, none for flows without a congested packet, and the order of rows does
-// not matter.
+// For any traffic, grants are at least 1 and at most 20 per flow, their sum is N_all, each is
+// within one of the exact share, flows without congested packets get none, and the order of rows
+// does not matter.
 func TestAllocator(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		par := paperParams(units.Rate(rapid.SampledFrom([]int{10, 25, 40, 100, 400}).Draw(t, "rate")) * units.Gbps)
@@ -293,7 +293,7 @@ func BenchmarkTick10000(b *testing.B) {
 	}
 }
 
-// Rows in another order every time, so that each flow is looked up.
+// The rows have a different order each time, so that each flow must be looked up.
 func BenchmarkTick10000Shuffled(b *testing.B) {
 	p := newPort(b, paperParams(25*units.Gbps))
 	flows := make([]cnpgen.FlowCount, 10_000)
@@ -342,7 +342,7 @@ func TestIPv6Flows(t *testing.T) {
 	p := newPort(t, paperParams(25*units.Gbps))
 	row := func(c uint64) []cnpgen.FlowCount {
 		k := cnpgen.FlowKey{Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2")}
-		// Another order each time, so that flows are looked up.
+		// The order differs each time, so that flows must be looked up.
 		rows := append(counts(80_000, 1), cnpgen.FlowCount{Key: k, Bytes: 80_000, Congested: 3})
 		if c%2 == 0 {
 			rows[0], rows[1] = rows[1], rows[0]

@@ -34,8 +34,8 @@ func (t *pairTable) WriteQueuePairs(add, remove []QueuePair) error {
 	return nil
 }
 
-// A notification is for every queue pair of the pair of addresses that acknowledgements
-// have named, and for queue pair 0 while they have named none.
+// A notification goes to every queue pair that acknowledgements have named for the pair of
+// addresses, or to queue pair 0 if they named none.
 func TestNotificationsGoToQueuePairs(t *testing.T) {
 	f := newFake(t, 100)
 	table := &pairTable{rows: map[QueuePair]bool{}}
@@ -59,7 +59,7 @@ func TestNotificationsGoToQueuePairs(t *testing.T) {
 		}
 		return count
 	}
-	periodOf() // the queue's rise makes more
+	periodOf() // the queue's growth adds CNPs
 	if got := periodOf(); len(got) != 1 || got[0] != 5 {
 		t.Fatalf("CNPs by queue pair %v, want 5 to queue pair 0", got)
 	}
@@ -80,7 +80,7 @@ func TestNotificationsGoToQueuePairs(t *testing.T) {
 	}
 }
 
-// More queue pairs than a notification has frames are notified in turn.
+// If there are more queue pairs than frames of a notification, they are notified in turn.
 func TestManyQueuePairsTakeTurns(t *testing.T) {
 	q := newQueuePairs(&pairTable{rows: map[QueuePair]bool{}}, 1000)
 	key := flow(1, 1).FlowKey
@@ -100,8 +100,8 @@ func TestManyQueuePairsTakeTurns(t *testing.T) {
 	}
 }
 
-// What another loop has left in the switch is taken over, as far as there is room, and a
-// failing switch is asked again.
+// The loop takes over an earlier loop's entries in the switch, as far as there is room. A failing
+// switch is asked again.
 func TestQueuePairsAreTakenOver(t *testing.T) {
 	key := flow(1, 1).FlowKey
 	table := &pairTable{rows: map[QueuePair]bool{{key, 3}: true, {key, 4}: true}, fail: errors.New("down")}
@@ -130,7 +130,7 @@ func TestQueuePairsAreTakenOver(t *testing.T) {
 	}
 }
 
-// TestQueuePairsOfOneSource: an address with very many queue pairs leaves room for those of others.
+// TestQueuePairsOfOneSource: an address with very many queue pairs leaves room for other addresses.
 func TestQueuePairsOfOneSource(t *testing.T) {
 	const most = 1600
 	q := newQueuePairs(&pairTable{rows: map[QueuePair]bool{}}, most)

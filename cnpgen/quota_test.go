@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// numbered is the n-th flow at a port, all from one address or each from its own.
+// numbered is the n-th flow at a port. All flows share one source address, or each has its own.
 func numbered(port uint32, n int, one bool) Flow {
 	addr := func(n int) netip.Addr {
 		return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 20<<24|uint32(n))))
@@ -22,8 +22,8 @@ func numbered(port uint32, n int, one bool) Flow {
 	return f
 }
 
-// TestQuotas: strangers at one port, or one address with very many destinations, leave room for a flow at another
-// port and for one of another address, whose table entries stay while they send.
+// TestQuotas: unknown sources at one port, or one address with very many destinations, leave room for a flow at
+// another port and for a flow of another address. Those flows keep their table entries while they send.
 func TestQuotas(t *testing.T) {
 	const most = 1000
 	for name, one := range map[string]bool{"made-up sources": false, "one source": true} {
@@ -45,7 +45,7 @@ func TestQuotas(t *testing.T) {
 			s := f.loop.Stats()
 			want := most * portShare / (portShare + 1)
 			if one {
-				want = most/sourceShare + 1 // and the honest one
+				want = most/sourceShare + 1 // and the well-behaved one
 			}
 			if s.Flows > want || s.Flows < want/2 || s.Evicted == 0 || s.Refused == 0 {
 				t.Errorf("%+v, want at most %d flows", s, want)
@@ -71,8 +71,8 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestLearningCostsTheSame: a flow that is reported costs the same in a full table of 65 536 flows as in one of a
-// single flow, both when it takes another flow's place and when it is refused.
+// TestLearningCostsTheSame: reporting a flow costs the same with a full table of 65 536 flows as with one of a
+// single flow, whether the flow replaces another or is refused.
 func TestLearningCostsTheSame(t *testing.T) {
 	for name, written := range map[string]bool{"eviction": true, "refusal": false} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func filled(size int, written bool) *learned {
 	return &table
 }
 
-// BenchmarkLearn is a flow that takes another one's place.
+// BenchmarkLearn measures a flow that replaces another one.
 func BenchmarkLearn(b *testing.B) {
 	for _, size := range []int{1, cost.Many} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

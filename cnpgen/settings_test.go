@@ -16,7 +16,8 @@ func settings() Settings {
 	return Settings{Params: p, MaxFlows: 99, DSCP: 46, Ageing: 3 * time.Second}
 }
 
-// Everything travels: a field of the parameters that is new must be added to settingsJSON.
+// All parameters survive the conversion. A new field of the parameters must be added to
+// settingsJSON.
 func TestSettingsTravel(t *testing.T) {
 	s := settings()
 	v := reflect.ValueOf(s.Params)

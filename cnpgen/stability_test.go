@@ -48,7 +48,7 @@ func TestPaperMargin(t *testing.T) {
 	}
 }
 
-// The crossover and the phase are those of G itself.
+// The computed crossover and phase agree with G itself.
 func TestMarginIsOfG(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := units.Rate(rapid.Int64Range(int64(units.Mbps), int64(800*units.Gbps)).Draw(t, "rate"))
@@ -72,7 +72,7 @@ func TestMarginIsOfG(t *testing.T) {
 	})
 }
 
-// What stays is β·C·T: with weights rescaled to any rate and period the margin is the same.
+// β·C·T determines the margin: weights rescaled to another rate and period have the same margin.
 func TestRescaleKeepsMargin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := units.Rate(rapid.Int64Range(int64(units.Gbps), int64(800*units.Gbps)).Draw(t, "rate"))
@@ -84,7 +84,7 @@ func TestRescaleKeepsMargin(t *testing.T) {
 	})
 }
 
-// A fabric that runs 1250 times slower has the same figures.
+// A fabric that runs 1250 times slower has the same margins.
 func TestStretchKeepsStability(t *testing.T) {
 	fast, err := paperParams(25 * units.Gbps).Stability(25 * units.Gbps)
 	if err != nil {
@@ -126,8 +126,8 @@ func TestUnstable(t *testing.T) {
 	}
 }
 
-// Whatever the weights, the proposal is stable by both figures, and stable weights are their
-// own proposal.
+// For any weights, the proposal is stable by both criteria, and stable weights are their own
+// proposal.
 func TestProposal(t *testing.T) {
 	r := cnpgen.VendorReaction()
 	rapid.Check(t, func(t *rapid.T) {
@@ -145,8 +145,8 @@ func TestProposal(t *testing.T) {
 	})
 }
 
-// The linear loop, stepped by hand without matrices, grows or dies out as the spectral
-// radius says.
+// The linear loop, stepped by hand without matrices, grows or decays as the spectral radius
+// predicts.
 func TestSpectralRadiusIsTheLoops(t *testing.T) {
 	for _, gbps := range []float64{10, 25, 60, 100, 200, 400} {
 		for _, n := range []float64{1, 2, 4, 10} {
@@ -176,8 +176,8 @@ func TestSpectralRadiusIsTheLoops(t *testing.T) {
 	}
 }
 
-// Where the two figures disagree the verdict says so: at 100 Gb/s the paper's margin knows
-// no number of flows, with ten the loop as it runs settles.
+// If the two criteria disagree, the verdict says so. The paper's margin does not depend on the
+// number of flows; at 100 Gb/s with ten flows the real loop settles.
 func TestVerdict(t *testing.T) {
 	r := cnpgen.VendorReaction()
 	r.Flows = 10

@@ -37,8 +37,8 @@ type bufferRig struct {
 	hosts   [3]*pfcHost
 }
 
-// pfcHost sends to another host at line rate while it is on and not paused. The loop's
-// goroutine owns all but what mu guards.
+// pfcHost sends to another host at line rate while it is switched on and not paused. The loop's
+// goroutine owns all fields except those that mu guards.
 type pfcHost struct {
 	loop   *clock.Loop
 	port   *softswitch.Port
@@ -54,7 +54,7 @@ type pfcHost struct {
 	wrong          error // the first PFC frame that is none
 }
 
-// Send implements softswitch.Sender: a frame from the switch.
+// Send implements softswitch.Sender: the switch sends a frame to the host.
 func (h *pfcHost) Send(frame []byte, _ units.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *pfcHost) Send(frame []byte, _ units.Time) {
 	h.loop.At(h.paused, h.pump)
 }
 
-// pump sends a frame and comes back when that is done.
+// pump sends a frame and schedules itself for its end.
 func (h *pfcHost) pump() {
 	if !h.on || h.busy || h.loop.Now() < h.paused {
 		return
@@ -135,7 +135,8 @@ controller: {poll_interval: 50ms}
 	return r
 }
 
-// startSwitch makes the switch, again after Close. A loop that runs must run it.
+// startSwitch makes the switch, also again after Close. While the loop runs, only the loop may call
+// it.
 func (r *bufferRig) startSwitch() error {
 	s, err := softswitch.NewOnLoop(r.loop, softswitch.Config{Name: "s1", DeviceID: 1, CPUPort: 510, PFC: softswitch.PFC{Enabled: r.pfc}, Traffic: tm.Config{Queues: 8, Limit: tm.Limit{Bytes: 64 * units.MB}}})
 	if err != nil {
@@ -188,7 +189,7 @@ func (r *bufferRig) do(fn func()) {
 	}
 }
 
-// policy changes the policy, and returns when the apply began.
+// policy changes the policy and returns the time when the apply began.
 func (r *bufferRig) policy(from, to string) time.Time {
 	r.t.Helper()
 	r.edit(`policy: "`+from+`"`, `policy: "`+to+`"`)
@@ -201,10 +202,10 @@ func (r *bufferRig) policy(from, to string) time.Time {
 	return began
 }
 
-// buffer returns what is known of the switch's buffer.
+// buffer returns the reported state of the switch's buffer.
 func (r *bufferRig) buffer() *pb.BufferStatus { return r.c.status("s1").GetBuffer() }
 
-// classes returns what is known of the lossless classes.
+// classes returns the reported state of the lossless classes.
 func (r *bufferRig) classes() []*pb.BufferClass {
 	return slices.DeleteFunc(r.buffer().GetClasses(), func(c *pb.BufferClass) bool { return c.Paused == nil })
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestLiveBufferPolicy changes the policy of a switch from one to another while two hosts
-// send all they may to a third. Every change is in force at once, every lossless frame that was
-// sent arrives, and PAUSEs are real PFC frames.
+// TestLiveBufferPolicy changes a switch's policy several times while two hosts send to a third as
+// fast as PFC allows. Every change takes effect at once, no lossless frame is lost, and PAUSEs are
+// real PFC frames.
 func TestLiveBufferPolicy(t *testing.T) {
 	r := newBufferRig(t)
 	r.apply()
@@ -23,7 +23,7 @@ func TestLiveBufferPolicy(t *testing.T) {
 	for i := 1; i < len(order); i++ {
 		from, to := order[i-1], order[i]
 		if i == 1 || from == "off" {
-			// Without a policy nothing limits what a burst may hold: it begins with the policy.
+			// Without a policy nothing limits a burst, so the burst begins after the first policy.
 			r.policy(from, to)
 			r.send(0, true)
 			r.send(2, true)
@@ -61,7 +61,7 @@ func TestLiveBufferPolicy(t *testing.T) {
 	}
 }
 
-// pausesAfter waits for a PAUSE on the wire after a time.
+// pausesAfter waits for a PAUSE on the wire after a given time.
 func (r *bufferRig) pausesAfter(at time.Time, policy string) {
 	r.t.Helper()
 	h := r.hosts[0]
@@ -102,8 +102,8 @@ func (r *bufferRig) drained(policy string) {
 	}
 }
 
-// TestVictimOfRestartedSwitch: a port that sends much is a victim's, one that sends little is
-// not, and a switch that was restarted begins with normal ports.
+// TestVictimOfRestartedSwitch: a port that sends much is a victim, a port that sends little is not,
+// and after a restart of the switch no port is a victim.
 func TestVictimOfRestartedSwitch(t *testing.T) {
 	r := newBufferRig(t)
 	sub := r.c.Events().Subscribe(events.Options[*pb.Event]{Match: func(e *pb.Event) bool { return e.Kind == "buffer.restarted" }})
@@ -114,7 +114,7 @@ func TestVictimOfRestartedSwitch(t *testing.T) {
 	if r.port(2).Victim {
 		t.Error("port 3 is a victim's, and sends nothing")
 	}
-	// The entry is there, and no plan would take it away.
+	// The entry is installed, and a plan would not remove it.
 	plan, err := r.c.Plan(t.Context(), "f", r.yaml, 0)
 	if err != nil || len(plan.Switches[0].Changes) != 0 {
 		t.Errorf("plan of what is = %+v, %v", plan, err)
@@ -144,8 +144,8 @@ func TestVictimOfRestartedSwitch(t *testing.T) {
 	r.send(0, false)
 }
 
-// TestStuckQueue: the receiver's port stops. Nothing comes or goes then, so that it is the
-// controller that repeats the PAUSE: the sender stays paused, and the watchdog tells.
+// TestStuckQueue: the receiver's port stops, and no packet arrives or leaves. So the controller
+// repeats the PAUSE: the sender stays paused, and the watchdog raises an alarm.
 func TestStuckQueue(t *testing.T) {
 	r := newBufferRig(t)
 	// A PAUSE lasts for 768 ms.
@@ -170,11 +170,11 @@ func TestStuckQueue(t *testing.T) {
 		t.Errorf("event = %+v", e)
 	}
 	after, _, pauses, _ := r.hosts[0].counts()
-	// What was on its way when the PAUSE came may still count.
+	// Frames that were in flight at the PAUSE may still count.
 	if after > before+2 || pauses < 3 {
 		t.Errorf("%d frames were sent under %d PAUSE frames", after-before, pauses)
 	}
-	// The event comes before the status that shows it.
+	// The event comes earlier than the status that shows it.
 	eventually(t, "the alarm is shown", func() bool { return len(r.buffer().GetAlarms()) > 0 })
 	p := r.port(0)
 	if p.Pauses != 1 || p.Refreshes < 2 {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// crowd is a fabric of leaves with one host each, each with an uplink to every spine.
+// crowd is a fabric of leaves with one host each and one uplink to every spine.
 func crowd(leaves, spines int) []byte {
 	var b strings.Builder
 	b.WriteString("name: crowd\nswitches:\n")
@@ -31,8 +31,8 @@ func crowd(leaves, spines int) []byte {
 	return []byte(b.String())
 }
 
-// TestWhatCannotFit: a fabric that the program's tables cannot hold is refused with the
-// arithmetic, by plan and by apply, before any switch is asked.
+// TestWhatCannotFit: plan and apply refuse a fabric that exceeds the program's tables, and show the
+// arithmetic, before they ask a switch.
 func TestWhatCannotFit(t *testing.T) {
 	c, err := New(options())
 	if err != nil {

@@ -122,7 +122,7 @@ func TestFaultsApplyNothing(t *testing.T) {
 	}
 }
 
-// ledger is a participant that writes down what is asked of it.
+// ledger is a participant that records its calls.
 type ledger struct {
 	lines  *[]string
 	name   string
@@ -136,8 +136,8 @@ func (l ledger) Configure(*config.Config) (func(), error) {
 	return func() { *l.lines = append(*l.lines, "not "+l.name) }, l.refuse
 }
 
-// TestParticipantsAreUndone: what an apply gave to participants is taken back, the last first,
-// when a later one refuses or the configuration cannot be saved.
+// TestParticipantsAreUndone: if a later participant refuses, or the configuration cannot be saved,
+// apply undoes the earlier participants in reverse order.
 func TestParticipantsAreUndone(t *testing.T) {
 	var lines []string
 	for want, last := range map[string]ledger{
@@ -191,7 +191,7 @@ func TestUnreachableSwitch(t *testing.T) {
 		t.Errorf("plan of spine2 = %+v, %v", plan.Switches[5], err)
 	}
 	eventually(t, "routes around spine2", func() bool { return f.group() == "3" })
-	// It is there again, but takes no entries: packets would end there.
+	// The switch is back but accepts no entries, so packets to it would be lost.
 	f.switches["spine2"].SetRefuse(func(*p4v1.Update) (codes.Code, string) { return codes.ResourceExhausted, "no room" })
 	f.switches["spine2"].Start()
 	f.becomes("spine2", pb.SwitchStatus_STATE_DEGRADED)
@@ -227,7 +227,7 @@ func TestKilledSwitchComesBackWhole(t *testing.T) {
 			if _, _, pushes := s.Counts(); pushes != 2 {
 				t.Errorf("%d pushes, want 2", pushes)
 			}
-			// A restart that kept its state gets neither pipeline nor entries.
+			// A switch that restarts with its state gets neither pipeline nor entries.
 			_, before, _ := s.Counts()
 			s.Stop()
 			f.becomes("leaf1", pb.SwitchStatus_STATE_DISCONNECTED)
@@ -240,7 +240,7 @@ func TestKilledSwitchComesBackWhole(t *testing.T) {
 	}
 }
 
-// TestLinksWhileSaving: routes avoid a link that dies while the store has not kept a configuration yet.
+// TestLinksWhileSaving: a link dies while a new configuration is not yet saved, and routes avoid it.
 func TestLinksWhileSaving(t *testing.T) {
 	f := newFabric(t)
 	f.edit("probe_interval: 200ms", "probe_interval: 50ms")
@@ -261,7 +261,7 @@ func TestLinksWhileSaving(t *testing.T) {
 	<-asked
 	var once sync.Once
 	save := func() { once.Do(func() { close(answer) }) }
-	t.Cleanup(save) // or the controller does not end
+	t.Cleanup(save) // otherwise the controller does not end
 	f.setWire("leaf1:4-spine2:1", false)
 	eventually(t, "routes without the dead link", func() bool { return f.group() == "3" })
 	save()
@@ -300,7 +300,7 @@ func TestLinks(t *testing.T) {
 	eventually(t, "routes without the dead link", func() bool { return f.group() == "3" })
 	f.setWire("leaf1:4-spine2:1", true)
 	eventually(t, "routes with the link", func() bool { return f.group() == "3, 4" })
-	// Both ways dead: a suspect way is better than none.
+	// Both ways are dead: a suspect way is better than none.
 	f.setWire("leaf1:3-spine1:1", false)
 	f.setWire("leaf1:4-spine2:1", false)
 	eventually(t, "both suspect", func() bool {

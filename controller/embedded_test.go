@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// embedded are two real embedded switches, s1 and s2, joined at their ports 1 and 2. Their ports 3 are for hosts.
+// embedded is two real embedded switches, s1 and s2, joined by their ports 1 and 2. Their ports 3 are for hosts.
 type embedded struct {
 	loop      *clock.Loop
 	switches  [2]*softswitch.Switch
@@ -65,7 +65,7 @@ func newEmbedded(t *testing.T) *embedded {
 	return e
 }
 
-// yaml is the fabric of the switches, with more sections.
+// yaml is the switches' fabric file, with more sections.
 func (e *embedded) yaml(more string) []byte {
 	return fmt.Appendf(nil, `
 name: two
@@ -81,8 +81,8 @@ links:
 %s`, e.addresses[0], e.addresses[1], more)
 }
 
-// TestEmbeddedSwitches runs the controller against two real embedded switches, joined by
-// two links of which one is cut.
+// TestEmbeddedSwitches runs the controller with two real embedded switches that two links join. One
+// link is cut.
 func TestEmbeddedSwitches(t *testing.T) {
 	e := newEmbedded(t)
 	ctx, loop, list, links, addresses := t.Context(), e.loop, e.switches, e.links, e.addresses
@@ -116,7 +116,7 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 	if v.ElectionId != "1" || v.Program == 0 || total == 0 || total > uint64(v.Entries) {
 		t.Errorf("s1 bids with %q for program %x, %d entries of %d in tables", v.ElectionId, v.Program, total, v.Entries)
 	}
-	// The probes themselves are departures of the port.
+	// The probes also count as departures of the port.
 	samples, _, err := sub.Next(ctx)
 	if err != nil || samples[0].Peer != "s2" {
 		t.Fatalf("samples = %+v, %v", samples, err)
@@ -138,7 +138,8 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 	loop.Post(func() { links[0].SetUp(true) })
 	eventually(t, "the mend is seen", state(0, pb.PortStatus_STATE_UP))
 
-	// The P4Runtime server dies and comes back: nothing is lost, nothing is pushed again.
+	// The P4Runtime server dies and comes back: the switch has lost nothing, and the controller
+	// pushes nothing again.
 	pushes := f.c.Stats()["s1"].Pushes
 	list[0].StopGRPC()
 	f.becomes("s1", pb.SwitchStatus_STATE_DISCONNECTED)
@@ -152,7 +153,7 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 	if got := f.c.Stats()["s1"].Pushes; got != pushes {
 		t.Errorf("%d pushes, want %d", got, pushes)
 	}
-	// What changed meanwhile is there now.
+	// Changes made meanwhile are now in the switch.
 	plan, err = f.c.Plan(ctx, "f", f.yaml, 0)
 	if err != nil || len(plan.Switches[0].Changes) != 0 || plan.Switches[0].Unreachable != "" {
 		t.Errorf("plan = %+v, %v", plan.Switches[0], err)

@@ -18,7 +18,7 @@ func (c *Controller) Stats() map[string]device.Stats {
 	return stats
 }
 
-// sameChange reports whether two changes are one, whatever their texts are.
+// sameChange reports whether two changes are equal apart from their texts.
 func sameChange(a, b *pb.Change) bool {
 	return a.GetKind() == b.GetKind() && a.GetTable() == b.GetTable() && a.GetKey() == b.GetKey() && a.GetOld() == b.GetOld() && a.GetNew() == b.GetNew()
 }

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fabric is the example's fabric on fake switches.
+// fabric is the example's fabric with fake switches.
 type fabric struct {
 	t        *testing.T
 	c        *Controller
@@ -38,7 +38,7 @@ type fabric struct {
 	cut map[string]bool // wires, by link
 }
 
-// example returns the example with other times and addresses.
+// example returns the example's configuration with shorter times and other addresses.
 func example(t *testing.T, address func(i int) string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile("../examples/leaf-spine.yaml")
@@ -63,7 +63,7 @@ func options() Options {
 		Heartbeat: time.Hour} // switches of tests without a data plane answer no polls
 }
 
-// newFabric makes the switches, and a controller that runs until the test ends.
+// newFabric makes the switches and a controller that runs until the test ends.
 func newFabric(t *testing.T) *fabric {
 	t.Helper()
 	f := &fabric{t: t, switches: map[string]*switchtest.Switch{}, cut: map[string]bool{}}
@@ -85,7 +85,7 @@ func newFabric(t *testing.T) *fabric {
 	return f
 }
 
-// controller runs a controller until the test, or the returned function, ends it.
+// controller runs a controller until the test ends, or until the returned function is called.
 func (f *fabric) controller(o Options) (*Controller, func()) {
 	f.t.Helper()
 	c, err := New(o)
@@ -112,7 +112,7 @@ func (f *fabric) startAll() {
 	}
 }
 
-// wire makes the switches answer polls and carry probes to each other.
+// wire makes the switches answer polls and pass probes to each other.
 func (f *fabric) wire() {
 	for _, sw := range f.config.Switches {
 		s := f.switches[sw.Name]

@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// counted is a host that notes which numbered packets came, and when the last one of each flow.
+// counted is a host that records which numbered packets arrived, and the last arrival of each flow.
 type counted struct {
 	out  softswitch.Sender
 	last map[uint32]units.Time
@@ -39,8 +39,8 @@ func (h *counted) Receive(frame []byte, now units.Time) {
 	h.got++
 }
 
-// TestCableCut cuts one of two cables between two switches whose controller does nothing about
-// it: what the controller wrote before must do. Time is virtual.
+// TestCableCut cuts one of two cables between two switches. The controller does not react: the
+// entries that it wrote earlier must suffice. Time is virtual.
 func TestCableCut(t *testing.T) {
 	cfg, err := config.Parse("two.yaml", []byte(`
 name: two
@@ -122,7 +122,7 @@ links:
 		for _, last := range h.last { // those that never came back
 			h.gap = max(h.gap, begin+sent*every-last)
 		}
-		// A flow's packets are 3.2 ms apart, and one may be lost on the cable.
+		// A flow's packets are 3.2 ms apart, and the cable may lose one.
 		if h.gap > 100*units.Millisecond {
 			t.Errorf("h%d waited %v for a flow after the cable was cut, want less than 100 ms", i+1, h.gap)
 		}

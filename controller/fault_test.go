@@ -61,7 +61,7 @@ func TestRefusedUpdates(t *testing.T) {
 	if r := f.apply()[0]; !said(r.Error) {
 		t.Errorf("result = %+v", r)
 	}
-	// It may have been tried again, with fewer updates.
+	// The session may have sent it again with fewer updates.
 	if v := f.state("leaf1"); v.State != pb.SwitchStatus_STATE_DEGRADED || !said(v.Error) {
 		t.Errorf("leaf1 is in state %v: %s", v.State, v.Error)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// TestGoldenFaults holds every message to testdata/faults.txtar.
+// TestGoldenFaults compares every message with testdata/faults.txtar.
 func TestGoldenFaults(t *testing.T) {
 	const name = "testdata/faults.txtar"
 	archive, err := txtar.ParseFile(name)

@@ -19,8 +19,8 @@ import (
 	"github.com/headgate/headgate/p4src/pollreport"
 )
 
-// TestOrderOfFeatures: in whatever order features are asked and get messages, they want the
-// same and do the same.
+// TestOrderOfFeatures: features produce the same entries and the same actions in any order of
+// construction and of messages.
 func TestOrderOfFeatures(t *testing.T) {
 	text, err := os.ReadFile("../examples/lossless.yaml")
 	if err != nil {
@@ -61,8 +61,8 @@ func constructed() []*feature.Feature {
 	return list
 }
 
-// runFeatures asks features what they want on a switch and runs their loops over one message
-// of each kind; it returns all that they did, sorted.
+// runFeatures asks features for a switch's desired state and passes one message of each kind to
+// their loops. It returns everything that they did, sorted.
 func runFeatures(t *testing.T, env *feature.Env, list []feature.Constructor) string {
 	t.Helper()
 	hub, sw := &testenv.Callbacks{}, &testenv.Switch{Switch: "leaf1"}
@@ -121,7 +121,7 @@ func runFeatures(t *testing.T, env *feature.Env, list []feature.Constructor) str
 	return strings.Join(lines, "\n")
 }
 
-// lldpFrom returns the probe that leaf2 sends to leaf1.
+// lldpFrom returns leaf2's probe to leaf1.
 func lldpFrom(t *testing.T, env *feature.Env) []byte {
 	t.Helper()
 	peer := &testenv.Switch{Switch: "leaf2"}

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// without takes links out of a fabric's file.
+// without removes links from a fabric's file.
 func without(yaml string, links ...string) string {
 	for _, l := range links {
 		a, b, _ := strings.Cut(l, "-")
@@ -27,9 +27,9 @@ func without(yaml string, links ...string) string {
 	return yaml
 }
 
-// TestCyclesAreRefused: a leaf-spine without two links of different leaves and spines has paths
-// that bounce off the other leaves, with a cycle. plan says so, apply refuses it unless the file
-// allows it, and classes that are not lossless do not matter.
+// TestCyclesAreRefused: a leaf-spine fabric that lacks two links of different leaves and spines has
+// paths through other leaves, which form a buffer cycle. plan reports it, and apply refuses it
+// unless the file allows it. Lossy classes do not matter.
 func TestCyclesAreRefused(t *testing.T) {
 	const section = "\nbuffer: {policy: dsh, size: 1MB, lossless: [0]"
 	const cycle = "leaf3:3→spine1:3→spine1:4→leaf4:3→leaf4:4→spine2:4→spine2:3→leaf3:4→leaf3:3"
@@ -61,7 +61,7 @@ func TestCyclesAreRefused(t *testing.T) {
 	}
 }
 
-// commitOf applies a file and does not wait for the switches.
+// commitOf applies a file without waiting for the switches.
 func (c *Controller) commitOf(yaml string) (uint64, *applied, error) {
 	cfg, err := config.Parse("f.yaml", []byte(yaml), nil, Sections()...)
 	if err != nil {
@@ -70,8 +70,9 @@ func (c *Controller) commitOf(yaml string) (uint64, *applied, error) {
 	return c.commit(context.Background(), cfg, nil)
 }
 
-// TestLinksOutOfService: two links that an operator takes out leave routes that may deadlock. An
-// event says so, a new configuration is refused for them, and another event says that it is over.
+// TestLinksOutOfService: an operator takes two links out of service, and the remaining routes may
+// deadlock. An event reports it, a new configuration with these routes is refused, and another
+// event reports the end.
 func TestLinksOutOfService(t *testing.T) {
 	f := newFabric(t)
 	yaml := string(f.yaml) + "\nbuffer: {policy: dsh, size: 1MB, lossless: [0]}\n"

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 )
 
-// large is a fabric of leaves, two spines, and so many hosts at each leaf.
+// large is a fabric of leaves, two spines and n hosts per leaf.
 func large(t testing.TB, leaves, hosts int) *config.Config {
 	t.Helper()
 	var switches, list, links strings.Builder
@@ -32,8 +32,8 @@ func large(t testing.TB, leaves, hosts int) *config.Config {
 	return cfg
 }
 
-// TestLinkEvents compares what is computed from what was wanted before with what is computed
-// from nothing, for links that go and come back, and looks at what was computed at all.
+// TestLinkEvents compares the incremental computation with a full one while links fail and return,
+// and checks how much was recomputed.
 func TestLinkEvents(t *testing.T) {
 	c, err := New(options())
 	if err != nil {
@@ -49,7 +49,7 @@ func TestLinkEvents(t *testing.T) {
 	}{
 		{"s0:1-s3:1", false, "s0 s1 s2 s3"},
 		{"s0:3-h0-0", false, "s0"},
-		{"s0:2-s4:1", false, "s0 s1 s2 s3 s4"}, // nobody reaches s0's hosts
+		{"s0:2-s4:1", false, "s0 s1 s2 s3 s4"}, // no switch reaches s0's hosts
 		{"s0:2-s4:1", true, "s0 s1 s2 s3 s4"},
 		{"s0:3-h0-0", true, "s0"},
 		{"s0:1-s3:1", true, "s0 s1 s2 s3"},
@@ -80,8 +80,8 @@ func TestLinkEvents(t *testing.T) {
 	}
 }
 
-// BenchmarkLinkEvent is what the controller computes when a link goes or comes back: what
-// all switches should hold, and what to write.
+// BenchmarkLinkEvent measures the controller's work when a link fails or returns: all switches'
+// desired state, and the writes.
 func BenchmarkLinkEvent(b *testing.B) {
 	for _, leaves := range []int{4, 20} {
 		b.Run(fmt.Sprintf("switches=%d/hosts=%d", leaves+2, leaves*500), func(b *testing.B) {

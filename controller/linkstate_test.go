@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/controller/state/outcome"
 )
 
-// monitor is a linkMonitor with a clock of its own and two switches a and b.
+// monitor is a linkMonitor with its own clock and two switches a and b.
 type monitor struct {
 	*linkMonitor
 	t      *testing.T
@@ -23,7 +23,7 @@ type monitor struct {
 	health map[string]device.Health
 	kinds  []string
 	kept   keptLinks
-	routes int // times that routes changed
+	routes int // number of route changes
 }
 
 // keptLinks is a LinkKeeper.
@@ -67,7 +67,7 @@ func (j *monitor) look() {
 	}
 }
 
-// after advances the clock, evaluates as the controller does, and expects these kinds of events.
+// after advances the clock, evaluates like the controller, and expects events of these kinds.
 func (j *monitor) after(d time.Duration, want ...string) {
 	j.t.Helper()
 	j.kinds = nil
@@ -123,7 +123,7 @@ func TestNoVerdictWhileASwitchIsDetached(t *testing.T) {
 	j.health["b"] = device.Health{Forwards: true, Known: true}
 	j.after(time.Hour)
 	j.is("one switch is away", pb.PortStatus_STATE_UNKNOWN)
-	// It comes back: the time begins anew.
+	// It comes back: the wait starts again.
 	j.health["b"] = device.Health{Forwards: true, Known: true, Attached: j.now}
 	j.after(3 * time.Second)
 	j.after(time.Second, "link.down")
@@ -135,12 +135,12 @@ func TestNoVerdictWhileASwitchIsDetached(t *testing.T) {
 	}
 }
 
-// TestFlaps: a link that comes and goes is held out of the routes, longer each time, until it was
-// up for long.
+// TestFlaps: a link that fails repeatedly is kept out of the routes, longer each time, until it was
+// up for long enough.
 func TestFlaps(t *testing.T) {
 	j := newMonitor(t)
 	j.c.Controller.FlapHold, j.c.Controller.FlapHoldMax = 2*time.Second, 5*time.Second
-	// up has probes come for a time.
+	// up delivers probes for a time.
 	up := func(d time.Duration, want ...string) {
 		t.Helper()
 		var kinds []string
@@ -166,13 +166,13 @@ func TestFlaps(t *testing.T) {
 	j.is("up", pb.PortStatus_STATE_UP)
 	j.after(down, "link.down")
 	up(time.Second, "link.held")
-	j.after(down) // it goes while it is held
+	j.after(down) // it fails again while it is held
 	up(5*time.Second, "link.held")
 	up(healthInterval, "link.up")
 	up(5 * time.Second)
 	j.after(down, "link.down")
 	up(healthInterval, "link.up")
-	// Without a hold every turn counts.
+	// Without a hold time every change counts.
 	j.c.Controller.FlapHold = -1
 	for range 3 {
 		j.after(down, "link.down")
@@ -180,8 +180,8 @@ func TestFlaps(t *testing.T) {
 	}
 }
 
-// TestStandstill: a controller that was frozen, or had no processor, has heard nothing; links and
-// switches get their whole times again.
+// TestStandstill: a controller that was frozen or had no processor has missed probes; links and
+// switches get their whole timeouts again.
 func TestStandstill(t *testing.T) {
 	j := newMonitor(t)
 	j.both()
@@ -208,7 +208,7 @@ func TestUnreachableAfter(t *testing.T) {
 	if s := j.state(); !s.SuspectSwitches["b"] || s.SuspectSwitches["a"] {
 		t.Errorf("state = %+v", s)
 	}
-	// It is back, but empty until its program and entries are in.
+	// The switch is back but empty, until it has its program and entries.
 	j.health["b"] = device.Health{}
 	j.after(time.Second)
 	j.health["b"] = device.Health{Known: true} // it refuses the program
@@ -223,8 +223,8 @@ func TestUnreachableAfter(t *testing.T) {
 	}
 }
 
-// TestGone: routes leave a switch whose process has ended at the next look, and come back when it
-// holds what it should; probes have nothing to say about its links.
+// TestGone: routes leave a switch at the next evaluation after its process has ended. They return
+// when it has its desired state. Probes do not affect its links meanwhile.
 func TestGone(t *testing.T) {
 	j := newMonitor(t)
 	j.both()
@@ -266,7 +266,7 @@ func TestOperatorsWordLasts(t *testing.T) {
 	}
 }
 
-// TestMonotonic: a step of the wall clock must not make links look dead.
+// TestMonotonic: a step of the wall clock does not make links look dead.
 func TestMonotonic(t *testing.T) {
 	j := newMonitor(t)
 	now := time.Now()
@@ -276,7 +276,7 @@ func TestMonotonic(t *testing.T) {
 	}
 }
 
-// slowLinks is a store whose writes begin, and end when they are told to.
+// slowLinks is a store whose writes begin, and end on a signal.
 type slowLinks struct{ began, end chan struct{} }
 
 func (slowLinks) DownLinks() []string { return nil }
@@ -287,8 +287,8 @@ func (k slowLinks) SaveLinks(map[string]bool, *outcome.Done) error {
 	return nil
 }
 
-// TestProbesWaitForNoWrite: while the operator's word on a link, or the end of that of a link that is gone, is written to a
-// store that is slow, probes of all links are noted and ports reported.
+// TestProbesWaitForNoWrite: while an operator's change of a link, or the end of one, is written to a slow store, probes
+// of all links still count and ports are still reported.
 func TestProbesWaitForNoWrite(t *testing.T) {
 	k := slowLinks{make(chan struct{}), make(chan struct{})}
 	m := newLinkMonitor(func(*pb.Event) {}, k)
@@ -322,7 +322,7 @@ func TestProbesWaitForNoWrite(t *testing.T) {
 	}
 }
 
-// TestNeverReached: of a switch that nobody ever reached it is not said that its process has ended.
+// TestNeverReached: a switch that was never reached is not reported as ended.
 func TestNeverReached(t *testing.T) {
 	for reached, want := range map[bool]string{false: "never reached: nothing listens", true: "its process has ended"} {
 		var got string

@@ -208,7 +208,7 @@ func (m *checker) step(s *state, c choice) (wrong string) {
 	case c.out == 2:
 		s.lossy--
 	case c.out >= 0:
-		// A packet is taken off under the policy that placed it (p4src, Vacate).
+		// A packet leaves under the policy that admitted it (p4src, LeavePool).
 		by := r
 		if s.old[c.out] > 0 {
 			by = &m.rules[s.policy-1]

@@ -14,11 +14,11 @@
 //                                PAUSE: clone to the ingress port ◄───────────┴─ drop                     ▼
 //                                                                                 queues of the egress port
 //                                                                                                         │
-//   egress      Departure ─ Release ─ Vacate ─┬─ Ecn ─ CountMarks ─ MaxQd ─ MaxQdTcp ─ PortStatistics ────┤
-//                                      │      ├─ Poll ──► clone to the CPU port                           │
-//                                      │      └─ Refresh ─┐                                               │
-//     RESUME: clone to the ingress port ◄                 ▼                                               │
-//   egress of a clone                                  SendPfc ───────────────────────────────────────────┤
+//   egress      Departure ─ Release ─ LeavePool ─┬─ Ecn ─ CountMarks ─ MaxQd ─ MaxQdTcp ─ PortStatistics ─┤
+//                                      │         ├─ Poll ──► clone to the CPU port                        │
+//                                      │         └─ Refresh ─┐                                            │
+//     RESUME: clone to the ingress port ◄                    ▼                                            │
+//   egress of a clone                                     SendPfc ────────────────────────────────────────┤
 //                                                                                                         ▼
 //                                                              UpdateChecksums ──► SwitchDeparser ──► frame
 //
@@ -32,11 +32,11 @@
 #define HEADGATE_VERSION "1.6.0"
 // 1.0.0  forwarding, classes, ECN, maxQD, packet I/O, polls.
 // 1.1.0  PACC's flow table; the buffer: PFC, SIH, DSH, SPFC.
-// 1.2.0  Pools count what an older policy holds; SPFC's port states in the pipeline; a limit
-//        of what each port sends to the controller; a check of sources at edge ports.
-// 1.3.0  Queue pairs of sources are learned from acknowledgements; what is not ours on the
-//        shim's UDP port passes.
-// 1.4.0  IPv6, in all that IPv4 has; the gateway, which answers ARP, neighbour solicitations and pings.
+// 1.2.0  Pools count bytes admitted under an older policy; SPFC's port states in the pipeline; a
+//        rate limit of each port's frames to the controller; a check of sources at edge ports.
+// 1.3.0  Queue pairs of sources are learned from acknowledgements; packets without a shim on the
+//        shim's UDP port pass.
+// 1.4.0  IPv6 in all features of IPv4; the gateway, which answers ARP, neighbour solicitations and pings.
 // 1.5.0  Each switch has a seed for the hash that chooses next hops, which may look at queue pairs.
 // 1.6.0  maxQD in an option of TCP too.
 
@@ -86,7 +86,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     Arrival() arrival;
     Foreign() foreign;
     Validate() validate;
-    Pardon() pardon;
+    ClearShimDrop() clear_shim_drop;
     PacketOut() controller;
     SourceCheck() source_check;
     SourceCheckIpv6() source_check_ipv6;
@@ -110,7 +110,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         arrival.apply(hdr, meta, standard);
         foreign.apply(hdr, meta);
         validate.apply(hdr, meta);
-        pardon.apply(hdr, meta);
+        clear_shim_drop.apply(hdr, meta);
         if (meta.drop_reason == DROP_NONE) {
             controller.apply(hdr, meta);
         }
@@ -154,7 +154,7 @@ control egress(inout headers_t hdr, inout metadata_t meta,
                inout standard_metadata_t standard) {
     Departure() departure;
     SendPfc() send_pfc;
-    Vacate() vacate;
+    LeavePool() leave_pool;
     PortMeter() port_meter;
     Refresh() refresh;
     Release() release;
@@ -175,7 +175,7 @@ control egress(inout headers_t hdr, inout metadata_t meta,
             departure.apply(meta, standard);
             release.apply(meta);
             if (meta.bridged.accounted == 1) {
-                vacate.apply(meta, standard);
+                leave_pool.apply(meta, standard);
                 if (meta.buffer.lossless == 1 && HAS(BUFFER_VICTIMS)) {
                     port_meter.apply(meta, standard);
                 }

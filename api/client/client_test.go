@@ -71,8 +71,8 @@ func (l *late) SetWeight(ctx context.Context, _ *headgatev1.SetWeightRequest) (*
 	return &headgatev1.SetWeightResponse{Weight: 2}, nil
 }
 
-// TestSecondMember: the first member of a list is gone, and the second one's first answer is lost. The change is asked for
-// again with its id.
+// TestSecondMember: the first member of the list is down, and the second member's first answer is lost. The client
+// repeats the request with the same id.
 func TestSecondMember(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -25,7 +25,7 @@ func TestReadConfigRefuses(t *testing.T) {
 	}
 }
 
-// TestCredentials: what a command calls with comes from flags, and else from the environment.
+// TestCredentials: flags give a command's credentials; without flags, the environment does.
 func TestCredentials(t *testing.T) {
 	for name, value := range map[string]string{"TLS_CA": "ca", "TLS_CERT": "cert", "TLS_KEY": "key", "TOKEN_FILE": "token"} {
 		t.Setenv("HEADGATE_"+name, value)

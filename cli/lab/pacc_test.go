@@ -56,7 +56,7 @@ func TestMarginJSON(t *testing.T) {
 	}
 }
 
-// The proposal as printed is stable when it is asked for.
+// The proposed weights are stable when they are entered as printed.
 func TestProposalHolds(t *testing.T) {
 	text, err := pacc(t, "margin", "--rate", "100Gbps", "--json")
 	if err != nil {

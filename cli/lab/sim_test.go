@@ -57,8 +57,8 @@ func TestSimList(t *testing.T) {
 }
 
 func TestSimRun(t *testing.T) {
-	// 10 packets of 1054 B at 80 ps a byte, once more through the switch, two links; and
-	// the acknowledgement of 64 B over both.
+	// 10 packets of 1054 B at 80 ps a byte, one packet's time in the switch, two links; then the
+	// acknowledgement of 64 B over both links.
 	const fct = "4.9378"
 	name := file(t, tiny)
 	out, _, err := sim(t, "run", name)
@@ -114,7 +114,8 @@ func TestSimLaws(t *testing.T) {
 	}
 }
 
-// TestSimNewAndCheck: what new writes is right and runs, check names each fault with its line, and no file is written over.
+// TestSimNewAndCheck: new writes a valid file that runs, check names each error with its line, and no file is
+// overwritten.
 func TestSimNewAndCheck(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "mine.yaml")
 	bad := file(t, strings.NewReplacer("10KB", "10", "what: fct", "what: fcts", "100us,", "never,").Replace(tiny)+
@@ -174,7 +175,8 @@ func TestSimExplain(t *testing.T) {
 	}
 }
 
-// TestSimFigures: what has a record of the same file is not run again, and pages show both.
+// TestSimFigures: figures does not run a file again that has a record, and its pages show recorded
+// and new results.
 func TestSimFigures(t *testing.T) {
 	race.SkipSequential(t)
 	dir := t.TempDir()
@@ -193,7 +195,7 @@ func TestSimFigures(t *testing.T) {
 	}
 }
 
-// TestSimVerdicts: what a command finds reaches its exit code, after it has written what that is.
+// TestSimVerdicts: a command prints its verdict, and its exit code says the same.
 func TestSimVerdicts(t *testing.T) {
 	ring := `
 topology:

@@ -20,7 +20,8 @@ func sonicTool(args ...string) (out, warnings string, err error) {
 	return stdout.String(), stderr.String(), err
 }
 
-// The example is shared headroom, which only --approximate exports; what is exported can be imported.
+// The example uses shared headroom, which is only exported with --approximate. The exported file can
+// be imported.
 func TestSonic(t *testing.T) {
 	const fabric = "../../examples/lossless.yaml"
 	file := filepath.Join(t.TempDir(), "leaf1.json")

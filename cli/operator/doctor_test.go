@@ -11,7 +11,8 @@ import (
 	"github.com/headgate/headgate/cli/operator/doctor"
 )
 
-// TestFindings: what several switches have in common is one row, and no row is wider than 120 columns.
+// TestFindings: a finding that several switches share is one row, and no row is wider than 120
+// columns.
 func TestFindings(t *testing.T) {
 	long := strings.Repeat("the program has no table for this ", 30)
 	var list []doctor.Finding

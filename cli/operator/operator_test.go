@@ -108,7 +108,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// samples is a stream of two budgets that then ends, or waits for the operator to leave.
+// samples is a stream of two budgets. It then ends, or stays until the operator leaves.
 type samples struct {
 	grpc.ClientStream
 	ctx  context.Context
@@ -128,7 +128,7 @@ func (s *samples) Recv() (*pb.Budget, error) {
 	return nil, io.EOF
 }
 
-// screenshot is a terminal that ends a command once it shows a text.
+// screenshot is a terminal that ends a command once it has shown a text.
 type screenshot struct {
 	bytes.Buffer
 	want string
@@ -152,7 +152,7 @@ func TestLiveTable(t *testing.T) {
 	err := follow(ctx, e, &samples{ctx: ctx, hold: true}, follower[*pb.Budget]{
 		record: func(b *pb.Budget) { seen[b.GetApplication()] = true },
 		draw: func(w io.Writer) {
-			if len(seen) == 2 { // of two pictures a terminal gets the difference
+			if len(seen) == 2 { // a terminal gets only the difference between two pictures
 				row(w, "applications", len(seen))
 			}
 		},

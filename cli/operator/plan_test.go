@@ -9,7 +9,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// A plan with thousands of entries of one table shows the first of them.
+// A plan shows only the first of thousands of entries of one table.
 func TestLongPlan(t *testing.T) {
 	r := &pb.PlanConfigResponse{Switches: []*pb.SwitchPlan{{Name: "s1"}}}
 	add := func(kind pb.Change_Kind, table string, n int) {
@@ -28,13 +28,13 @@ func TestLongPlan(t *testing.T) {
 		t.Errorf("plan:\n%s", text)
 	}
 	out.Reset()
-	drawPlan(&out, "f", r, fewLines) // above a preview
+	drawPlan(&out, "f", r, fewLines) // printed above a preview
 	if text := out.String(); strings.Count(text, "\n") != 1+3*fewLines+3+1 || !strings.Contains(text, fmt.Sprintf("  + t.few … %d more\n", mostLines-fewLines)) {
 		t.Errorf("plan above a preview:\n%s", text)
 	}
 }
 
-// A switch that cannot be read is a line, whatever it would get.
+// An unreadable switch is one line, whatever its planned changes.
 func TestUnreachablePlan(t *testing.T) {
 	r := &pb.PlanConfigResponse{}
 	for _, name := range []string{"s1", "s2"} {

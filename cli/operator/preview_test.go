@@ -16,7 +16,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// fabricOf is a controller with a configuration, which remembers what it is told.
+// fabricOf is a controller with a configuration. It records the requests that it gets.
 type fabricOf struct {
 	pb.UnimplementedFabricServiceServer
 	pb.UnimplementedHostServiceServer
@@ -40,7 +40,7 @@ func (f *fabricOf) ListFlows(context.Context, *pb.ListFlowsRequest) (*pb.ListFlo
 	return &pb.ListFlowsResponse{Hosts: []*pb.HostReport{{Host: "a"}, {Host: "b"}}}, nil
 }
 
-// StreamTelemetry has 20 Gb/s leave for d, from a counter that begins anew.
+// StreamTelemetry reports 20 Gb/s to d, by a counter that starts again at 0.
 func (f *fabricOf) StreamTelemetry(_ *pb.StreamTelemetryRequest, stream grpc.ServerStreamingServer[pb.TelemetrySample]) error {
 	for i, bytes := range []uint64{7e9, 1e9, 1.25e9, 1.5e9} {
 		at := timestamppb.New(time.Unix(1000, int64(i)*1e8))
@@ -86,7 +86,7 @@ func serveFabric(t *testing.T, f *fabricOf) string {
 	return "unix:" + path
 }
 
-// bell is a fabric whose trunk is the same as its hosts' links.
+// bell is a fabric whose trunk has the same rate as its hosts' links.
 func bell(threshold string) string {
 	return `name: bell
 switches: [{name: left, device_id: 1, address: "127.0.0.1:1"}, {name: right, device_id: 2, address: "127.0.0.1:2"}]
@@ -107,8 +107,8 @@ flows:
 run: {until: 200us}
 `
 
-// TestRequire: what a preview predicts not to keep to the requirements is not sent; what keeps to them is, in
-// the place of what it was held against.
+// TestRequire: a configuration is not applied if its preview does not meet the requirements. If it does, it
+// replaces the configuration that it was compared with.
 func TestRequire(t *testing.T) {
 	f := &fabricOf{config: bell("10KB")}
 	server := serveFabric(t, f)
@@ -131,7 +131,7 @@ func TestRequire(t *testing.T) {
 	for _, tc := range []struct {
 		args    []string
 		applied int
-		want    string // in the error
+		want    string // in the error's text
 	}{
 		{[]string{"apply", "--traffic", traffic, "--require", "fct<1us", "--require", "drops<1", "--require", "victim_flows<0"}, 0, "--require: fct is predicted as "},
 		{[]string{"apply", "--traffic", traffic, "--require", "fct<1us", "--require", "pause_time<0%"}, 0, "want pause_time<0%; nothing was sent to the switches"},

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/cli/command"
 )
 
-// TestDrawStatus: one table for the rows of all switches, a value that is not known as -.
+// TestDrawStatus: one table has the rows of all switches; an unknown value is -.
 func TestDrawStatus(t *testing.T) {
 	value := func(x *pb.StatusValue) []*pb.StatusValue { return []*pb.StatusValue{x} }
 	table := func(name string, rows ...*pb.StatusRow) *pb.StatusTable {
@@ -43,7 +43,7 @@ func TestDrawStatus(t *testing.T) {
 	}
 }
 
-// TestFlowTable: the wide table has the law, and the virtual priority.
+// TestFlowTable: the wide table also has the law and the virtual priority.
 func TestFlowTable(t *testing.T) {
 	h := &pb.HostReport{Host: "h1", Flows: []*pb.FlowReport{
 		{Flow: &pb.FlowKey{SrcIpv4: "10.0.0.1", SrcPort: 1, DstIpv4: "10.0.0.2", DstPort: 2}, Application: "a", Weight: 1, Law: "dcqcn"},

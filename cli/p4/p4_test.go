@@ -27,7 +27,7 @@ type shell struct {
 	device  uint64
 }
 
-// rig is a switch, and files of our program to load.
+// rig is a switch, with files of Headgate's program to load.
 type rig struct {
 	shell
 	*switchtest.Switch
@@ -74,7 +74,7 @@ func (s shell) must(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// TestSession is a session at the shell: what is written is what is read, by the same words.
+// TestSession is a shell session: commands read entries back in the words that wrote them.
 func TestSession(t *testing.T) {
 	r := newRig(t)
 	var out bytes.Buffer
@@ -122,7 +122,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestRefused: what is wrong is said with the field, the value and what is allowed, and nothing is written.
+// TestRefused: an error names the field, its value and the allowed values, and nothing is written.
 func TestRefused(t *testing.T) {
 	r := newRig(t)
 	r.must(t, "load", r.info, r.program)
@@ -163,7 +163,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHeld: a switch that has a primary controller keeps it, unless the election id is higher.
+// TestHeld: a primary controller keeps its switch unless the new election id is higher.
 func TestHeld(t *testing.T) {
 	r := newRig(t)
 	r.must(t, "load", r.info, r.program)
@@ -181,7 +181,7 @@ func TestHeld(t *testing.T) {
 		if err = r.call(t.Context(), &bytes.Buffer{}, "write", "insert", "multicast", "1", "2"); err != nil {
 			break
 		}
-		_ = r.call(t.Context(), &bytes.Buffer{}, "write", "delete", "multicast", "1") // by then the switch may be the other's
+		_ = r.call(t.Context(), &bytes.Buffer{}, "write", "delete", "multicast", "1") // may be another primary's by then
 		time.Sleep(20 * time.Millisecond)
 	}
 	if err == nil || !strings.Contains(err.Error(), "another controller is primary, with election id 9: --election-id with a higher number") {
@@ -190,7 +190,7 @@ func TestHeld(t *testing.T) {
 	r.must(t, "write", "insert", "multicast", "2", "2", "--election-id", "10")
 }
 
-// lines is a writer that hands over each write.
+// lines is a writer that sends each write to a channel.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -198,7 +198,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// expect waits for the next line, which contains a text.
+// expect waits for the next line and checks that it contains a text.
 func (l lines) expect(t *testing.T, want string) {
 	t.Helper()
 	select {
@@ -221,7 +221,7 @@ func (s shell) watch(t *testing.T, flags ...string) lines {
 		stop()
 		for {
 			select {
-			case <-out: // printed meanwhile
+			case <-out: // printed while the command ran
 			case err := <-done:
 				if err != nil {
 					t.Error(err)
@@ -233,7 +233,7 @@ func (s shell) watch(t *testing.T, flags ...string) lines {
 	return out
 }
 
-// TestWatchAndPacketOut: watch prints a packet-in by its fields, packet-out sends what it is given.
+// TestWatchAndPacketOut: watch prints a packet-in by its fields; packet-out sends the given bytes.
 func TestWatchAndPacketOut(t *testing.T) {
 	r := newRig(t)
 	r.must(t, "load", r.info, r.program)
@@ -254,7 +254,7 @@ func TestWatchAndPacketOut(t *testing.T) {
 	out.expect(t, "packet-in  ingress_port=4")
 }
 
-// TestCompletion: words are completed by the program of the switch.
+// TestCompletion: the shell completes words from the switch's program.
 func TestCompletion(t *testing.T) {
 	r := newRig(t)
 	r.must(t, "load", r.info, r.program)

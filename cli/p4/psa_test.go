@@ -11,11 +11,11 @@ import (
 	frames "github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// psaPrograms is the folder of PSA programs and what p4c-bm2-psa made of them.
+// psaPrograms is the folder of PSA programs, with the output of p4c-bm2-psa for each.
 const psaPrograms = "../../softswitch/arch/psa/testdata/"
 
-// forwarding is an embedded switch that forwards frames. BMv2's psa_switch serves Thrift alone, so no
-// command of p4 can talk to it.
+// forwarding is an embedded switch that forwards frames. BMv2's psa_switch serves only Thrift, so no
+// p4 command can talk to it.
 type forwarding struct {
 	shell
 	*embedded.Switch
@@ -39,7 +39,7 @@ func newForwarding(t *testing.T, program string) *forwarding {
 	return r
 }
 
-// send sends a frame, hexadecimal, to port 1.
+// send sends a frame, given in hexadecimal, to port 1.
 func (r *forwarding) send(frame string) {
 	r.Helper()
 	f, err := hex.DecodeString(strings.ReplaceAll(frame, " ", ""))
@@ -51,7 +51,7 @@ func (r *forwarding) send(frame string) {
 	}
 }
 
-// receives checks the next frame that leaves, which begins as given.
+// receives checks that the next frame that leaves begins with the given bytes.
 func (r *forwarding) receives(port uint32, want string) {
 	r.Helper()
 	f, ok := r.Receive(frames.Any, 10*time.Second)
@@ -66,7 +66,7 @@ func (r *forwarding) passes(frame string, port uint32, want string) {
 	r.receives(port, want)
 }
 
-// leaves sends a frame that leaves once by each of the ports, in any order.
+// leaves sends a frame and checks that it leaves once by each of the ports, in any order.
 func (r *forwarding) leaves(frame string, want ...uint32) {
 	r.Helper()
 	r.send(frame)
@@ -80,7 +80,8 @@ func (r *forwarding) leaves(frame string, want ...uint32) {
 	}
 }
 
-// TestPSA is a session with a PSA program at the shell. Each entity that is written acts on a frame.
+// TestPSA is a shell session with a PSA program. A frame then shows the effect of each entity that
+// was written.
 func TestPSA(t *testing.T) {
 	r := newForwarding(t, psaPrograms+"ways")
 	for _, tt := range []struct{ command, want string }{

@@ -157,7 +157,7 @@ func (s *server) Switches() []*pb.SwitchStatus {
 	}
 }
 
-// chip is what a switch with a traffic manager can do.
+// chip is the capability of a switch with a traffic manager.
 func (s *server) chip(manager string) []*pb.Capability {
 	return []*pb.Capability{
 		{Name: "qos.queue_limit", Supported: true, By: pb.ByTrafficManager, Detail: "the traffic manager holds the limit"},
@@ -224,7 +224,7 @@ func (s *server) SetLink(_ context.Context, a, b string, up bool) error {
 
 func get(ts *testscript.TestScript) *server { return ts.Value("server").(*server) }
 
-// await waits until someone follows events, samples or weights, or so many do.
+// await waits until someone, or the given number of clients, follows events, samples or weights.
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	s := get(ts)
 	following := map[string]func() int{
@@ -276,6 +276,6 @@ func attach(ts *testscript.TestScript, _ bool, args []string) {
 		})
 	}
 	ts.Check(stream.Send(report))
-	_, err = stream.Recv() // the first weight: the report was taken
+	_, err = stream.Recv() // the first weight: the server has taken the report
 	ts.Check(err)
 }

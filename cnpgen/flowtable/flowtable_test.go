@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 )
 
-// What is written reads the same, numbers with leading zeros too, which P4Runtime leaves out.
+// Entries read back equal those written, also when P4Runtime leaves out leading zeros.
 func TestRoundTrip(t *testing.T) {
 	for _, key := range []cnpgen.FlowKey{
 		{Src: netip.MustParseAddr("0.0.1.1"), Dst: netip.MustParseAddr("10.0.2.1")},
@@ -34,7 +34,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A digest and an entry that lack a member are nobody's.
+// A digest or an entry without one of the members is ignored.
 func TestIncomplete(t *testing.T) {
 	whole := [][]byte{{1, 1}, {10, 0, 2, 1}, {3}}
 	want := cnpgen.FlowKey{Src: netip.MustParseAddr("0.0.1.1"), Dst: netip.MustParseAddr("10.0.2.1")}

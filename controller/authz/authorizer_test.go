@@ -32,7 +32,7 @@ func flow(port uint32) *pb.FlowKey {
 	return &pb.FlowKey{SrcIpv4: "10.0.0.1", DstIpv4: "10.0.0.2", SrcPort: port, DstPort: 50151}
 }
 
-// calls are one of each kind.
+// calls has one call of each kind.
 var calls = map[string]func(ctx context.Context, c *grpc.ClientConn) error{
 	"get": func(ctx context.Context, c *grpc.ClientConn) error {
 		_, err := pb.NewFabricServiceClient(c).GetFabric(ctx, &pb.GetFabricRequest{})
@@ -96,8 +96,7 @@ func code(t *testing.T, c *grpc.ClientConn, call string) codes.Code {
 	return status.Code(err)
 }
 
-// TestWhoMayDoWhat goes through real connections: each way to be somebody, and one call of each
-// kind.
+// TestWhoMayDoWhat uses real connections: each kind of credential, and one call of each kind.
 func TestWhoMayDoWhat(t *testing.T) {
 	r := start(t, "", policy)
 	r.Issue(t, "alice", "somebody", "spiffe://lab/ops/alice")
@@ -155,8 +154,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-// TestFlowsOfOthers: an application changes and deletes no flow that is another's, whatever name
-// it gives.
+// TestFlowsOfOthers: an application cannot change or delete another application's flow, whatever
+// name it gives.
 func TestFlowsOfOthers(t *testing.T) {
 	r := start(t, "", policy)
 	r.Issue(t, "web", "web")
@@ -184,8 +183,8 @@ func TestFlowsOfOthers(t *testing.T) {
 	}
 }
 
-// TestPolicyChange: a policy that grants less ends the streams that it does not allow, and leaves
-// the others.
+// TestPolicyChange: a policy with fewer rights ends the streams that it no longer allows, and
+// leaves the others.
 func TestPolicyChange(t *testing.T) {
 	r := start(t, "", policy)
 	r.Issue(t, "h1", "", "spiffe://lab/host/h1")
@@ -230,7 +229,7 @@ func TestPolicyChange(t *testing.T) {
 	}
 }
 
-// TestLimits: an identity has its calls and its streams, and those of one are not another's.
+// TestLimits: each identity has its own limits of calls and streams.
 func TestLimits(t *testing.T) {
 	r := start(t, "", policy+"limits: {rate: 0.001, burst: 3, streams: 1}\n")
 	r.Issue(t, "alice", "", "spiffe://lab/ops/alice")
@@ -258,7 +257,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestTokenInPlainText: a token that came in plain text has been seen by others.
+// TestTokenInPlainText: a token that arrives in plain text is refused, because others may have read
+// it.
 func TestTokenInPlainText(t *testing.T) {
 	r := start(t, "viewer", policy)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+bearer)

@@ -18,7 +18,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// everyMethod walks the descriptors of all that the server serves.
+// everyMethod lists the descriptors of all methods that the server serves.
 func everyMethod() []protoreflect.MethodDescriptor {
 	var list []protoreflect.MethodDescriptor
 	for _, file := range []protoreflect.FileDescriptor{
@@ -34,14 +34,14 @@ func everyMethod() []protoreflect.MethodDescriptor {
 	return list
 }
 
-// raw sends bytes as they are.
+// raw is a codec that sends bytes unchanged.
 type raw struct{}
 
 func (raw) Name() string                    { return "proto" }
 func (raw) Marshal(v any) ([]byte, error)   { return v.([]byte), nil }
 func (raw) Unmarshal(b []byte, v any) error { *v.(*[]byte) = b; return nil }
 
-// fill sets every field of a message to something, and of those in it to some depth.
+// fill sets every field of a message, and those of nested messages to a limited depth.
 func fill(m protoreflect.Message, depth int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -86,9 +86,9 @@ func fill(m protoreflect.Message, depth int) {
 	}
 }
 
-// FuzzEveryMessage sends bytes to each method, as somebody who may do everything and as one who is
-// confined, through connections, interceptors and server as they are. No handler panics, and what
-// is no message of the method's is refused.
+// FuzzEveryMessage sends bytes to each method through real connections, interceptors and server.
+// One caller may do everything, another is confined. No handler panics, and bytes that are no
+// message of the method are refused.
 func FuzzEveryMessage(f *testing.F) {
 	methods := everyMethod()
 	for i, m := range methods {
@@ -118,7 +118,7 @@ func FuzzEveryMessage(f *testing.F) {
 	})
 }
 
-// call returns the errors of one call. A stream that would go on is ended after its header.
+// call makes one call and returns its errors. An endless stream is ended after its header.
 func call(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDescriptor, messages ...[]byte) []error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -24,11 +24,11 @@ import (
 	"github.com/headgate/headgate/controller/authz"
 )
 
-// TestBudgetsOfHosts: a host registers flows of the applications that its grant names, and of the
-// default one.
+// TestBudgetsOfHosts: a host registers flows of the default application and of the applications
+// that its grant names.
 func TestBudgetsOfHosts(t *testing.T) {
 	const denied = "does not grant"
-	for grant, want := range map[string][]string{ // refusals of the flows of default, web and shop
+	for grant, want := range map[string][]string{ // expected refusals of flows of default, web and shop
 		"":                             {"", denied, denied},
 		", applications: [web]":        {"", "", denied},
 		`, applications: ["*"]`:        {"", "", ""},
@@ -44,7 +44,7 @@ func TestBudgetsOfHosts(t *testing.T) {
 			}})
 		}
 		if err == nil {
-			err = s.Send(&pb.HostReport{Host: "h1"}) // flows end, and the last answer to the first report has come
+			err = s.Send(&pb.HostReport{Host: "h1"}) // flows end, and the last answer to the first report has arrived
 		}
 		if err == nil {
 			err = s.CloseSend()
@@ -67,7 +67,7 @@ func TestBudgetsOfHosts(t *testing.T) {
 	}
 }
 
-// TestLimitOfMessages: what comes in a stream counts like calls.
+// TestLimitOfMessages: messages of a stream count like calls.
 func TestLimitOfMessages(t *testing.T) {
 	r := start(t, "", "grants: [{who: 'cn:h1', role: host}]\nlimits: {rate: 0.001, burst: 3}")
 	r.Issue(t, "h1", "h1")
@@ -87,7 +87,7 @@ func TestLimitOfMessages(t *testing.T) {
 	}
 }
 
-// TestRebinding: a browser that was sent to loopback by the name of somebody else's page sees nothing.
+// TestRebinding: a browser sees nothing if another site's name resolves to loopback (DNS rebinding).
 func TestRebinding(t *testing.T) {
 	r := start(t, authz.Viewer, policy)
 	for host, want := range map[string]int{
@@ -101,13 +101,13 @@ func TestRebinding(t *testing.T) {
 		}
 	}
 	q := httptest.NewRequest(http.MethodGet, "https://controller.example/metrics", nil)
-	if got, _ := r.guard.Request(q); got != http.StatusUnauthorized { // TLS has names of its own
+	if got, _ := r.guard.Request(q); got != http.StatusUnauthorized { // with TLS the certificate's names are checked
 		t.Errorf("over TLS without a certificate: %d", got)
 	}
 }
 
-// BenchmarkAuthorizer is what the authorizer adds to a call of a client with a certificate, under a policy of so many
-// grants: who it is, its limits, its rights, and what the message is about.
+// BenchmarkAuthorizer measures the cost that the authorizer adds to a call with a client certificate, under a policy
+// of n grants: identity, limits, rights and the message's subject.
 func BenchmarkAuthorizer(b *testing.B) {
 	for _, grants := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("grants=%d", grants), func(b *testing.B) { guarding(b, grants) })

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/tests/oidctest"
 )
 
-// browser is a client of a page that the guard of a rig keeps: it follows links and keeps cookies.
+// browser is a client of a rig's guarded page. It follows links and keeps cookies.
 type browser struct {
 	*http.Client
 	url string
@@ -36,12 +36,12 @@ func newBrowser(t *testing.T, r *rig) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // the issuer has another authority
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // the issuer has another CA
 	t.Cleanup(transport.CloseIdleConnections)
 	return &browser{Client: &http.Client{Transport: transport, Jar: jar}, url: server.URL}
 }
 
-// do sends a request and returns its code, what was said, and the cookies that came with it.
+// do sends a request and returns the answer's code, body and cookies.
 func (b *browser) do(t *testing.T, method, path, form string, header ...string) (int, string, []string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, b.url+path, strings.NewReader(form))
@@ -71,7 +71,7 @@ func (b *browser) expect(t *testing.T, what, method, path, form string, code int
 	}
 }
 
-// TestLogin: a browser gets in with a token that it shows once, in a cookie that scripts and other sites cannot use.
+// TestLogin: a browser shows a token once and gets a cookie that scripts and other sites cannot use.
 func TestLogin(t *testing.T) {
 	r := start(t, "", policy)
 	r.write(t, "tokens", "ci "+bearer+"\nother bbbbbbbbbbbbbbbbbbbbbbbb\n")
@@ -110,7 +110,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestLoginByIssuer: the issuer's word on who it is lets a browser in: for the login that the same browser began, once.
+// TestLoginByIssuer: an issuer's confirmation logs in the browser that began the login, once.
 func TestLoginByIssuer(t *testing.T) {
 	r := start(t, "", policy)
 	i := oidctest.New(t, r.Authority, "127.0.0.1")

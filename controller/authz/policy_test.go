@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/internal/confine"
 )
 
-// read loads a policy from a text, beside a token file.
+// read loads a policy from a text, in a folder with a token file.
 func read(t *testing.T, text string) (*policy, error) {
 	t.Helper()
 	dir := t.TempDir()

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestIssuerIsSlow: an issuer that does not answer holds a caller no longer than that waits, and is asked once for all.
+// TestIssuerIsSlow: an unresponsive issuer delays a caller only until the caller's deadline. Waiting callers share one
+// request to it.
 func TestIssuerIsSlow(t *testing.T) {
 	var asked atomic.Int32
 	answer := make(chan struct{})

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// TestRelayedCaller: who calls is taken from a member's word on connections of members alone, and a
-// member says who called it whatever the caller says.
+// TestRelayedCaller: a relayed identity is accepted only on connections between members. A member
+// sends the identity that it verified, whatever the caller claims.
 func TestRelayedCaller(t *testing.T) {
 	forged := metadata.Pairs(callerMetadata, `{"Identity":{"Name":"cn:alice","Owner":true},"Address":"x","Secure":true}`)
 	from := &net.UnixAddr{Name: "@"}

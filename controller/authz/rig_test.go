@@ -51,7 +51,7 @@ func (backend) Apply(context.Context, string, []byte) (uint64, []*pb.SwitchResul
 	return 1, nil, nil
 }
 
-// rig is the API's server with TLS, on a Unix socket, and in plain text.
+// rig serves the API with TLS, on a Unix socket and in plain text.
 type rig struct {
 	*testcert.Authority
 	guard         *authz.Authorizer
@@ -137,8 +137,8 @@ func (r *rig) apply() error {
 	return err
 }
 
-// as connects as somebody: a name of a certificate, "token WORD", "unix", "plain", or "stranger",
-// who has TLS and nothing else.
+// as connects as somebody: a certificate's name, "token WORD", "unix", "plain", or "stranger", who
+// has TLS without credentials.
 func (r *rig) as(t testing.TB, who string) *grpc.ClientConn {
 	t.Helper()
 	var conn *grpc.ClientConn

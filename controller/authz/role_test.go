@@ -8,8 +8,8 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// TestEveryMethodHasRoles: a method of the API that is in no line of the table is refused to
-// everyone, which this finds first.
+// TestEveryMethodHasRoles: a method that is missing in the table would be refused to everyone; this
+// test finds it first.
 func TestEveryMethodHasRoles(t *testing.T) {
 	left := map[string]bool{}
 	for m := range methods {
@@ -40,7 +40,7 @@ func full(m protoreflect.MethodDescriptor) string {
 	return "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
 }
 
-// TestTable says for each role the methods of which it has the most and the least.
+// TestTable names, for each role, methods at the upper and lower end of its rights.
 func TestTable(t *testing.T) {
 	const fabric, weight, host = "/headgate.v1.FabricService/", "/headgate.v1.WeightService/", "/headgate.v1.HostService/"
 	for _, c := range []struct {

@@ -9,7 +9,8 @@ import (
 	"github.com/headgate/headgate/internal/confine"
 )
 
-// FuzzTokens: a token file is refused, or each of its tokens stands for its own name alone.
+// FuzzTokens: a token file is either refused, or each of its tokens identifies exactly its own
+// name.
 func FuzzTokens(f *testing.F) {
 	for _, s := range []string{"alice 0123456789abcdef0123\n", "# none\n\nbob 0123456789abcdef0123\nbob 0123456789abcdef0124", "x y", "a\x00b 0123456789abcdef0123"} {
 		f.Add([]byte(s))

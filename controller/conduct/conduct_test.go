@@ -15,7 +15,7 @@ import (
 
 const udpPort = 50151
 
-// rig is a judge of the port to h3, of 20 Mb/s, with a clock.
+// rig is a judge of the port to h3 (20 Mb/s), with a clock.
 type rig struct {
 	*Judge
 	now      time.Time
@@ -57,8 +57,8 @@ type flow struct {
 	maxQD, rtt   time.Duration
 }
 
-// pass lets time pass in steps of half a second, in which hosts send and report, and the port is polled with a queue. Of
-// what else departs hosts report nothing.
+// pass advances time in steps of half a second. In each, hosts send and report, and the port is polled with a queue. No
+// host reports the rest of the departures.
 func (r *rig) pass(d time.Duration, queue uint32, flows map[string]flow, unreported map[string]float64) {
 	const step = 500 * time.Millisecond
 	bytes := func(mbps float64) uint64 { return uint64(mbps * 1e6 / 8 * step.Seconds()) }
@@ -98,7 +98,7 @@ func (r *rig) told() string {
 	return strings.Join(list, ", ")
 }
 
-// TestJudgeOfTCP: TCP's flows have any port, and those of Söze alone report maxQD.
+// TestJudgeOfTCP: TCP flows may use any port, and only Söze's flows report maxQD.
 func TestJudgeOfTCP(t *testing.T) {
 	for law, want := range map[string]string{"soze": "host.telemetry h1", "prioplus": "", "": ""} {
 		r := newRig()
@@ -110,8 +110,8 @@ func TestJudgeOfTCP(t *testing.T) {
 	}
 }
 
-// TestJudge: hosts are named that take more than their share while others starve, and telemetry that cannot be; what laws
-// and applications do of themselves is neither.
+// TestJudge: the judge names hosts that take more than their share while others starve, and hosts with impossible
+// telemetry. It does not name hosts whose law or application limits them.
 func TestJudge(t *testing.T) {
 	const ms = time.Millisecond
 	fair := map[string]flow{"h1": {9, 1, 40 * ms, 60 * ms}, "h2": {9, 1, 40 * ms, 60 * ms}}
@@ -171,8 +171,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestBetweenSwitches: where the full port is one between switches, hosts are named as at a port to a host. A flow that
-// has its share at another full port does not starve.
+// TestBetweenSwitches: if the full port is between switches, hosts are named as at a port to a host. A flow that gets
+// its share at another full port does not count as starving.
 func TestBetweenSwitches(t *testing.T) {
 	cheat := map[string]flow{"h1": {18.7, 1, 0, 0}, "h2": {0.1, 1, 0, 0}}
 	for _, c := range []struct {
@@ -208,7 +208,8 @@ func TestBetweenSwitches(t *testing.T) {
 	}
 }
 
-// TestHeldElsewhere: a low rate is explained by a full port where the flow has its share, and by an earlier one.
+// TestHeldElsewhere: a low rate is explained by a full port at which the flow gets its share, also by one
+// earlier on the path.
 func TestHeldElsewhere(t *testing.T) {
 	r := newRig()
 	first, second := config.Endpoint{Node: "leaf", Port: 3}, config.Endpoint{Node: "spine", Port: 1}
@@ -223,7 +224,8 @@ func TestHeldElsewhere(t *testing.T) {
 	}
 }
 
-// TestConfigureEndsAlarms: an alarm ends with its port, and what goes to hosts that are not in the fabric is not kept.
+// TestConfigureEndsAlarms: an alarm ends when its port is removed, and traffic to hosts outside the fabric is not
+// recorded.
 func TestConfigureEndsAlarms(t *testing.T) {
 	r := newRig()
 	cheat := map[string]flow{"h1": {18.7, 1, 0, 0}, "h2": {0.1, 1, 0, 0}}

@@ -22,11 +22,11 @@ func example(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := bytes.Index(text, []byte("\nsoze:")), bytes.Index(text, []byte("\napplications:")) // sections of others
+	from, to := bytes.Index(text, []byte("\nsoze:")), bytes.Index(text, []byte("\napplications:")) // others' sections
 	return append(text[:from:from], text[to:]...)
 }
 
-// marker is a section of the example that remembers what was there when it was read.
+// marker is a section of the example. It records which parts were set when it was read.
 var marker = Section{
 	Key: "qos",
 	Read: func(m *yamlnode.Map, c *Config) any {
@@ -40,8 +40,8 @@ var marker = Section{
 	},
 }
 
-// TestSection: a section is read when the rest of the file is, and then checked; without it
-// its key is unknown.
+// TestSection: a section is read after the rest of the file, and then checked. Without the
+// section's reader its key is unknown.
 func TestSection(t *testing.T) {
 	if _, err := Parse("f", example(t), nil); err == nil || !strings.Contains(err.Error(), "qos: unknown key") {
 		t.Errorf("without the section: %v", err)
@@ -74,7 +74,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestDefaults holds the defaults to what the types document.
+// TestDefaults compares the defaults with the documentation of the types.
 func TestDefaults(t *testing.T) {
 	c, err := Parse("f", []byte("name: f\nswitches: [{name: s1, device_id: 0, address: 'h:1'}]\n"), nil)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestNICs: what hosts with several links may not be, each with field, value and what is allowed.
+// TestNICs: each invalid setting of a host with several links gives an error with field, value and
+// allowed values.
 func TestNICs(t *testing.T) {
 	const switches = "name: f\nswitches: [{name: s1, device_id: 1, address: 'h:1'}, {name: s2, device_id: 2, address: 'h:2'}, " +
 		"{name: s3, device_id: 3, address: 'h:3'}, {name: s4, device_id: 4, address: 'h:4'}, {name: s5, device_id: 5, address: 'h:5'}]\n"
@@ -42,7 +43,8 @@ func TestNICs(t *testing.T) {
 	}
 }
 
-// TestIPv6Only: a host has an address of either version of IP, and MAC addresses by that.
+// TestIPv6Only: a host may have an address of only one IP version, and its MAC addresses follow
+// from it.
 func TestIPv6Only(t *testing.T) {
 	file := func(host string) string {
 		return "name: f\nswitches: [{name: s, device_id: 1, address: \"h:1\"}]\nhosts: [{name: h, " + host + "}]\nlinks: [{a: \"s:1\", b: h, rate: 1Gbps}, {a: \"s:2\", b: h, rate: 1Gbps}]\n"

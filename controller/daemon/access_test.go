@@ -25,7 +25,7 @@ import (
 	"github.com/headgate/headgate/internal/testcert"
 )
 
-// guarded is a fabric whose API has TLS and a policy, in a folder of its own.
+// guarded is a fabric in its own folder whose API has TLS and a policy.
 type guarded struct {
 	*testcert.Authority
 	text, api, metrics string
@@ -70,8 +70,8 @@ func (g *guarded) as(t *testing.T, who string) *grpc.ClientConn {
 	return conn
 }
 
-// TestPolicyIsPlannedAndApplied: the plan shows what changes, an operator changes no policy, and
-// an admin locks itself out only when it says so.
+// TestPolicyIsPlannedAndApplied: a plan shows a policy's changes. An operator cannot change the
+// policy. An admin who would lose access must confirm it.
 func TestPolicyIsPlannedAndApplied(t *testing.T) {
 	g := newGuarded(t)
 	serve(t, g.options(t))
@@ -119,7 +119,7 @@ func TestPolicyIsPlannedAndApplied(t *testing.T) {
 	expect("the admin of now", apply(bob, g.text, false), codes.OK, "")
 }
 
-// TestMetricsOverTLS: metrics are for those with a role; whether all is well everyone may ask.
+// TestMetricsOverTLS: metrics need a role; health checks need none.
 func TestMetricsOverTLS(t *testing.T) {
 	g := newGuarded(t)
 	conn, _ := serve(t, g.options(t))
@@ -160,7 +160,8 @@ func TestMetricsOverTLS(t *testing.T) {
 	}
 }
 
-// TestWhatIsServed: without TLS only the socket, and no address that others reach.
+// TestWhatIsServed: without TLS only the socket is served, and no address that other machines
+// reach.
 func TestWhatIsServed(t *testing.T) {
 	for _, c := range []struct {
 		name, listen, metrics, socket string
@@ -188,8 +189,8 @@ func TestWhatIsServed(t *testing.T) {
 	}
 }
 
-// TestAuditIsExported: what was done through the API is in the file, whole, in a copy of it, and in
-// the file of the controller that comes after.
+// TestAuditIsExported: the exported file has all entries of the API's changes. So has a copy of it, and so has
+// the file of the next controller.
 func TestAuditIsExported(t *testing.T) {
 	g := newGuarded(t)
 	g.text = strings.Replace(g.text, "policy: ", fmt.Sprintf("state: %q, policy: ", g.File("state.db")), 1)
@@ -226,7 +227,7 @@ func TestAuditIsExported(t *testing.T) {
 	all := strings.Join(lines, "\n")
 	for _, want := range []string{
 		`"identity":"cn:alice"`, `"what":"link down"`, `"subject":"s1 h1"`, `"after":"out of service"`,
-		`"identity":"cn:eve"`, `"what":"denied"`, `"refused":"2 more within 1m0s`, // the process before ended, so that it is said
+		`"identity":"cn:eve"`, `"what":"denied"`, `"refused":"2 more within 1m0s`, // the last process ended, so the log says so
 		`"what":"policy"`, `"after":"grant admin to cn:alice; grant operator to cn:bob"`, `"after":"sha256:`,
 	} {
 		if !strings.Contains(all, want) {

@@ -64,7 +64,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
-// freePort returns an address on which nobody listens.
+// freePort returns an address without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +75,7 @@ func freePort(t *testing.T) string {
 	return free.Addr().String()
 }
 
-// serve runs a daemon until the test, or the returned function, ends it.
+// serve runs a daemon until the test ends, or until the returned function is called.
 func serve(t *testing.T, o Options) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
 	if o.Socket == "" {
@@ -106,8 +106,8 @@ func serve(t *testing.T, o Options) (conn *grpc.ClientConn, stop func()) {
 	return conn, stop
 }
 
-// The daemon goes on without the switch, serves the API on its Unix socket once the
-// configuration is in force, and refuses whole one whose budgets do not fit the weights in use.
+// The daemon runs without the switch and serves the API on its Unix socket once a configuration is
+// in force. It refuses a configuration as a whole if its budgets do not fit the weights in use.
 func TestBudgetsOfConfigurations(t *testing.T) {
 	address := freePort(t)
 	_, cfg := lonely(t, address, 10)
@@ -146,7 +146,7 @@ func TestBudgetsOfConfigurations(t *testing.T) {
 	}
 }
 
-// TestReadiness: the process is healthy though its switch is dead, and ready it is not.
+// TestReadiness: with a dead switch the process is healthy but not ready.
 func TestReadiness(t *testing.T) {
 	text, _ := lonely(t, freePort(t), 10)
 	metrics := freePort(t)
@@ -162,7 +162,7 @@ func TestReadiness(t *testing.T) {
 		"/healthz": "200 ok\n",
 		"/readyz":  "503 state store: ok\nconfiguration: ok\nswitch s1: disconnected: ",
 	} {
-		// Over a connection of its own, which leaves nothing behind.
+		// The check has a connection of its own, so that it leaves nothing open.
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		answer, err := client.Get("http://" + metrics + path)
 		if err != nil {
@@ -176,8 +176,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// Configuring noise or flows anew moves every channel; a configuration without a priority
-// that is allocated is refused whole.
+// Another noise or flows value moves every channel. A configuration is refused as a whole if it
+// lacks a priority that is allocated.
 func TestChannelsOfConfigurations(t *testing.T) {
 	base, _ := lonely(t, freePort(t), 10)
 	with := func(section string) string { return base + "prioplus: " + section + "\n" }

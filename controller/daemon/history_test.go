@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/controller/config"
 )
 
-// TestUnconfirmed: a configuration that waits to be confirmed still does after a restart, with its
-// generation, and goes when nobody confirms it; then the file's is in force as before.
+// TestUnconfirmed: a configuration that waits for confirmation still waits after a restart, with
+// its generation. If nobody confirms it, the file's configuration is in force again.
 func TestUnconfirmed(t *testing.T) {
 	address, state := freePort(t), filepath.Join(t.TempDir(), "state.db")
 	file := func(budget int) (string, *config.Config) {
@@ -91,7 +91,7 @@ func TestUnconfirmed(t *testing.T) {
 	}
 	stop()
 
-	_, edited := file(12) // the file is in force again, so that a restart takes its changes
+	_, edited := file(12) // the file is in force again, so a restart uses a changed file
 	conn, _ = serve(t, Options{Config: edited})
 	f, err := pb.NewFabricServiceClient(conn).GetFabric(ctx, &pb.GetFabricRequest{})
 	if err != nil || f.Generation != 5 || !strings.Contains(f.Config, "budget: 12}") {

@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/tests/smalldisk"
 )
 
-// kept is a configuration whose state is in a folder.
+// kept is a configuration whose state is kept in a folder.
 func kept(t *testing.T, dir string, budget int) *config.Config {
 	t.Helper()
 	text, _ := lonely(t, freePort(t), budget)
@@ -38,8 +38,8 @@ func setWeight(ctx context.Context, conn *grpc.ClientConn, port int) error {
 	return err
 }
 
-// TestDiskFull: a controller whose disk is full reads, serves and says why it changes nothing, after a restart with
-// another fabric file too, until there is room.
+// TestDiskFull: a controller with a full disk reads and serves, and gives the reason why it refuses changes, until
+// there is room. After a restart it does the same, also with another fabric file.
 func TestDiskFull(t *testing.T) {
 	disk := smalldisk.New(t, 4<<20)
 	conn, stop := serve(t, Options{Config: kept(t, disk.Dir, 10)})
@@ -87,8 +87,9 @@ func TestDiskFull(t *testing.T) {
 	stop()
 }
 
-// TestAcceptLoss: a start with a state that is damaged or older than the audit log, or with an audit log that is older than the state,
-// is refused with the generation that is missing. With --accept-loss it goes on, and the audit log and an event say so.
+// TestAcceptLoss: the start is refused if the state is damaged, or if state or audit log is older than the other; the
+// error names the missing generation. With --accept-loss the controller starts, and the audit log and an event record
+// the loss.
 func TestAcceptLoss(t *testing.T) {
 	for _, c := range []struct {
 		name string

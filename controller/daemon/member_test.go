@@ -31,7 +31,7 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// alone is the only member of a cluster whose etcd is elsewhere.
+// alone is the only member of a cluster with an external etcd.
 func alone(t *testing.T, etcd, relay string, replace ...string) *config.Config {
 	t.Helper()
 	return clustered(t, fmt.Sprintf("cluster: {etcd: [%q], members: [{name: c1, relay: %q}]}", etcd, relay), replace...)
@@ -48,8 +48,8 @@ func clustered(t *testing.T, cluster string, replace ...string) *config.Config {
 	return cfg
 }
 
-// TestStateCannotBeRead: a leader that cannot read the state gives the lead up, and stands for election
-// again after waits that grow, until one of them can read it.
+// TestStateCannotBeRead: a leader that cannot read the state gives up leadership and stands for
+// election again, after waits that grow, until a member can read it.
 func TestStateCannotBeRead(t *testing.T) {
 	const failures = 3
 	var mu sync.Mutex
@@ -67,7 +67,7 @@ func TestStateCannotBeRead(t *testing.T) {
 	conn, _ := serve(t, Options{Config: alone(t, etcd, freePort(t)), Member: "c1", Loopback: authz.Admin})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for { // each change between standing by and leading ends the calls that are under way
+	for { // each change of role ends the calls in progress
 		r, err := pb.NewFabricServiceClient(conn).GetFabric(ctx, &pb.GetFabricRequest{})
 		if err == nil && r.GetMember() == "c1" {
 			break
@@ -79,14 +79,15 @@ func TestStateCannotBeRead(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for i := 1; i <= failures; i++ {
-		// Half of each wait is left to chance.
+		// Half of each wait is random.
 		if least := firstPause << (i - 1) / 2; asked[i].Sub(asked[i-1]) < least {
 			t.Errorf("after failure %d the state was read again within %v, want %v or more", i, asked[i].Sub(asked[i-1]), least)
 		}
 	}
 }
 
-// TestWhyALeadEnds: the log says why a lead ended, also where the member gave it up by itself.
+// TestWhyALeadEnds: the log gives the reason why leadership ended, also if the member gave it up by
+// itself.
 func TestWhyALeadEnds(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -112,8 +113,8 @@ func TestWhyALeadEnds(t *testing.T) {
 	t.Errorf("the log does not say that the lead ended:\n%s", log.String())
 }
 
-// TestClusterMadeAnew: a cluster without what the one before had, or with an older backup of it, takes the switches
-// although they know higher terms, and so does each later leader. It takes none from a controller that has it now.
+// TestClusterMadeAnew: a new cluster, empty or with an older backup, takes over switches that know higher terms,
+// and so does each later leader. It takes no switch from a running controller.
 func TestClusterMadeAnew(t *testing.T) {
 	s := switchtest.New(t, 1)
 	s.Start()
@@ -150,7 +151,7 @@ func TestClusterMadeAnew(t *testing.T) {
 	is(conn, pb.SwitchStatus_STATE_READY)
 }
 
-// lostTerms are those of a leader whose cluster is lost.
+// lostTerms are the terms of a leader whose cluster was lost.
 type lostTerms struct{}
 
 func (lostTerms) Term() uint64                     { return 1 << 50 }
@@ -163,7 +164,7 @@ func (r roles) Role(role session.Role, _ error)   { r <- role }
 func (roles) Message(*p4v1.StreamMessageResponse) {}
 func (roles) PacketRefused(error)                 {}
 
-// until calls until it succeeds: calls end where a member begins to lead.
+// until repeats a call until it succeeds: calls in progress end when a member becomes leader.
 func until(t *testing.T, call func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -181,8 +182,9 @@ func until(t *testing.T, call func(context.Context) error) {
 	}
 }
 
-// TestOutsideEtcd: members find each other in an etcd that others run, over TLS with certificates of
-// both sides. What one wrote the next one has, and so has a new cluster that begins with a backup.
+// TestOutsideEtcd: members find each other in an external etcd, over TLS with certificates on both
+// sides. The next leader has the last one's writes, and so has a new cluster that starts with a
+// backup.
 func TestOutsideEtcd(t *testing.T) {
 	ca := testcert.New(t, t.TempDir())
 	ca.Issue(t, "member", "member")

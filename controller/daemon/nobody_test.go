@@ -25,13 +25,13 @@ import (
 	"github.com/headgate/headgate/controller/config"
 )
 
-// nobody is the user without rights of Linux.
+// nobody is Linux' unprivileged user.
 const nobody = 65534
 
-// dialNobody connects to a Unix socket as nobody: the kernel takes the credentials of the thread
+// dialNobody connects to a Unix socket as nobody: the kernel uses the credentials of the thread
 // that connects.
 func dialNobody(_ context.Context, path string) (net.Conn, error) {
-	runtime.LockOSThread() // and, where the thread does not become root again, for ever
+	runtime.LockOSThread() // if the thread cannot become root again, it stays locked for ever
 	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), nobody, ^uintptr(0)); e != 0 {
 		return nil, e
 	}
@@ -51,7 +51,7 @@ func dialNobody(_ context.Context, path string) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
-// threatened is a daemon that a stranger on its machine reaches.
+// threatened is a daemon that another user of its machine tries to misuse.
 type threatened struct {
 	dir, text string
 	socket    string
@@ -75,7 +75,8 @@ func newThreatened(t *testing.T, policy string) *threatened {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The socket is where nobody may look; who may call is not the folder's to say.
+	// The socket is in a folder that nobody may enter: the folder's mode does not decide who may
+	// call.
 	open, err := os.MkdirTemp("", "headgate")
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +106,8 @@ func (r *threatened) write(t *testing.T, name, text string, mode os.FileMode) {
 	}
 }
 
-// TestNobodyCallsNothing: without a policy a stranger on the machine may call no method of the API
-// over the socket, and finds no port.
+// TestNobodyCallsNothing: without a policy, another user of the machine may call no method over the
+// socket, and finds no open port.
 func TestNobodyCallsNothing(t *testing.T) {
 	r := newThreatened(t, "")
 	services := pb.File_api_headgate_v1_headgate_proto.Services()
@@ -127,7 +128,7 @@ func TestNobodyCallsNothing(t *testing.T) {
 	}
 }
 
-// TestNobodyFindsNoPort: without TLS, and without the flag, nothing listens but the socket.
+// TestNobodyFindsNoPort: without TLS and without the flag, only the socket listens.
 func TestNobodyFindsNoPort(t *testing.T) {
 	api, metrics := freePort(t), freePort(t)
 	text, _ := lonely(t, api, 10)
@@ -146,8 +147,9 @@ func TestNobodyFindsNoPort(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsNoFile: even an operator makes the controller send nobody's eyes what they may not
-// see: a device_config leads to files of the folder that everyone may read, and to no device.
+// TestNobodyReadsNoFile: even with an operator's role, nobody cannot make the controller read files
+// that it may not see itself. device_config accepts only world-readable files of the folder, and no
+// devices.
 func TestNobodyReadsNoFile(t *testing.T) {
 	r := newThreatened(t, "grants: [{who: 'uid:65534', role: operator}]")
 	const secret = "-----BEGIN PRIVATE KEY-----"
@@ -189,7 +191,8 @@ func TestNobodyReadsNoFile(t *testing.T) {
 			}
 		}
 	}
-	// Nor does it widen what it may: the policy is not an operator's, the folders are nobody's.
+	// An operator cannot extend its own rights either: it may change neither the policy nor the
+	// folders.
 	for _, change := range []string{"policy: other.yaml", "policy: policy.yaml, files: [/]", "policy: policy.yaml, audit: /tmp/x"} {
 		r.write(t, "other.yaml", "grants: [{who: 'uid:65534', role: admin}]", 0o600)
 		_, err := fabric.ApplyConfig(t.Context(), &pb.ApplyConfigRequest{Config: strings.Replace(r.text, "policy: policy.yaml", change, 1), AllowLockout: true})
@@ -199,8 +202,8 @@ func TestNobodyReadsNoFile(t *testing.T) {
 	}
 }
 
-// TestNobodyIsNoOtherHost: a host ends no other's stream, and gets no weight for an application
-// that nobody named.
+// TestNobodyIsNoOtherHost: a host cannot end another host's stream, and gets no weight for an
+// application without a budget.
 func TestNobodyIsNoOtherHost(t *testing.T) {
 	r := newThreatened(t, "grants: [{who: 'uid:65534', role: host, hosts: [h2]}]")
 	s, err := pb.NewHostServiceClient(r.conn).Attach(t.Context())
@@ -215,7 +218,7 @@ func TestNobodyIsNoOtherHost(t *testing.T) {
 	}
 }
 
-// TestNobodyGetsNoWeight: an application that no budget names gets none, whoever asks.
+// TestNobodyGetsNoWeight: an application without a budget gets no weight, whoever asks.
 func TestNobodyGetsNoWeight(t *testing.T) {
 	r := newThreatened(t, "grants: [{who: 'uid:65534', role: host, hosts: [h1], applications: ['*']}, {who: 'uid:65534', role: application, applications: [nosuch, web]}]")
 	s, err := pb.NewHostServiceClient(r.conn).Attach(t.Context())
@@ -247,8 +250,8 @@ func TestNobodyGetsNoWeight(t *testing.T) {
 	}
 }
 
-// TestNobodyFloodsNoLog: refusals, of calls with thousands of flows and of calls without rights,
-// leave the lines of others in the log.
+// TestNobodyFloodsNoLog: refused calls, with thousands of flows or without rights, displace no
+// entries of others in the log.
 func TestNobodyFloodsNoLog(t *testing.T) {
 	r := newThreatened(t, "grants: [{who: 'uid:65534', role: application, applications: [web]}]")
 	weights := pb.NewWeightServiceClient(r.conn)

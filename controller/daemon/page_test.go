@@ -12,8 +12,7 @@ import (
 	"github.com/headgate/headgate/tests/oidctest"
 )
 
-// TestPageOverTLS: a browser sees nothing of the fabric until it shows a token, and nothing any more after it has logged
-// out.
+// TestPageOverTLS: a browser sees nothing of the fabric before it shows a token, and nothing after it has logged out.
 func TestPageOverTLS(t *testing.T) {
 	const token = "aaaaaaaaaaaaaaaaaaaaaaaa"
 	ctx := bt.Start(t)
@@ -32,7 +31,7 @@ func TestPageOverTLS(t *testing.T) {
 		chromedp.KeyEvent("wrong"+kb.Enter), bt.Until("document.getElementById('refusal').textContent.includes('the token is not known')"),
 		bt.Is(t, "document.activeElement.id", "token"),
 		chromedp.KeyEvent(token+kb.Enter), inside,
-		bt.Is(t, "document.cookie", ""), // scripts do not see it
+		bt.Is(t, "document.cookie", ""), // hidden from scripts
 		bt.Until("!document.getElementById('logout').hidden"),
 		chromedp.Click("#logout"), outside,
 	); err != nil {
@@ -40,7 +39,8 @@ func TestPageOverTLS(t *testing.T) {
 	}
 }
 
-// TestPageByIssuer: a browser logs in at the issuer of OpenID Connect, which is another site. Who has no grant is told so.
+// TestPageByIssuer: a browser logs in at an OpenID Connect issuer on another site. A user without a grant gets an
+// explanation.
 func TestPageByIssuer(t *testing.T) {
 	ctx := bt.Start(t)
 	g := newGuarded(t)
@@ -64,7 +64,7 @@ func TestPageByIssuer(t *testing.T) {
 		bt.Until("location.pathname === '/login/oidc/callback' && document.body.innerText.includes('oidc:dave@lab has no role')"),
 		chromedp.Navigate(page), outside, login("carol@lab"),
 		bt.Until("location.pathname === '/' && !document.getElementById('fabric-parts').hidden && document.querySelectorAll('#fabric a.node').length > 0"),
-		bt.Is(t, "document.cookie", ""), // scripts do not see it
+		bt.Is(t, "document.cookie", ""), // hidden from scripts
 		chromedp.Reload(), bt.Until("document.querySelectorAll('#fabric a.node').length > 0 && !document.getElementById('logout').hidden"),
 		chromedp.Click("#logout"), outside,
 		bt.Is(t, "document.querySelectorAll('#fabric a.node').length", "0"),

@@ -20,8 +20,8 @@ import (
 	"github.com/headgate/headgate/controller/config"
 )
 
-// TestRequestsOutliveAController: what was answered to a change with an id is answered after a restart, and the change is
-// not made again.
+// TestRequestsOutliveAController: after a restart, a repeated change with the same id gets its first answer and is not
+// made again.
 func TestRequestsOutliveAController(t *testing.T) {
 	text, _ := lonely(t, freePort(t), 10)
 	text = strings.Replace(text, "controller: {", fmt.Sprintf("controller: {state: %q, ", filepath.Join(t.TempDir(), "state.db")), 1)
@@ -36,7 +36,7 @@ func TestRequestsOutliveAController(t *testing.T) {
 		{"apply", func(ctx context.Context, c pb.FabricServiceClient) (proto.Message, error) {
 			r, err := c.ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: text, File: "lonely.yaml", Confirm: durationpb.New(time.Hour)})
 			if r != nil {
-				r.Switches = nil // which say what is so now
+				r.Switches = nil // they report the present state
 			}
 			return r, err
 		}},

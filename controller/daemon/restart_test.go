@@ -21,9 +21,9 @@ import (
 	"github.com/headgate/headgate/controller/config"
 )
 
-// TestRestartKeepsWhatWasAsked: a restart brings back no link that an operator took out, no
-// priority that was allocated, and not the file where another configuration came later through
-// the API, unless --replace says so; all of it is in the audit log.
+// TestRestartKeepsWhatWasAsked: a restart keeps links out of service and allocated priorities. It
+// keeps a configuration that was applied through the API after the file, unless --replace is given.
+// The audit log has all of it.
 func TestRestartKeepsWhatWasAsked(t *testing.T) {
 	address, health, state := freePort(t), freePort(t), filepath.Join(t.TempDir(), "state.db")
 	file := func(budget int) (string, *config.Config) {
@@ -80,7 +80,7 @@ func TestRestartKeepsWhatWasAsked(t *testing.T) {
 	reload := func(cfg *config.Config) {
 		hangup <- syscall.SIGHUP
 		files <- cfg
-		hangup <- syscall.SIGHUP // taken once the first is done
+		hangup <- syscall.SIGHUP // taken once the first one ends
 		files <- nil
 	}
 	conn, stop = serve(t, options)
@@ -98,8 +98,8 @@ func TestRestartKeepsWhatWasAsked(t *testing.T) {
 	reload(edited)
 	expect("after a reload", conn, 12, 5)
 
-	// A file that became impossible meanwhile is refused, and what was applied last stays until
-	// the file is mended; as an order it ends the start.
+	// If the file has become invalid, it is refused and the last applied configuration stays in
+	// force until the file is repaired. With --replace the start fails.
 	stop()
 	text, _ := file(13)
 	few, err := config.Parse("lonely.yaml", []byte(strings.Replace(text, "base_rtt: 12us", "base_rtt: 12us, priorities: 2", 1)), nil, controller.Sections()...)
@@ -144,10 +144,10 @@ func TestRestartKeepsWhatWasAsked(t *testing.T) {
 	}
 }
 
-// readiness returns what /readyz says.
+// readiness returns the answer of /readyz.
 func readiness(t *testing.T, address string) string {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // leaves nothing behind
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // keeps no connection open
 	r, err := client.Get("http://" + address + "/readyz")
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ import (
 	"github.com/headgate/headgate/tests/etcdtest"
 )
 
-// TestStandbyAnswers: while the leader is frozen a member that stands by says what the members share, as the
-// leader would, and nothing that it may not or cannot say.
+// TestStandbyAnswers: while the leader is frozen, a follower answers from the members' shared state, as the
+// leader would. It refuses calls that only the leader may or can answer.
 func TestStandbyAnswers(t *testing.T) {
 	etcd, frozen := etcdtest.Start(t, etcdtest.Options{}), freePort(t)
 	cfg := clustered(t, fmt.Sprintf("cluster: {etcd: [%q], members: [{name: c1, relay: %q}, {name: c2, relay: %q}, {name: c3, relay: %q}]}", etcd, frozen, freePort(t), freePort(t)))
@@ -48,13 +48,13 @@ func TestStandbyAnswers(t *testing.T) {
 	if _, err := client.Put(ctx, "/headgate/leader/1", "c1"); err != nil {
 		t.Fatal(err)
 	}
-	lis, err := net.Listen("tcp", frozen) // the kernel takes connections, and nobody reads them
+	lis, err := net.Listen("tcp", frozen) // the kernel accepts connections, and nobody reads from them
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lis.Close()
 	admin, _ := serve(t, Options{Config: cfg, Member: "c2", Loopback: authz.Admin})
-	for { // until it knows who leads
+	for { // until it knows the leader
 		r, err := pb.NewFabricServiceClient(admin).GetFabric(ctx, &pb.GetFabricRequest{})
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestStandbyAnswers(t *testing.T) {
 	if r, err := pb.NewPriorityServiceClient(admin).ListPriorities(ctx, &pb.ListPrioritiesRequest{}); err != nil || len(r.GetChannels()) != 0 {
 		t.Errorf("priorities are %v, %v", r, err)
 	}
-	// Who leads is asked what only that one knows.
+	// A call that only the leader can answer goes to the leader.
 	short, done := context.WithTimeout(ctx, time.Second/2)
 	defer done()
 	if _, err := pb.NewFabricServiceClient(admin).ListSwitches(short, &pb.ListSwitchesRequest{}); status.Code(err) != codes.DeadlineExceeded {
@@ -91,7 +91,7 @@ func TestStandbyAnswers(t *testing.T) {
 	}
 }
 
-// TestRestoreIsRefused: a cluster that has begun without a backup is not said to begin with it.
+// TestRestoreIsRefused: a backup is refused by a cluster that has already started without one.
 func TestRestoreIsRefused(t *testing.T) {
 	cfg := alone(t, etcdtest.Start(t, etcdtest.Options{}), freePort(t))
 	conn, stop := serve(t, Options{Config: cfg, Member: "c1", Loopback: authz.Admin})

@@ -14,7 +14,8 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// TestBy: what does something follows from the program, the queues and the traffic manager.
+// TestBy: the program, the queues and the traffic manager determine which of them provides a
+// capability.
 func TestBy(t *testing.T) {
 	env := testenv.New(t, "../..", nil)
 	v1model, chip := env.Pipeline, testenv.Tofino(t, "tofino2")
@@ -54,7 +55,7 @@ func TestBy(t *testing.T) {
 	}
 }
 
-// TestEntityList keeps the first error, and of those behind it what was refused.
+// TestEntityList keeps the first error, and remembers which later entities were refused.
 func TestEntityList(t *testing.T) {
 	first, second := errors.New("first"), errors.New("second")
 	refused := yamlnode.Fault{Field: "a.b", Text: "is 1"}

@@ -13,7 +13,7 @@ else
     debootstrap --variant=minbase bookworm "$root" > "$root.log" || { cat "$root.log"; exit 1; }
 fi
 
-# Namespaces of its own: no traffic leaves, and all processes end with the shell.
+# The script runs in namespaces of its own: no traffic leaves, and all processes end with the shell.
 export root deb
 unshare --mount --net --pid --fork --kill-child bash -euo pipefail <<'END'
 ip link set lo up
@@ -31,7 +31,7 @@ inside headgate --version
 [ "$(start headgate-controller | cut -d' ' -f1)" = /usr/bin/headgate ] || fail "the unit starts another program"
 zcat "$root/usr/share/man/man1/headgate-controller.1.gz" | grep -q SYNOPSIS || fail "no man page"
 
-# What systemd would make for the units: a user without privileges, and its directories.
+# systemd would make these for the units: an unprivileged user and its directories.
 install -d -o 65534 -g 65534 "$root/var/lib/headgate" "$root/run/headgate"
 cat > "$root/etc/headgate/fabric.yaml" <<'YAML'
 name: clean

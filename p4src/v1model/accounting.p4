@@ -41,7 +41,7 @@ control Admit(inout metadata_t meta) {
 
 control Release(inout metadata_t meta) {
     // Setting an empty queue to zero may lose an admission that ingress makes at the same time.
-    // The account is then too low, never too high, until the queue is empty again.
+    // Until the queue is empty again, the account is then too low; it is never too high.
     @hidden
     action release() {
         bit<32> used;

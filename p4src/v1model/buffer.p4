@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An ingress-managed MMU in the pipeline. Place puts every arriving packet into a pool (DSH,
-// Algorithm 1). Vacate takes it out when it leaves its egress queue. Both may pause or resume
-// the peer of the ingress port. The Go package headroom decides alike (MMU with LocalResume).
+// An ingress-managed MMU in the pipeline. ChoosePool puts every arriving packet into a pool (DSH,
+// Algorithm 1). LeavePool takes it out when it leaves its egress queue. Both may pause or resume
+// the peer of the ingress port. The Go package headroom makes the same decisions (MMU with LocalResume).
 //
-// Place and Vacate are one action each, because BMv2 locks registers for an action: a decision
-// sees, and leaves, pools that add up. The packet's metadata carries the policy to egress, so
-// a packet leaves under the policy that placed it.
+// ChoosePool and LeavePool are one action each, because BMv2 locks the registers of an action while
+// it runs: each decision reads and leaves consistent pools. The packet's metadata carries the
+// policy to egress, so a packet leaves under the policy that admitted it.
 
 #ifndef HEADGATE_V1MODEL_BUFFER_P4
 #define HEADGATE_V1MODEL_BUFFER_P4
@@ -30,14 +30,14 @@
     ((meta.buffer.shared + meta.target.private_pool + meta.target.headroom_pool + meta.target.insurance_pool) \
      |-| ((used) + (private) + (headroom) + (insured)))
 
-// The classes that the peer of a port has been told to pause, one bit each.
-#define TOLD(paused) ((paused)[8:8] == 1 ? 8w0xff : (paused)[7:0])
+// The classes that the peer of a port has been asked to pause, one bit each. Bit 8 of paused is the port.
+#define PAUSED_CLASSES(paused) ((paused)[8:8] == 1 ? 8w0xff : (paused)[7:0])
 
 // Reads the inputs of Algorithms 3 and 4. Only ingress uses their registers, so reading them
-// here and writing them in Remember is safe.
-control Observe(inout metadata_t meta, in standard_metadata_t standard) {
+// here and writing them in StoreSample is safe.
+control SampleQueue(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
-    action observe() {
+    action sample() {
         bit<32> port = (bit<32>)meta.arrival.port;
         bit<32> index = QUEUE_INDEX(port, meta.bridged.traffic_class);
         bit<32> private;
@@ -71,13 +71,13 @@ control Observe(inout metadata_t meta, in standard_metadata_t standard) {
     }
 
     apply {
-        observe();
+        sample();
     }
 }
 
-control Remember(in metadata_t meta, in standard_metadata_t standard) {
+control StoreSample(in metadata_t meta, in standard_metadata_t standard) {
     @hidden
-    action learn() {
+    action store() {
         bit<32> index = QUEUE_INDEX(meta.arrival.port, meta.bridged.traffic_class);
         estimate_length.write(index, meta.estimate.length);
         estimate_time.write(index, 1w1 ++ standard.ingress_global_timestamp);
@@ -93,7 +93,7 @@ control Remember(in metadata_t meta, in standard_metadata_t standard) {
     }
 
     apply {
-        learn();
+        store();
         if (meta.estimate.same_class == 0) {
             start_window();
         }
@@ -101,9 +101,9 @@ control Remember(in metadata_t meta, in standard_metadata_t standard) {
 }
 
 // Chooses the packet's pool, or none, and the classes to pause.
-control Place(inout metadata_t meta, in standard_metadata_t standard) {
+control ChoosePool(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
-    action place() {
+    action choose_pool() {
         bit<32> n = meta.bridged.frame_bytes;
         bit<32> port = (bit<32>)meta.arrival.port;
         bit<32> index = QUEUE_INDEX(port, meta.bridged.traffic_class);
@@ -137,7 +137,7 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
         buffer_pools.read(total_insured, POOL_INSURANCE);
 
         // Algorithm 1.
-        bool whole = lossless && meta.buffer.victim == 1 && paused == 0;
+        bool as_victim = lossless && meta.buffer.victim == 1 && paused == 0;
         bool by_port = lossless && HAS(BUFFER_INSURED) && !HAS(BUFFER_APART);
         meta.target.free = SHARED_FREE(used, total_private, total_headroom, total_insured);
         meta.target.room = BUFFER_ROOM(used, total_private, total_headroom, total_insured);
@@ -145,11 +145,11 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
         bit<48> port_limit = queue_limit * (bit<48>)meta.buffer.port_queues;
         bit<48> level = (bit<48>)(by_port ? port_shared : shared) + (bit<48>)n;
         bit<32> reserved = (HAS(BUFFER_INSURED) ? insured : headroom) + n;
-        // The pool is metadata, because p4c would repeat the expression of a local variable at
-        // each use.
+        // The pool is in metadata, because p4c would evaluate a local variable's expression again
+        // at each use.
         meta.buffer.pool = (lossless && reserved <= meta.buffer.headroom)
             ? (HAS(BUFFER_INSURED) ? POOL_INSURANCE : POOL_HEADROOM) : POOL_NONE;
-        meta.buffer.pool = (n <= meta.target.free && (whole || level < (by_port ? port_limit : queue_limit)))
+        meta.buffer.pool = (n <= meta.target.free && (as_victim || level < (by_port ? port_limit : queue_limit)))
             ? POOL_SHARED : meta.buffer.pool;
         meta.buffer.pool = (private + n <= meta.buffer.reserve) ? POOL_PRIVATE : meta.buffer.pool;
         meta.buffer.pool = (n <= meta.target.room) ? meta.buffer.pool : POOL_NONE;
@@ -182,10 +182,10 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
         buffer_pools.write(meta.buffer.pool + POOL_PEAKS, (total > peak) ? total : peak);
 
         // Fig. 3, §IV-E. An empty queue is never paused, because only a departure resumes it.
-        bit<8> told = TOLD(paused);
+        bit<8> classes_before = PAUSED_CLASSES(paused);
         queue_limit = BUFFER_THRESHOLD(meta.target.free);
-        port_limit = whole ? (bit<48>)meta.buffer.shared : queue_limit * (bit<48>)meta.buffer.port_queues;
-        queue_limit = whole ? (bit<48>)meta.buffer.shared : queue_limit;
+        port_limit = as_victim ? (bit<48>)meta.buffer.shared : queue_limit * (bit<48>)meta.buffer.port_queues;
+        queue_limit = as_victim ? (bit<48>)meta.buffer.shared : queue_limit;
         bool stop_queue = lossless && private + shared + headroom != 0 &&
             (meta.buffer.pool == POOL_NONE || meta.buffer.pool == POOL_HEADROOM ||
              (bit<48>)shared + (bit<48>)tau > queue_limit);
@@ -195,30 +195,30 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
         paused = paused | (stop_queue ? (bit<9>)meta.buffer.class_mask : 0) | (stop_port ? 9w0x100 : 0);
         buffer_paused.write(port, paused);
 
-        bit<8> now_told = TOLD(paused);
-        bit<8> stopped = now_told & ~told;
+        bit<8> classes_after = PAUSED_CLASSES(paused);
+        bit<8> stopped = classes_after & ~classes_before;
         // A packet that arrives although its class is paused shows that the peer does not know
         // of the PAUSE: the frame was lost, or the peer restarted.
         bit<48> age = standard.ingress_global_timestamp |-| paused_at;
-        bool unknown = lossless && told & meta.buffer.class_mask != 0 && age >= (bit<48>)meta.target.response;
-        bool refresh = stopped == 0 && told != 0 && meta.buffer.refresh != 0 &&
+        bool unknown = lossless && classes_before & meta.buffer.class_mask != 0 && age >= (bit<48>)meta.target.response;
+        bool refresh = stopped == 0 && classes_before != 0 && meta.buffer.refresh != 0 &&
             (unknown || age >= (bit<48>)meta.buffer.refresh);
         // A PAUSE of further classes does not delay the refresh of the classes paused earlier.
-        bool covers = stopped != 0 && (told == 0 || paused[8:8] == 1);
+        bool covers = stopped != 0 && (classes_before == 0 || paused[8:8] == 1);
         buffer_paused_at.write(port, (covers || refresh) ? standard.ingress_global_timestamp : paused_at);
-        meta.signal.classes = (paused[8:8] == 1) ? 8w0xff : (refresh ? told : stopped);
+        meta.signal.classes = (paused[8:8] == 1) ? 8w0xff : (refresh ? classes_before : stopped);
         meta.signal.kind = (stopped != 0) ? SIGNAL_PAUSE : (refresh ? SIGNAL_REFRESH : SIGNAL_NONE);
     }
 
     apply {
-        place();
+        choose_pool();
     }
 }
 
-// Takes a packet for which no pool has room out of its egress queue's account, and drops it.
-control Refuse(inout metadata_t meta) {
+// Drops a packet for which no pool has room, and subtracts it from its egress queue's account.
+control UndoAdmission(inout metadata_t meta) {
     @hidden
-    action refuse() {
+    action undo() {
         bit<32> used;
         bit<32> index = QUEUE_INDEX(meta.egress_port, meta.bridged.queue);
         queue_bytes.read(used, index);
@@ -227,7 +227,7 @@ control Refuse(inout metadata_t meta) {
     }
 
     apply {
-        refuse();
+        undo();
     }
 }
 
@@ -242,15 +242,15 @@ control CountLossless(in metadata_t meta) {
     }
 }
 
-// Takes a departing packet out of its pool, insurance or headroom first, and finds whether the
-// ingress queue and port that it came by may resume (headroom's LocalResume).
-control Vacate(inout metadata_t meta, in standard_metadata_t standard) {
+// Takes a departing packet out of its pool, insurance or headroom first, and decides whether its
+// ingress queue and ingress port may resume (headroom's LocalResume).
+control LeavePool(inout metadata_t meta, in standard_metadata_t standard) {
     @id(ID_COUNTER_INGRESS_DEPARTURES)
     @name(".egress.ingress_departures")
     counter(PORT_CELLS, CounterType.packets_and_bytes) ingress_departures;
 
     @hidden
-    action vacate() {
+    action leave() {
         bit<32> n = meta.bridged.frame_bytes;
         bit<32> port = (bit<32>)meta.arrival.port;
         bit<32> index = QUEUE_INDEX(port, meta.bridged.traffic_class);
@@ -310,7 +310,7 @@ control Vacate(inout metadata_t meta, in standard_metadata_t standard) {
         buffer_pools.write(POOL_HEADROOM, total_headroom);
         buffer_pools.write(POOL_INSURANCE, total_insured);
 
-        bit<8> told = TOLD(paused);
+        bit<8> classes_before = PAUSED_CLASSES(paused);
         meta.target.free = SHARED_FREE(used, total_private, total_headroom, total_insured);
         bit<48> queue_limit = BUFFER_THRESHOLD(meta.target.free);
         bit<48> port_limit = queue_limit * (bit<48>)meta.buffer.port_queues;
@@ -327,12 +327,12 @@ control Vacate(inout metadata_t meta, in standard_metadata_t standard) {
         meta.target.is_paused = (paused == 0) ? 1w0 : 1w1;
         buffer_paused.write(port, paused);
 
-        bit<8> now_told = TOLD(paused);
-        bit<8> started = told & ~now_told;
-        bool refresh = started == 0 && told != 0 && meta.buffer.refresh != 0 &&
+        bit<8> classes_after = PAUSED_CLASSES(paused);
+        bit<8> started = classes_before & ~classes_after;
+        bool refresh = started == 0 && classes_before != 0 && meta.buffer.refresh != 0 &&
             standard.egress_global_timestamp |-| paused_at >= (bit<48>)meta.buffer.refresh;
         buffer_paused_at.write(port, refresh ? standard.egress_global_timestamp : paused_at);
-        meta.signal.classes = refresh ? told : started;
+        meta.signal.classes = refresh ? classes_before : started;
         meta.signal.kind = (started != 0) ? SIGNAL_RESUME : (refresh ? SIGNAL_REFRESH : SIGNAL_NONE);
     }
 
@@ -343,7 +343,7 @@ control Vacate(inout metadata_t meta, in standard_metadata_t standard) {
     }
 
     apply {
-        vacate();
+        leave();
         if (meta.buffer.lossless == 1) {
             ingress_departures.count((bit<32>)meta.arrival.port);
         }

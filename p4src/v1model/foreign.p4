@@ -17,14 +17,14 @@ control Foreign(in headers_t hdr, inout metadata_t meta) {
               hdr.bth.version == 0 && hdr.bth.partition_key == DEFAULT_PARTITION_KEY &&
               hdr.bth.reserved_1 == 0 && hdr.bth.reserved_2 == 0)) {
             meta.target.foreign = 1;
-            // The packet may be too short for a shim. It is not truncated, as its UDP is complete.
+            // The parser may have run out of bytes in the shim; the UDP header is complete.
             meta.arrival.truncated = 0;
         }
     }
 }
 
 // Runs after Validate and clears the drop that Validate set because of the shim.
-control Pardon(in headers_t hdr, inout metadata_t meta) {
+control ClearShimDrop(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.target.foreign == 1) {
             if (meta.drop_reason == DROP_MAXQD_SHIM ||

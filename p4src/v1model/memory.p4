@@ -8,11 +8,11 @@
 control Memory(inout metadata_t meta, in standard_metadata_t standard) {
     BufferPolicy() policy;
     PortState() port_state;
-    Observe() observe;
+    SampleQueue() sample_queue;
     Gradient() gradient;
-    Place() place;
-    Remember() remember;
-    Refuse() refuse;
+    ChoosePool() choose_pool;
+    StoreSample() store_sample;
+    UndoAdmission() undo_admission;
     SendPause() send_pause;
     CountLossless() count_lossless;
 
@@ -24,15 +24,15 @@ control Memory(inout metadata_t meta, in standard_metadata_t standard) {
                     port_state.apply(meta, standard);
                 }
                 if (meta.buffer.lossless == 1 && HAS(BUFFER_ESTIMATE)) {
-                    observe.apply(meta, standard);
+                    sample_queue.apply(meta, standard);
                     gradient.apply(meta);
                 }
-                place.apply(meta, standard);
+                choose_pool.apply(meta, standard);
                 send_pause.apply(meta);
                 if (meta.buffer.pool == POOL_NONE) {
-                    refuse.apply(meta);
+                    undo_admission.apply(meta);
                 } else if (meta.buffer.lossless == 1 && HAS(BUFFER_ESTIMATE)) {
-                    remember.apply(meta, standard);
+                    store_sample.apply(meta, standard);
                 }
             }
             if (meta.drop_reason != DROP_NONE && meta.buffer.lossless == 1) {

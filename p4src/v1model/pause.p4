@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PFC frames leave as clones out of the port that a packet came in by: made in ingress for
-// a PAUSE, in egress for a RESUME. The clone becomes the frame in its egress. Frames are
-// counted when they are made.
+// PFC frames leave through a packet's ingress port, as clones of the packet. Ingress clones for a
+// PAUSE, egress for a RESUME. The clone becomes the frame in its egress. Frames are counted when
+// they are made.
 
 #ifndef HEADGATE_V1MODEL_PAUSE_P4
 #define HEADGATE_V1MODEL_PAUSE_P4
@@ -38,7 +38,7 @@ void forget_queue(in bit<32> index, inout bit<32> private, inout bit<32> shared,
 }
 
 // Handles a packet-out that repeats the pause state of its port to the peer, or clears it. The packet
-// leaves by that port itself, so that no later PAUSE or RESUME overtakes it.
+// itself leaves by that port, so that no later PAUSE or RESUME overtakes it.
 control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
     @hidden
     action look() {
@@ -46,13 +46,13 @@ control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
         bit<48> paused_at;
         buffer_paused.read(paused, (bit<32>)meta.departure.port);
         buffer_paused_at.read(paused_at, (bit<32>)meta.departure.port);
-        meta.signal.classes = TOLD(paused);
+        meta.signal.classes = PAUSED_CLASSES(paused);
         meta.signal.kind = (paused != 0) ? SIGNAL_REFRESH : SIGNAL_RESUME;
         buffer_paused_at.write((bit<32>)meta.departure.port,
             (paused != 0) ? standard.egress_global_timestamp : paused_at);
     }
 
-    // The controller asks for this when no packet of the port is in the switch. Bytes that remain
+    // The controller asks for this when the switch holds no packet of the port. The remaining bytes
     // belong to packets that the traffic manager dropped by itself. All classes resume.
     @hidden
     action forget() {
@@ -87,7 +87,7 @@ control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
         buffer_paused.write(port, 0);
         spfc_count.write(port, 0);
         spfc_victim.write(port, 0);
-        meta.signal.classes = TOLD(paused);
+        meta.signal.classes = PAUSED_CLASSES(paused);
         meta.signal.kind = (paused != 0) ? SIGNAL_RESUME : SIGNAL_NONE;
     }
 

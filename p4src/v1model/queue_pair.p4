@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Learns the queue pairs of sources, which PACC's congestion notifications must name. A data
-// packet names the queue pair of its destination, an acknowledgement that of the data's source.
+// packet names its destination's queue pair; an acknowledgement names the data sender's.
 // The default action reports an unknown queue pair; PACC installs that default.
 
 #ifndef HEADGATE_V1MODEL_QUEUE_PAIR_P4

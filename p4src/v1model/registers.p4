@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registers at top level, since ingress and egress share them: simple_switch has one set
+// Registers at top level, because ingress and egress share them: simple_switch has one set
 // of registers for both. It locks all registers of an action while the action runs, and
-// ignores @atomic, so a read-modify-write always stands within one action.
+// ignores @atomic, so each read-modify-write is within one action.
 
 #ifndef HEADGATE_V1MODEL_REGISTERS_P4
 #define HEADGATE_V1MODEL_REGISTERS_P4
@@ -43,7 +43,7 @@ register<bit<32>>(QUEUE_CELLS) buffer_headroom;
 register<bit<32>>(QUEUE_CELLS) buffer_tau;
 
 // The same per ingress port. paused has a bit per class, and bit 8 for the whole port.
-// paused_at is the time at which the peer was last told all paused classes.
+// paused_at is the time of the last PAUSE that named all paused classes.
 @id(ID_REGISTER_BUFFER_PORT_SHARED)
 register<bit<32>>(PORT_CELLS) buffer_port_shared;
 @id(ID_REGISTER_BUFFER_INSURED)

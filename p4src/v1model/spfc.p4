@@ -5,15 +5,15 @@
 // Holder stays reset while the port has a paused class. A port is a victim's if C·TC/K of its
 // bytes depart within a period. The Go type headroom.Meter does the same.
 //
-// The pipeline has no timer, so a period ends when the next packet finds it over. Place ignores the
-// State Holder while a class is paused, and the departure that resumes all classes sets it anew.
+// The pipeline has no timer, so a period ends when the next packet finds it over. ChoosePool ignores the
+// State Holder while a class is paused, and the departure that resumes all classes sets it again.
 
 #ifndef HEADGATE_V1MODEL_SPFC_P4
 #define HEADGATE_V1MODEL_SPFC_P4
 
-// Brings a port's meter up to now, in the caller's copies of its registers. The period after the one that
-// is over has no departure when that is over, too; the clock then starts again. Threads of BMv2 see the time
-// a little apart, so an end ahead of now is wrong, of an older and longer period, only if it is far ahead.
+// Brings a port's meter up to now, in the caller's copies of its registers. If two periods have ended, the
+// second had no departure, and the clock starts again. BMv2's threads read slightly different times, so an
+// end more than two periods ahead of now was written under an older, longer period; nearer ones are valid.
 void spfc_advance(in bit<48> now, in bit<48> period, in bit<32> limit,
                   inout bit<32> count, inout bit<48> end, inout bit<1> victim) {
     bool over = now >= end;
@@ -23,7 +23,7 @@ void spfc_advance(in bit<48> now, in bit<48> period, in bit<32> limit,
     end = idle ? now + period : (over ? end + period : end);
 }
 
-// Finds whether an arriving packet's port is a victim's.
+// Finds whether an arriving packet's ingress port is a victim.
 control PortState(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
     action look() {
@@ -46,7 +46,7 @@ control PortState(inout metadata_t meta, in standard_metadata_t standard) {
     }
 }
 
-// Counts a departure for the packet's ingress port. Runs after Vacate.
+// Counts a departure for the packet's ingress port. Runs after LeavePool.
 control PortMeter(inout metadata_t meta, in standard_metadata_t standard) {
     @hidden
     action depart() {

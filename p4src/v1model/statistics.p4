@@ -55,8 +55,8 @@ control Poll(inout headers_t hdr, in metadata_t meta, inout standard_metadata_t 
         buffer_paused.read(paused, port);
         hdr.buffer_report.setValid();
         hdr.buffer_report.reserved = 0;
-        // A port without departures for a period is no victim's. The poll finds that, because no
-        // packet does. Without SPFC the period is 0.
+        // A port without departures for a period is no victim. No packet clears the state then, so the
+        // poll checks it. Without SPFC the period is 0.
         bit<1>  victim;
         bit<48> end;
         spfc_victim.read(victim, port);

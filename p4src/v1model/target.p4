@@ -18,11 +18,11 @@
 // here, because VerifyChecksums does it.
 #define PARSED_IPV4
 
-// What this target's pipeline has: the buffer's accounts with PFC frames, and the gateway's answers.
+// Optional parts of this target's pipeline: the buffer's accounts with PFC frames, and the gateway's answers.
 #define PIPELINE_HAS_BUFFER
 #define PIPELINE_IS_GATEWAY
 
-// What a source check does with a refused source.
+// The statement by which a source check refuses a packet.
 #define REFUSE_SOURCE meta.drop_reason = DROP_SOURCE
 
 // RED looks at a queue's depth in bytes. There is room for 64 curves.
@@ -37,7 +37,7 @@ const bit<32> FLOW_IPV6_ENTRIES = FLOW_ENTRIES;
 // Metadata of controls that only this target has. BufferPolicy sets the sizes of the pools, in
 // bytes.
 struct target_t {
-    bit<1>  ports_found;    // TCP's ports are parsed; forwarding needs no more of it
+    bit<1>  ports_found;    // TCP's ports are parsed, which is all that forwarding needs
     bit<1>  foreign;        // to the shim's UDP port, but without a shim
     bit<1>  roce;           // has an InfiniBand transport header, which names a queue pair
     bit<32> flow_hash;
@@ -76,7 +76,7 @@ struct bridged_t {
     bit<32>    pacc_threshold; // Q_th of that queue, in bytes
 }
 
-// The receiver number that v1model's digest wants; P4Runtime does not use it.
+// The receiver number that v1model's digest() takes; P4Runtime does not use it.
 const bit<32> FLOW_DIGEST_RECEIVER = 1;
 
 // standard_metadata.instance_type of a clone made in ingress, and of one made in egress.

@@ -1,5 +1,5 @@
-# Two spines, two leaves, four hosts; one fault after the other under four pings. The test that
-# embeds this sets TMPDIR, HEADGATE and TARGET (embedded or bmv2).
+# A fabric of two spines, two leaves and four hosts. Each fault happens while four pings run. The
+# test that embeds this sets TMPDIR, HEADGATE and TARGET (embedded or bmv2).
 { mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit 77
 cd $TMPDIR
 export HEADGATE_SERVER=unix:$TMPDIR/api.sock

@@ -1,6 +1,6 @@
-# Two leaves of one cable, lossless; two hosts of leaf1 send to a slower one of leaf2, so that leaf2
-# pauses leaf1, and leaf1 its hosts. The cable goes and comes meanwhile. The test that embeds this sets
-# TMPDIR and HEADGATE.
+# Two leaves joined by one cable, lossless. Two hosts of leaf1 send to a slower host of leaf2, so leaf2
+# pauses leaf1, and leaf1 pauses its hosts. The cable fails and recovers meanwhile. The test that
+# embeds this sets TMPDIR and HEADGATE.
 { mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit 77
 export HEADGATE_SERVER=unix:$TMPDIR/headgate.sock
 cd $TMPDIR
@@ -86,8 +86,8 @@ for i in $(seq 10); do
     ip link set leaf1-3 up
     sleep 0.5
 done
-# A frame that went with the cable takes all behind it along (go-back-N), 6 s of this queue. So the rate is
-# back when it holds for 9 s.
+# A frame lost on the cable makes the sender repeat all later frames (go-back-N), 6 s of this queue. So the
+# rate counts as recovered when it holds for 9 s.
 good=0
 for i in $(seq 3 3 60); do
     last=$(acked)

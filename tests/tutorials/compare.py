@@ -26,8 +26,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HEADGATE = os.path.join(HERE, os.pardir, os.pardir, "bin", "headgate")
 KINDS = ("simple_switch_grpc", "headgate")
 
-# ALONE runs a command where there is nothing but a loopback interface, and what the command
-# leaves behind ends with it.
+# ALONE runs a command in a network namespace with only a loopback interface. Processes that the
+# command leaves behind end with it.
 ALONE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
          'ip link set lo up && sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1 && exec "$@"', "sh"]
 
@@ -41,7 +41,7 @@ MODULES = {
     "mininet": "Debian's mininet", "psutil": "Debian's python3-psutil", "grpc": "Debian's python3-grpcio",
     "google.protobuf": "Debian's python3-protobuf", "p4": "p4lang's packages, or the p4runtime package of PyPI",
 }
-# What one exercise takes beside these.
+# Further programs and modules that a single exercise needs.
 EXTRA = {"flowcache": {"scapy": "Debian's python3-scapy", "p4runtime_sh": "p4lang/p4runtime-shell, by PYTHONPATH"}}
 
 
@@ -83,7 +83,7 @@ def run(kind, exercise, topology, scratch):
     result = os.path.join(scratch, f"{kind}.json")
     words = [sys.executable] + command(exercise, topology)
     if kind == "headgate":
-        # The scripts of the exercises take what has grpc in its name for a P4Runtime switch.
+        # The exercises' scripts take a switch for a P4Runtime switch if its name contains grpc.
         switch = os.path.join(scratch, "headgate_switch_grpc")
         with open(switch, "w") as f:
             f.write(f'#!/bin/sh\nexec {os.path.abspath(HEADGATE)} switch "$@"\n')

@@ -19,7 +19,7 @@ import time
 
 ETH_P_ALL = 0x0003
 PACKET_OUTGOING = 4
-# A link of 0.5 Mb/s takes 22 ms for a full frame; a controller in Python some more.
+# A link of 0.5 Mb/s needs 22 ms for a full frame; a controller in Python needs a little more.
 QUIET = 0.06
 QUIET_WITH_CONTROLLER = 0.6
 CONTROLLER = "mycontroller.py"
@@ -121,8 +121,9 @@ def stimuli(name, hosts):
     """All frames of an exercise, as pairs of a host and a frame; always the same."""
     rng, out = random.Random(name), []
     if name == "flowcache":
-        # Its controller ends at a packet to nobody, forgets an idle flow after 3 s, and needs 5 s
-        # for each that it forgets. So two packets of few flows: the first is for the controller.
+        # The exercise's controller ends at a packet without a destination, forgets an idle flow
+        # after 3 s, and needs 5 s to forget one. So there are two packets of few flows. The first
+        # is for the controller.
         around = list(hosts.items())
         return [(a, frame(src["gateway"], src["mac"], 0x0800, ipv4(src["ip"], dst["ip"], udp(1, 2))))
                 for (a, src), (_, dst) in zip(around, around[1:] + around[:1]) for _ in range(2)]

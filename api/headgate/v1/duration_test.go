@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// TestEveryDurationHasBothForms looks at all messages of the API: a field of whole nanoseconds is deprecated, has a
-// Duration, and each of the two gets the value of the other.
+// TestEveryDurationHasBothForms checks all messages of the API: a field of whole nanoseconds is deprecated and has
+// a Duration beside it, and each of the two gets the other's value.
 func TestEveryDurationHasBothForms(t *testing.T) {
 	pairs := 0
 	for _, file := range []protoreflect.FileDescriptor{File_api_headgate_v1_headgate_proto, File_api_headgate_v1_status_proto} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReasonsAreDocumented: docs/api/grpc.md has the reasons of reason.go and no other.
+// TestReasonsAreDocumented: docs/api/grpc.md lists exactly the reasons of reason.go.
 func TestReasonsAreDocumented(t *testing.T) {
 	all := func(file, pattern string) string {
 		text, err := os.ReadFile(file)

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestAskAgain: the same change is asked for with the same id until its outcome is known, and not for ever.
+// TestAskAgain: a change is repeated with the same id until its outcome is known, but not for ever.
 func TestAskAgain(t *testing.T) {
 	const set, list = WeightService_SetWeight_FullMethodName, WeightService_ListWeights_FullMethodName
 	lost := status.Error(codes.Unavailable, "error reading from server: EOF")
@@ -21,10 +21,10 @@ func TestAskAgain(t *testing.T) {
 	full := status.Error(codes.FailedPrecondition, "over its budget")
 	for name, tc := range map[string]struct {
 		method  string
-		id      string // of the caller's, "" for one of its own
+		id      string // given by the caller; "" if the client chooses one
 		answers []error
 		calls   int
-		want    string // of the error, "" for none
+		want    string // text of the error; "" for none
 	}{
 		"made":                       {set, "", []error{nil}, 1, ""},
 		"made in the end":            {set, "", []error{lost, nobody, nil}, 3, ""},

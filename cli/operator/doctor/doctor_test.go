@@ -31,7 +31,8 @@ func load(t *testing.T, address, more string) *config.Config {
 	return c
 }
 
-// lines are findings without remedies; those that are no success must have one, or be not checked.
+// lines formats findings without remedies. Each finding that is no success needs a remedy, unless
+// it was not checked.
 func lines(t *testing.T, list ...Finding) string {
 	t.Helper()
 	var out []string

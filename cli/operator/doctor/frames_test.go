@@ -15,7 +15,8 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// shows is a switch that shows the largest frame of ports 1, 2 and so on; 0 for one without an interface.
+// shows is a switch that reports the largest frame of ports 1, 2 and so on; 0 stands for a port without
+// an interface.
 type shows []uint32
 
 func (s shows) State(string, gnmi.Wants) []gnmi.State {
@@ -50,7 +51,7 @@ func TestFrames(t *testing.T) {
 	for name, c := range map[string]struct {
 		s1, s2 shows
 		more   string
-		want   []string // of s1, s2 and the link, if anything is wrong with that
+		want   []string // expected findings of s1, s2 and the link; the last only if the link is at fault
 	}{
 		"as they should be":      {shows{1514, 1514}, shows{1514, 1514}, "", []string{"ok: the interfaces of all ports take frames of buffer.mtu, 1.5KB", "ok"}},
 		"mtu with its header":    {shows{9216, 9216}, shows{9230, 9230}, ", mtu: 9216B", []string{"ok", "ok", "WARN: s1:1 takes frames of 9216 B, and s2:1 of 9230 B"}},

@@ -27,8 +27,8 @@ links: [{a: "s1:1", b: h1, rate: %s}, {a: "s1:2", b: h2, rate: 100Gbps}]
 	return c
 }
 
-// 150 Swift flows at the paper's parameters swing the delay by its 3.2 µs; the same fabric
-// emulated runs with the same times, stretched.
+// 150 Swift flows with the paper's parameters vary the delay by its 3.2 µs. The emulated fabric has
+// the same times, stretched by its scale.
 func TestChannelPlanIsThePapers(t *testing.T) {
 	if p := PlanOf(prioPlusConfig(t, 1, "100Gbps", "")); p != nil {
 		t.Errorf("without a section: %+v", p)
@@ -60,7 +60,7 @@ func TestChannelPlanFollowsFlowsAndNoise(t *testing.T) {
 	}
 }
 
-// The steps that channels are planned wide enough for are those that hosts' flows take.
+// The channels are planned for the additive steps that hosts' flows really take.
 func TestPlannedIncreaseIsTheHosts(t *testing.T) {
 	for scale, rate := range map[int]units.Rate{1: 100 * units.Gbps, 2000: 50 * units.Mbps} {
 		c := prioPlusConfig(t, scale, rate.String(), "prioplus: {base_rtt: 12us}")

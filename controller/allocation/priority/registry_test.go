@@ -97,8 +97,8 @@ func TestChannelOfAFlow(t *testing.T) {
 	}
 }
 
-// A new plan computes every channel anew and tells who waits; one that takes away what is
-// allocated is refused, and changes nothing.
+// A new plan recomputes every channel and tells waiting readers. A plan that would remove an
+// allocated priority is refused and changes nothing.
 func TestConfigure(t *testing.T) {
 	r := configured(t, paper(t, 4))
 	if _, err := r.Allocate(nil, "web", 3); err != nil {
@@ -158,7 +158,7 @@ func TestWithoutPlan(t *testing.T) {
 	}
 }
 
-// Many applications at once: nobody gets what another has.
+// Many applications allocate at the same time; no two get the same priority.
 func TestConcurrentAllocation(t *testing.T) {
 	r := configured(t, paper(t, 64))
 	var mu sync.Mutex
@@ -184,7 +184,7 @@ func TestConcurrentAllocation(t *testing.T) {
 	}
 }
 
-// slowKeeper begins a write, and ends it when it is told to.
+// slowKeeper begins a write and ends it on a signal.
 type slowKeeper struct{ began, end chan struct{} }
 
 func (slowKeeper) Priorities() map[int]string { return map[int]string{} }
@@ -195,7 +195,7 @@ func (k slowKeeper) SavePriority(int, string, *outcome.Done) error {
 	return nil
 }
 
-// TestReadersWaitForNoWrite: while an allocation is written to a store that is slow, hosts' streams get their
+// TestReadersWaitForNoWrite: while an allocation is written to a slow store, hosts' streams still get their
 // channels.
 func TestReadersWaitForNoWrite(t *testing.T) {
 	k := slowKeeper{make(chan struct{}), make(chan struct{})}

@@ -42,7 +42,7 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// Whatever parses is written in a form that parses to the same flow.
+// Each parsed flow has a text form that parses to the same flow.
 func FuzzParseKey(f *testing.F) {
 	for _, s := range []string{
 		"10.0.0.1:1001,10.0.0.2:50151", "1.2.3.4:0,1.2.3.4:1", "[::1]:1,[::2]:2", ",", "a:b,c:d", "10.0.0.1:1 ,\t10.0.0.2:65535",

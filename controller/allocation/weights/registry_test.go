@@ -111,13 +111,14 @@ func TestBudgetsAreExact(t *testing.T) {
 	if b := r.Budgets()[0]; b.Used != b.Limit || b.Flows != 2 {
 		t.Errorf("budget = %+v", b)
 	}
-	// Weight moves inside the application in one step, whatever the order.
+	// Weight moves between an application's flows in one step, in any order.
 	if _, err := r.Set(Caller{Peer: "test"}, Change{key(1), 0.25, ""}, Change{key(2), 0.05, ""}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestUnknownApplication: as soon as one application is named, the others get nothing more.
+// TestUnknownApplication: once one application has a budget, applications without one get no more
+// weight.
 func TestUnknownApplication(t *testing.T) {
 	r := open(t, nil)
 	mustSet(t, r, 1, "early", 2)
@@ -131,7 +132,7 @@ func TestUnknownApplication(t *testing.T) {
 			t.Errorf("%q: %v", app, err)
 		}
 	}
-	mustSet(t, r, 1, "early", 1) // what is there may fall
+	mustSet(t, r, 1, "early", 1) // existing weight may fall
 	mustSet(t, r, 2, "a", 3)
 	if answers, err := r.Report(Caller{Peer: "peer"}, "h1", []Change{{Key: key(3), Weight: 1, Application: "nosuch"}}); err != nil || !errors.As(answers[0].Refused, &unknown) {
 		t.Errorf("a host's report: %+v, %v", answers, err)
@@ -146,7 +147,7 @@ func TestUnknownApplication(t *testing.T) {
 	if err := r.SetBudget(Caller{Peer: "operator"}, "nosuch", 0); err != nil {
 		t.Fatal(err)
 	}
-	mustSet(t, r, 4, "anything", 7) // nobody is named any more
+	mustSet(t, r, 4, "anything", 7) // no application has a budget any more
 }
 
 func TestApplicationAndDelete(t *testing.T) {
@@ -198,7 +199,7 @@ func TestSetBudget(t *testing.T) {
 	}
 }
 
-// budgets is a configuration with these applications, ordered by name.
+// budgets returns a configuration with these applications, ordered by name.
 func budgets(limits map[string]float64) *config.Config {
 	c := &config.Config{File: "fabric.yaml"}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
@@ -284,7 +285,7 @@ func TestReport(t *testing.T) {
 	if n := len(r.audit.List("", 100)); n != audited {
 		t.Errorf("the same refusals were logged again: %d entries, then %d", audited, n)
 	}
-	// Flow 2 ends: its weight goes to flow 3. Flow 1 is the operator's and stays.
+	// Flow 2 ends and its weight goes to flow 3. Flow 1 was set by the operator and stays.
 	a = report(Change{key(3), 1, "a"})
 	if a[0].Refused != nil {
 		t.Errorf("after flow 2 ended: %v", a[0].Refused)
@@ -292,7 +293,7 @@ func TestReport(t *testing.T) {
 	if got := r.Flows(""); len(got) != 2 || got[0].Key != key(1) || got[1].Key != key(3) {
 		t.Errorf("flows = %v", got)
 	}
-	// An operator's change to a host's flow keeps it the host's.
+	// A host's flow stays the host's after an operator changes it.
 	mustSet(t, r, 3, "", 2)
 	if got := report(Change{key(3), 1, "a"}); got[0].Flow.Weight != 2*One {
 		t.Errorf("answer = %+v", got[0])
@@ -331,7 +332,7 @@ func TestNothingChangesWhenTheKeeperFails(t *testing.T) {
 	}
 }
 
-// model is the registry's contract in its plainest form.
+// model is the simplest implementation of the registry's contract.
 type model struct {
 	flows  map[int]Flow
 	limits map[string]Weight
@@ -420,7 +421,7 @@ func TestRegistryAgainstModel(t *testing.T) {
 	})
 }
 
-// Under any interleaving of changes and limits no reader ever sees a sum over its budget.
+// For any order of changes and limits, no reader ever sees a sum above its budget.
 func TestBudgetHoldsUnderConcurrency(t *testing.T) {
 	r := open(t, nil)
 	if err := r.SetBudget(Caller{Peer: "test"}, "a", 20); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/controller/serving/events"
 )
 
-// replay applies a batch to what a watcher knows.
+// replay applies a batch to a watcher's copy.
 func replay(state map[Key]Flow, b Batch) {
 	if b.Reset {
 		clear(state)
@@ -41,7 +41,7 @@ func TestWatchGetsStateThenEveryChange(t *testing.T) {
 		}
 		return b
 	}
-	mustSet(t, r, 3, "a", 3) // part of the first state, not something missed
+	mustSet(t, r, 3, "a", 3) // part of the first state, so not counted as missed
 	b := next()
 	if !b.Reset || b.Missed != 0 || len(b.Updates) != 4 || b.Updates[0].Flow.Key != key(1) || b.Updates[2].Budget.Application != "a" {
 		t.Fatalf("first batch = %+v", b)
@@ -93,7 +93,7 @@ func TestSlowWatcherIsResynchronised(t *testing.T) {
 	}
 }
 
-// However slow a watcher reads, what it replays ends up as the registry's state.
+// However slowly a watcher reads, its replayed copy ends up equal to the registry.
 func TestWatchersConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := New(Options{})
@@ -103,7 +103,7 @@ func TestWatchersConverge(t *testing.T) {
 		state := map[Key]Flow{}
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
-		// With a context that is over, Next still returns what is there.
+		// Next returns pending changes even if its context has ended.
 		read := func() {
 			if b, err := w.Next(over); err == nil {
 				replay(state, b)

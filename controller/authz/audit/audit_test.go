@@ -48,8 +48,8 @@ func (k *keeper) CommitAudit(entries []Entry) error {
 	return k.err
 }
 
-// A log begins with what was kept, and stamps, keeps and shows what it records; what cannot be
-// kept is shown all the same.
+// A log begins with the kept entries. It stamps, keeps and shows each new entry; an entry that
+// cannot be kept is still shown.
 func TestLog(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	k := &keeper{kept: []Entry{{What: Weight}}}
@@ -71,7 +71,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// The layout of a line in the state file; JSON itself has no NaN.
+// The layout of a line in the state file. JSON itself cannot hold NaN.
 func TestEntryJSON(t *testing.T) {
 	e := Entry{Peer: "p", Flow: "10.0.0.1:1,10.0.0.2:2", Previous: 1.5, Value: math.Inf(1), What: Weight}
 	text, err := json.Marshal(e)

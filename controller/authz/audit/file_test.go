@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// logFile makes an audit log of so many entries, closed, and returns its name.
+// logFile writes an audit log of n entries, closes it, and returns its name.
 func logFile(t *testing.T, entries int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit")
@@ -41,7 +41,7 @@ func content(t *testing.T, path string) []byte {
 	return text
 }
 
-// Whatever is done to a log, Verify names the line, and no controller goes on with it.
+// Whatever was changed in a log, Verify names the line, and no controller appends to it.
 func TestTampering(t *testing.T) {
 	nth := func(text []byte, n int) (start, end int) {
 		for range n - 1 {
@@ -106,7 +106,7 @@ func TestTampering(t *testing.T) {
 			var damaged *DamagedError
 			for _, err := range []error{err, openErr} {
 				if !errors.As(err, &damaged) || !strings.Contains(err.Error(), c.want) {
-					// An empty log with a head is a new one to whoever opens it only when the head says so.
+					// An empty log with a head counts as new only if the head says so.
 					t.Errorf("%v, want damage with %q", err, c.want)
 				}
 			}
@@ -114,7 +114,8 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// TestTornLine: a crash in the middle of a line leaves a whole log, which says what it removes.
+// TestTornLine: after a crash in the middle of a line the log is valid, and reports the removed
+// part.
 func TestTornLine(t *testing.T) {
 	path := logFile(t, 3)
 	whole := content(t, path)
@@ -137,7 +138,7 @@ func TestTornLine(t *testing.T) {
 			t.Errorf("%v, and left is\n%s", err, content(t, path))
 		}
 	}
-	// A head that is behind the lines: the crash came between the two.
+	// The head is older than the lines, because of a crash between the two writes.
 	behind := content(t, HeadName(logFile(t, 0)))
 	if err := os.WriteFile(HeadName(path), behind, 0o600); err != nil {
 		t.Fatal(err)
@@ -151,7 +152,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// TestCatchUp: what a keeper has and a crash kept from the file is added, once.
+// TestCatchUp: entries that a keeper has, but that a crash kept from the file, are added once.
 func TestCatchUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	k := &keeper{}
@@ -174,7 +175,7 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// TestFullDisk: what could not be written is written with the next line that can.
+// TestFullDisk: an entry that could not be written is written together with the next one.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	l, err := OpenFile(path, Head{}, slog.New(slog.DiscardHandler))
@@ -198,7 +199,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSummarised: two calls with 40 000 refusals push nobody's line out of the log.
+// TestRefusalsAreSummarised: 40 000 refusals of two calls do not displace any other entry.
 func TestRefusalsAreSummarised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Limit: 10})
@@ -255,11 +256,11 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// parted makes a log whose parts have few lines, with 20 lines, and returns the names of its parts.
+// parted writes a log of 20 lines in parts of a few lines, and returns the parts' names.
 func parted(t *testing.T) (path string, names []string, firsts []uint64) {
 	t.Helper()
 	path = logFile(t, 0)
-	for range 4 { // a restart goes on where it was
+	for range 4 { // a restart continues the log
 		l, err := OpenFile(path, Head{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -284,8 +285,8 @@ func parted(t *testing.T) (path string, names []string, firsts []uint64) {
 	return path, names, firsts
 }
 
-// TestParts: a log of several files is one chain. What is done to one of them is found, also by the
-// controller where it is one of the last two; the oldest may be kept elsewhere.
+// TestParts: a log of several files is one chain. Verify finds a change in any file; a starting
+// controller finds one in the last two. The oldest file may be kept elsewhere.
 func TestParts(t *testing.T) {
 	path, names, firsts := parted(t)
 	all := ""
@@ -312,7 +313,7 @@ func TestParts(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		file   int
-		change func(text []byte) []byte // nil: it is removed
+		change func(text []byte) []byte // nil removes the file
 		want   string
 		opens  bool
 	}{
@@ -348,7 +349,7 @@ func TestParts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The oldest is kept elsewhere, and a crash came between the two names of a file that became full.
+	// The oldest part is kept elsewhere, and a crash happened between the two renames of a full file.
 	if err := errors.Join(os.Rename(names[0], filepath.Join(t.TempDir(), "old")), os.Rename(path, part{path, firsts[last] + uint64(bytes.Count(content(t, names[last]), []byte("\n")))}.name())); err != nil {
 		t.Fatal(err)
 	}

@@ -17,13 +17,14 @@ import (
 	"github.com/headgate/headgate/internal/keydoc"
 )
 
-// begin is how the comment of a section's type begins.
+// begin matches the beginning of a section type's comment.
 var begin = regexp.MustCompile(`^Config is the section \w+(: (it )?|, |\. ?|$)`)
 
-// tagged is the tag of a field whose keys do not have its name.
+// tagged matches the tag of a field whose key differs from its name.
 const tagged = "key"
 
-// descriptions returns the comment of each key by its path without brackets, and what is missing.
+// descriptions returns the comment of each key, by its path without brackets, and the keys without
+// one.
 func descriptions(keys []keydoc.Key) (texts map[string]string, faults []error) {
 	s := &sources{texts: map[string]map[string]map[string]string{}, names: map[string]string{}}
 	for _, k := range keys {
@@ -66,9 +67,9 @@ func descriptions(keys []keydoc.Key) (texts map[string]string, faults []error) {
 	return texts, faults
 }
 
-// sources are where keys are described.
+// sources are the packages that describe keys.
 type sources struct {
-	// texts are the comments of a package's types: of each field by its name, of the type itself by "".
+	// texts holds the comments of a package's types: a field's by its name, the type's own by "".
 	texts map[string]map[string]map[string]string // by package and type
 	names map[string]string                       // of keys, by what they are without _
 }
@@ -87,7 +88,7 @@ func (*sources) sections() map[string]reflect.Type {
 	return types
 }
 
-// of returns the comments of a type.
+// of returns the comments of one type.
 func (s *sources) of(t reflect.Type) map[string]string {
 	if s.texts[t.PkgPath()] == nil {
 		s.texts[t.PkgPath()] = parse("../../../" + strings.TrimPrefix(t.PkgPath(), "github.com/headgate/headgate/"))
@@ -95,7 +96,7 @@ func (s *sources) of(t reflect.Type) map[string]string {
 	return s.texts[t.PkgPath()][t.Name()]
 }
 
-// find returns the comment of a key of a type, whose names of fields become the keys'.
+// find returns the comment of a type's key, with field names replaced by keys.
 func (s *sources) find(t reflect.Type, path []string) string {
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -120,7 +121,7 @@ func named(f reflect.StructField, key string) bool {
 	return strings.EqualFold(f.Name, strings.ReplaceAll(key, "_", ""))
 }
 
-// withKeys writes the keys in place of the fields in a comment.
+// withKeys replaces field names in a comment by keys.
 func (s *sources) withKeys(t reflect.Type, text string) string {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -130,7 +131,7 @@ func (s *sources) withKeys(t reflect.Type, text string) string {
 		}
 		before := "(^|[ (^/])"
 		if f.Name == "A" {
-			before = "^()" // elsewhere it is the article
+			before = "^()" // elsewhere it is the indefinite article
 		}
 		if f.IsExported() && key != "" && !strings.Contains(key, ",") {
 			key = key[strings.LastIndexByte(key, '.')+1:]
@@ -184,7 +185,7 @@ func commentsOf(g *ast.GenDecl, t *ast.TypeSpec) map[string]string {
 
 func line(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
 
-// draw writes the page.
+// draw writes the reference page.
 func draw(keys []keydoc.Key) string {
 	var b strings.Builder
 	b.WriteString("# Keys of the fabric file and of a policy\n" +

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite keys.json and docs/reference/ke
 
 const docs = "../../../docs/reference/"
 
-// What is committed is what the sources give.
+// The committed files equal those generated from the sources.
 func TestCommitted(t *testing.T) {
 	keys, err := Keys()
 	if err != nil {
@@ -27,7 +27,7 @@ func TestCommitted(t *testing.T) {
 		t.Error(f)
 	}
 	for i, k := range keys {
-		keys[i].Description = texts[keydoc.Plain(k.Path)] // which keys.json may not have yet
+		keys[i].Description = texts[keydoc.Plain(k.Path)] // it may be missing in keys.json
 	}
 	for name, text := range map[string]string{
 		"keys.json": encode(t, texts), docs + "keys.md": draw(keys),
@@ -56,7 +56,7 @@ func encode(t *testing.T, v any) string {
 	return b.String()
 }
 
-// The schema has each key where the files have it.
+// The schema has each key at the same place as the files.
 func TestSchema(t *testing.T) {
 	keys, err := Keys()
 	if err != nil {
@@ -84,7 +84,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A key without a comment, and a computed default that the comment is silent about, are faults.
+// A key without a comment is an error, and so is a computed default that its comment does not
+// mention.
 func TestDescribedBites(t *testing.T) {
 	_, faults := descriptions([]keydoc.Key{
 		{Path: "scale"}, {Path: "colour"}, {Path: "links[].colour"}, {Path: "soze.colour"}, {Path: "nothing", Holds: true},

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestAdvice: what a plan says beside its entries.
+// TestAdvice: the advice that a plan prints beside its entries.
 func TestAdvice(t *testing.T) {
 	const starved = "buffer.lossy_private is 0: under the policy spfc lossless queues can take all of the shared pool, and then packets of the other classes, such as ACKs and CNPs, are dropped; 3KB for each queue avoid it"
 	dsh, spfc := environment(t), environment(t, "policy: dsh", "policy: spfc")

@@ -35,21 +35,22 @@ func TestDesired(t *testing.T) {
 	if len(off) != 4+1+4+1 {
 		t.Errorf("%d entries without a policy:\n%s", len(off), strings.Join(off, "\n"))
 	}
-	// 16 MB − 4 · 60 KB insurance − 4 · 3 KB private are shared; α = 1/16, δ = 3 KB, window 10 s.
+	// 16 MB minus 4 · 60 KB insurance minus 4 · 3 KB private memory are shared; α = 1/16, δ = 3 KB,
+	// window 10 s.
 	dsh := testenv.Lines(t, New(nil), environment(t), "leaf1")
 	has(t, dsh, append(always,
 		"ingress.buffer.buffer_policy default → set_buffer_policy(flags=7, lossless=8, shared=15664000, private_pool=12000, headroom_pool=0, insurance_pool=324000, private=3000, lossy_private=0, threshold=0, alpha_up=0, alpha_down=4, resume_gap=3000, port_resume_gap=3000, port_queues=1, window=10000000, period=0)",
 		"ingress.buffer.buffer_port ingress_port=1 → set_buffer_port(headroom=81000, refresh=167",
 		"ingress.buffer.exp2 ", "ingress.buffer.log2_bytes ", "ingress.buffer.log2_ticks ", "ingress.buffer.headroom_for ",
 	)...)
-	// SIH has headroom for its one lossless queue, and needs no tables.
+	// SIH reserves headroom for its one lossless queue, and needs no tables.
 	sih := testenv.Lines(t, New(nil), environment(t, "policy: dsh ", "policy: sih "), "leaf1")
 	has(t, sih, append(always, "ingress.buffer.buffer_policy default → set_buffer_policy(flags=1, lossless=8, shared=15664000,")...)
 	has(t, sih, "extern 0x81000003 → class_3=[3]")
 	if len(sih) != len(off)+4+1 {
 		t.Errorf("%d entries for SIH, want a port's more for each port and the lossless classes than %d", len(sih), len(off))
 	}
-	// The switch is told of the queues, and BMv2, which obeys no PAUSE, is not.
+	// The embedded switch gets the queues. BMv2, which obeys no PAUSE, does not.
 	has(t, testenv.Lines(t, New(nil), environment(t, "class: 3, queue: 3}", "class: 3, queue: 4}"), "leaf1"), "extern 0x81000003 → class_3=[4]")
 	bmv2 := testenv.Lines(t, New(nil), environment(t, `9551", target: embedded`, `9551", target: bmv2`), "leaf1")
 	if i := slices.IndexFunc(bmv2, func(l string) bool { return strings.HasPrefix(l, "extern") }); i >= 0 {
@@ -57,7 +58,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// PFC frames leave by the highest queue where the target takes a class of service.
+// PFC frames use the highest queue if the target supports a class of service.
 func TestPriority(t *testing.T) {
 	for _, tt := range []struct {
 		edits []string
@@ -94,9 +95,9 @@ func state(t *testing.T, env *feature.Env) *reconcile.State {
 	return s
 }
 
-// TestLiveChange plays every change of policy as it is written. Whatever the policy in
-// force needs is there at each moment: headroom of each port that is at least the lesser of
-// what the two policies give it, and the tables of Algorithm 3.
+// TestLiveChange follows the writes of every change of policy. After each write, the switch has all
+// that the policy in force needs: for each port at least the smaller of the two policies'
+// headrooms, and the tables of Algorithm 3.
 func TestLiveChange(t *testing.T) {
 	states := map[string]*reconcile.State{}
 	names := []string{"off"}
@@ -142,7 +143,7 @@ func TestLiveChange(t *testing.T) {
 	}
 }
 
-// play is a switch while entries are written.
+// play is a switch that receives the entries of a change.
 type play struct {
 	t       *testing.T
 	what    string
@@ -183,7 +184,7 @@ func (p *play) remove(e *p4v1.Entity) {
 	delete(p.entries, k)
 }
 
-// tableOf returns the table of an entry, or the extern.
+// tableOf returns the table or extern of an entry.
 func tableOf(e *p4v1.Entity) uint32 {
 	return e.GetTableEntry().GetTableId() | e.GetExternEntry().GetExternId()
 }
@@ -205,7 +206,7 @@ func (p *play) bound(s *reconcile.State) {
 	}
 }
 
-// check holds what the switch has against the policy in force.
+// check compares the switch's entries with the policy in force.
 func (p *play) check(full map[uint32]int) {
 	p.t.Helper()
 	if p.count[0] != 4 {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestCause: a pause is followed through the fabric to the host that sends it, or to the link that has too much. leaf1
-// and leaf2 are connected at port 4, h4 is at leaf2:1.
+// TestCause: a pause is traced through the fabric to the host that sends it, or to the overloaded link. Port 4 of
+// leaf1 and leaf2 are connected; h4 is at leaf2:1.
 func TestCause(t *testing.T) {
 	const class = 3
 	at := func(number uint32, queued uint32, mbps units.Rate, paused bool) PortState {
@@ -71,7 +71,7 @@ func TestCause(t *testing.T) {
 				kinds = append(kinds, e.Kind)
 			}
 			want := "pfc.stuck pfc.storm pfc.stuck_over pfc.storm_over"
-			if host != "" { // told once, and over with the last alarm that led to it
+			if host != "" { // reported once, and ended with the last alarm that it caused
 				want = "pfc.stuck host.pauses pfc.storm pfc.stuck_over host.pauses_over pfc.storm_over"
 			}
 			if got := strings.Join(kinds, " "); got != want {

@@ -35,7 +35,7 @@ func (m *managed) Victims(ports []uint32) error {
 	return nil
 }
 
-// chipRig is a loop on leaf1 as a chip, with a clock and counters of its own.
+// chipRig is a loop for leaf1 as a chip, with its own clock and counters.
 type chipRig struct {
 	*rig
 	m *managed
@@ -55,7 +55,7 @@ func newChipRig(t *testing.T, edits ...string) *chipRig {
 	return r
 }
 
-// paused adds to what the MAC of port 1 has counted.
+// paused adds to the counters of port 1's MAC.
 func (r *chipRig) paused(d time.Duration, frames, portFrames uint64) {
 	c := r.m.pauses[1]
 	c.Time[3] += d
@@ -64,14 +64,14 @@ func (r *chipRig) paused(d time.Duration, frames, portFrames uint64) {
 	r.m.pauses[1] = c
 }
 
-// SPFC's state machine from a chip's counters, K = 5 and a period of 100 ms.
+// SPFC's state machine fed from a chip's counters, with K = 5 and a period of 100 ms.
 func TestChipVictims(t *testing.T) {
 	r := newChipRig(t)
 	steps := []struct {
 		what     string
 		share    float64
-		time     time.Duration // paused, a period
-		pfc, all uint64        // frames a period
+		time     time.Duration // paused time per period
+		pfc, all uint64        // frames per period
 		want     string
 		paused   uint8
 	}{
@@ -107,8 +107,8 @@ func TestChipVictims(t *testing.T) {
 	}
 }
 
-// A PAUSE ends the victim state with the reading that tells of it, a RESUME one period
-// without a PAUSE later.
+// A PAUSE ends the victim state at the reading that shows it. After a RESUME, the state returns one
+// period without a PAUSE later.
 func TestChipDelays(t *testing.T) {
 	r := newChipRig(t)
 	tick := func(paused time.Duration) bool {
@@ -128,8 +128,8 @@ func TestChipDelays(t *testing.T) {
 	}
 }
 
-// Counters that run backwards, of either kind, mean a restart: the port is normal and its
-// state machine begins anew.
+// A counter of either kind that runs backwards means a restart: the port is normal and its state
+// machine starts again.
 func TestChipRestart(t *testing.T) {
 	r := newChipRig(t)
 	for _, back := range []func(){
@@ -157,7 +157,7 @@ func TestChipRestart(t *testing.T) {
 	}
 }
 
-// Nobody is a victim while the pauses cannot be read, and other loops do not wait for it.
+// While pause counters cannot be read, no port is a victim, and other loops do not wait.
 func TestChipUnread(t *testing.T) {
 	r := newChipRig(t)
 	r.run(500*time.Millisecond, r.departing(0.5))
@@ -179,7 +179,7 @@ func TestChipUnread(t *testing.T) {
 	}
 }
 
-// There is a loop only for policies that have victims, where a traffic manager is.
+// Only a policy with victims has a loop, and only on a switch with a traffic manager.
 func TestChipWithoutLoop(t *testing.T) {
 	callbacks := &testenv.Callbacks{}
 	f, chip := newFeat(callbacks), testenv.Tofino(t, "tofino2")

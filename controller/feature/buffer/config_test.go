@@ -63,7 +63,7 @@ func TestLosslessExample(t *testing.T) {
 	}
 }
 
-// Every policy of the example is valid with the keys that are there.
+// Every policy is valid with the example's keys.
 func TestPolicies(t *testing.T) {
 	for _, k := range headroom.Kinds() {
 		edits := []string{"policy: dsh ", "policy: " + string(k) + " "}
@@ -85,7 +85,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestHostParameters: hosts obey PAUSE of the classes that are lossless somewhere, and of all without a policy.
+// TestHostParameters: hosts obey PAUSE for every class that is lossless at some port, and for all classes
+// without a policy.
 func TestHostParameters(t *testing.T) {
 	if got := hostParameters(lossless(t)); len(got) != 1 || got[0].Name != "lossless" || got[0].Value != "3" {
 		t.Errorf("%+v", got)
@@ -95,7 +96,8 @@ func TestHostParameters(t *testing.T) {
 	}
 }
 
-// Defaults depend on the scale, and a switch's section on nothing but itself and the fabric's.
+// Defaults depend on the scale. A switch's section depends only on itself and on the fabric's
+// section.
 func TestBufferDefaults(t *testing.T) {
 	text := `
 name: f
@@ -131,7 +133,8 @@ links:
 	}
 }
 
-// TestLosslessByPort: a port may have less lossless classes than its switch, where no DSCP comes in by it with another.
+// TestLosslessByPort: a port may have fewer lossless classes than its switch if no DSCP maps to the missing classes at
+// that port.
 func TestLosslessByPort(t *testing.T) {
 	file := func(buffer, ports, qos string) string {
 		return "name: f\nswitches:\n  - {name: s, device_id: 1, address: \"h:1\", target: embedded" + buffer + ", ports: [" + ports + "]}\n" +
@@ -157,7 +160,7 @@ func TestLosslessByPort(t *testing.T) {
 	}
 }
 
-// TestObeyedByPort: the embedded switch learns which ports obey less classes than it does.
+// TestObeyedByPort: the embedded switch learns which ports obey fewer classes than the switch.
 func TestObeyedByPort(t *testing.T) {
 	env := environment(t, `device_id: 1, address: "127.0.0.1:9551", target: embedded`, `device_id: 1, address: "127.0.0.1:9551", target: embedded, ports: [{number: 2, lossless: []}]`,
 		"  classes:\n", "  port_maps: [{switch: leaf1, port: 2, dscp: 24, class: 0}]\n  classes:\n")

@@ -15,14 +15,14 @@ import (
 
 var spfc = []string{"policy: dsh ", "policy: spfc "}
 
-// departing adds departures of port 1 at a share of its 100 Mb/s.
+// departing adds departures of port 1 at a share of its rate of 100 Mb/s.
 func (r *rig) departing(share float64) func(time.Duration) {
 	return func(step time.Duration) {
 		r.add(ids.CounterIngressDepartures, 1, int64(share*100e6/8*step.Seconds()))
 	}
 }
 
-// The program has SPFC's state machine: its states are shown, and nothing else is done.
+// The program has SPFC's state machine, so the loop only shows its states.
 func TestVictims(t *testing.T) {
 	r := newRig(t, spfc...)
 	if every := newRig(t).loop.Interval(); r.loop.Interval() != every {
@@ -40,7 +40,7 @@ func TestVictims(t *testing.T) {
 	}
 }
 
-// A switch that was restarted begins anew, in the same session or in another one.
+// The loop of a restarted switch starts again, in the same session or in a new one.
 func TestRestart(t *testing.T) {
 	r := newRig(t, spfc...)
 	r.add(ids.CounterIngressDepartures, 2, 5000)
@@ -90,8 +90,8 @@ func TestPausedTimeAndPools(t *testing.T) {
 	}
 }
 
-// A PAUSE of 65535 quanta at 100 Mb/s lasts 335.5 ms: it is repeated after 167.8 ms, and
-// again when the first repetition is lost.
+// A PAUSE of 65535 quanta at 100 Mb/s lasts 335.5 ms. It is repeated after 167.8 ms, and again if
+// the first repetition is lost.
 func TestRefresh(t *testing.T) {
 	r := newRig(t, "stuck: 2s", "stuck: 1000s")
 	r.report.Buffer.PausedQueues, r.report.Buffer.LastPause = 1<<3, r.ticks()
@@ -119,7 +119,7 @@ func TestRefresh(t *testing.T) {
 	if got := r.events(); got != "" {
 		t.Errorf("events = %q", got)
 	}
-	// Refreshes that have no effect are repeated, and once the PAUSE has expired it is told.
+	// Refreshes without effect are repeated, and an event reports when the PAUSE has expired.
 	obey = false
 	n := len(r.refresh)
 	r.run(time.Second, nil)
@@ -135,7 +135,7 @@ func TestRefresh(t *testing.T) {
 	if got := r.events(); got != "pfc.refresh_late pfc.refresh_late_over" || len(r.shown().Alarms) != 0 {
 		t.Errorf("events = %q", got)
 	}
-	// Nothing is sent for ports that have nothing paused.
+	// Nothing is sent for ports without a paused class.
 	r.report.Buffer.PausedQueues = 0
 	r.run(100*time.Millisecond, nil)
 	n = len(r.refresh)
@@ -145,8 +145,8 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestReclaim: on BMv2, whose queues always drain, a port that stays paused while nothing of it
-// leaves waits for packets that are gone; elsewhere they may be held.
+// TestReclaim: BMv2's queues always drain, so a port there that stays paused without departures
+// waits for lost packets, and its memory is reclaimed. Elsewhere the packets may still be held.
 func TestReclaim(t *testing.T) {
 	forgets := func(r *rig, d time.Duration) int {
 		r.forget = nil
@@ -190,7 +190,7 @@ func TestRefreshImpossible(t *testing.T) {
 	}
 }
 
-// Whoever has asked for a report, all that it says is looked at.
+// The loop uses every report completely, whoever asked for it.
 func TestReceive(t *testing.T) {
 	r := newRig(t)
 	r.run(time.Second, nil)
@@ -204,8 +204,8 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// A probe after a silence has the port say again what is paused and what not; probes that
-// come one after the other, and other packets, do not.
+// A probe after a silence makes the port repeat its pause state. Regular probes and other packets
+// do not.
 func TestLinkReturns(t *testing.T) {
 	frame := func(etherType string) *pipeline.PacketIn {
 		return &pipeline.PacketIn{Fields: map[string]uint64{"ingress_port": 3}, Payload: []byte("destinsource" + etherType + "rest")}

@@ -37,12 +37,12 @@ func TestStorm(t *testing.T) {
 	if a := r.shown().Alarms; len(a) != 1 || !a[0].Since.Equal(e.Since.AsTime()) {
 		t.Errorf("alarms = %+v", a)
 	}
-	r.run(3*time.Second, at(60)) // more than half of the bound: it is not over
+	r.run(3*time.Second, at(60)) // above half of the bound, so the alarm stays
 	r.run(3*time.Second, at(40))
 	if got := r.events(); got != "pfc.storm pfc.storm_over" {
 		t.Errorf("events = %q", got)
 	}
-	// The last reading is a few ticks old.
+	// The last reading is several ticks old.
 	if got := int64(r.state().Pauses); got > pauses || got < pauses-10 {
 		t.Errorf("%d PAUSE frames, want about %d", got, pauses)
 	}
@@ -54,7 +54,7 @@ func TestStuck(t *testing.T) {
 	fresh := func(time.Duration) { r.report.Buffer.LastPause = r.ticks() }
 	r.report.Buffer.PausedQueues, r.report.Buffer.Shared[3] = 1<<3, 4000
 	r.run(1500*time.Millisecond, fresh)
-	r.add(ids.CounterPFCResumes, 1, 1) // between two polls it was not paused
+	r.add(ids.CounterPFCResumes, 1, 1) // it was not paused between two polls
 	r.add(ids.CounterPFCPauses, 1, 1)
 	r.run(1500*time.Millisecond, fresh)
 	if got := r.events(); got != "" {
@@ -68,7 +68,7 @@ func TestStuck(t *testing.T) {
 	if e := r.callbacks.Events[0]; e.Class == nil || *e.Class != 3 {
 		t.Errorf("event = %+v", e)
 	}
-	// It lasts over a new session, and while nothing is heard of the port.
+	// The alarm stays during a new session, and while the port does not report.
 	r.attach()
 	r.dead = true
 	r.run(time.Second, fresh)
@@ -85,7 +85,7 @@ func TestStuck(t *testing.T) {
 
 func TestLosslessDrops(t *testing.T) {
 	r := newRig(t)
-	r.add(ids.CounterLosslessDrops, 1<<3|3, 5) // from before: nobody can tell when
+	r.add(ids.CounterLosslessDrops, 1<<3|3, 5) // it began before the loop, so the start is unknown
 	r.run(time.Second, nil)
 	if got := r.events(); got != "" {
 		t.Fatalf("events = %q", got)
@@ -100,14 +100,14 @@ func TestLosslessDrops(t *testing.T) {
 	if got := r.events(); got != "buffer.lossless_drop buffer.lossless_drop_over" {
 		t.Errorf("events = %q", got)
 	}
-	// One that happened while no loop ran is noticed too.
+	// The loop also notices an alarm that began while no loop ran.
 	r.add(ids.CounterLosslessDrops, 1<<3|3, 1)
 	r.attach()
 	r.run(500*time.Millisecond, nil)
 	if got := r.events(); got != DropAlarm {
 		t.Errorf("events = %q", got)
 	}
-	// Without a policy nothing is wrong any more.
+	// Without a policy all alarms end.
 	r.attach("policy: dsh ", `policy: "off" `)
 	if got := r.events(); got != "buffer.lossless_drop_over" || r.loop != nil || r.shown().Policy != "off" {
 		t.Errorf("events = %q, buffer %+v", got, r.shown())

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// FuzzParseProfiles: each profile that is read is within the ranges of headroom_profiles.
+// FuzzParseProfiles: each parsed profile is within the ranges of headroom_profiles.
 func FuzzParseProfiles(f *testing.F) {
 	f.Add("# speed cable size xon xoff\n 100000 5m 18432 18432 55296 0\n")
 	f.Add("18446744073710 5m 1 1 1\n")

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/p4src/pollreport"
 )
 
-// environment is the lossless example with some words replaced.
+// environment is the lossless example with some of its text replaced.
 func environment(t *testing.T, edits ...string) *feature.Env {
 	t.Helper()
 	return testenv.New(t, "../../..", func(string) string {
@@ -37,7 +37,7 @@ func environment(t *testing.T, edits ...string) *feature.Env {
 	}, New(nil), qos.New(nil))
 }
 
-// rig is a loop on leaf1 with a clock, counters and registers of its own.
+// rig is a loop for leaf1 with its own clock, counters and registers.
 type rig struct {
 	*testing.T
 	f         *feat
@@ -66,7 +66,7 @@ func (r *rig) attach(edits ...string) {
 	r.loop = r.f.attach(environment(r.T, edits...), r.sw)
 }
 
-// read answers with exactly what was asked for.
+// read returns the requested registers.
 func (r *rig) read(requests []*p4v1.Entity) []*p4v1.Entity {
 	var list []*p4v1.Entity
 	for _, q := range requests {
@@ -81,8 +81,8 @@ func (r *rig) read(requests []*p4v1.Entity) []*p4v1.Entity {
 
 func (r *rig) add(counter uint32, index, n int64) { r.counters[[2]int64{int64(counter), index}] += n }
 
-// run lets time pass, with a tick at each interval and each poll answered at once; each
-// is called before every tick.
+// run advances time, with a tick per interval and every poll answered at once. It calls each before
+// every tick.
 func (r *rig) run(d time.Duration, each func(step time.Duration)) {
 	r.Helper()
 	step := r.loop.Interval()
@@ -121,12 +121,12 @@ func (r *rig) answer(port uint32) {
 	r.loop.Receive(r.now, feature.Message{Report: &feature.Report{Report: report, Asked: r.now}})
 }
 
-// shown returns what is known of the switch's buffer.
+// shown returns the reported state of the switch's buffer.
 func (r *rig) shown() *State { return r.f.State("leaf1") }
 
 func (r *rig) ticks() uint64 { return uint64(r.now.UnixMicro()) }
 
-// state returns what is shown of port 1.
+// state returns the reported state of port 1.
 func (r *rig) state() PortState {
 	r.Helper()
 	b := r.shown()
@@ -136,7 +136,7 @@ func (r *rig) state() PortState {
 	return b.Ports[0]
 }
 
-// events takes the kinds of the events so far.
+// events returns and clears the kinds of the events so far.
 func (r *rig) events() string {
 	var kinds []string
 	for _, e := range r.callbacks.Events {

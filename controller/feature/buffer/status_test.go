@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/p4src/pollreport"
 )
 
-// TestStatus: what is known of a buffer stands at its metric, in base units.
+// TestStatus: each value of a buffer's status appears at its metric, in base units.
 func TestStatus(t *testing.T) {
 	f := newFeat(nil)
 	if got := testenv.Shown(f.feature(), "s1").Features.GetBuffer(); got != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestShippedProfiles holds the headroom of the standard against the xoff of every pg_profile_lookup.ini of a checkout
-// of sonic-buildimage, which HEADGATE_SONIC_BUILDIMAGE names, and explains each one that ships more. docs/operate/lossless-buffers.md has
-// the table.
+// TestShippedProfiles compares the standard's headroom with the xoff of every pg_profile_lookup.ini in a checkout of
+// sonic-buildimage, and explains each difference. HEADGATE_SONIC_BUILDIMAGE is the checkout's path.
+// docs/operate/lossless-buffers.md has the table.
 func TestShippedProfiles(t *testing.T) {
 	root := os.Getenv("HEADGATE_SONIC_BUILDIMAGE")
 	if root == "" {
@@ -23,7 +23,7 @@ func TestShippedProfiles(t *testing.T) {
 	}
 	seen := map[[32]byte]bool{}
 	rows, explained := map[units.Rate]int{}, map[units.Rate]map[string]int{}
-	// SONiC's own sum adds mac_phy_delay and pipeline_latency of the chip, which the files do not have.
+	// SONiC's own sum adds the chip's mac_phy_delay and pipeline_latency, which the files lack.
 	const unexplained = "more than that: the chip's own delays and the vendor's margin"
 	total := 0
 	err := filepath.WalkDir(filepath.Join(root, "device"), func(path string, d fs.DirEntry, err error) error {
@@ -39,7 +39,7 @@ func TestShippedProfiles(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		longest := map[units.Rate]units.Bytes{} // the xoff that a speed has whatever the cable, 0 where it differs
+		longest := map[units.Rate]units.Bytes{} // the xoff of a speed for all cable lengths, 0 if they differ
 		for _, p := range list {
 			if x, ok := longest[p.Rate]; ok && x != p.Headroom {
 				longest[p.Rate] = 0
@@ -90,7 +90,8 @@ func TestShippedProfiles(t *testing.T) {
 	}
 }
 
-// TestParseProfiles: rows of pg_profile_lookup.ini become profiles, and what is no row is named by its line.
+// TestParseProfiles: rows of pg_profile_lookup.ini become profiles. An error names the line of an invalid
+// row.
 func TestParseProfiles(t *testing.T) {
 	got, err := ParseProfiles("p.ini", "# PG lossless profiles.\n# speed cable size xon xoff threshold xon_offset\n\n  100000     5m    18432  18432   55296   0   2496\n400000\t40m 18432 18432 1024000 0\n")
 	want := []HeadroomProfile{{100 * units.Gbps, 25 * units.Nanosecond, 55296}, {400 * units.Gbps, 200 * units.Nanosecond, 1024000}}

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// warned is a fabric of three hosts at a switch.
+// warned is a fabric with three hosts at a switch.
 const warned = `
 name: f
 scale: 1000
@@ -60,8 +60,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestHeadroomByPort: a port has the headroom that the file gives it, whatever the rest of the file says, and faults and
-// remarks name it there.
+// TestHeadroomByPort: a port has the headroom that the file gives it, independently of the rest of the file. Errors and
+// warnings name the port.
 func TestHeadroomByPort(t *testing.T) {
 	const on = "qos: {classes: [{dscp: 26, class: 3}, {dscp: 48, class: 6}]}\nbuffer: {policy: %s, size: 4MB, lossless: [3], headroom: 100KB, headroom_profiles: [{rate: 400Gbps, delay: 1us, headroom: 90KB}]}\n"
 	for _, tt := range []struct {

@@ -22,7 +22,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestOthersReadIt holds the frame to what another implementation makes of it.
+// TestOthersReadIt decodes the frame with another implementation.
 func TestOthersReadIt(t *testing.T) {
 	frame := probe{fabric: "f", node: "leaf1", port: 3, ttl: 2500 * time.Millisecond}.encode(topology.MAC{2})
 	packet := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
@@ -69,7 +69,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if len(p.node) > 500 || len(p.fabric) > 500 || p.ttl == 0 {
-			return // more than a TLV of ours holds
+			return // larger than a TLV can be
 		}
 		again, ok := decode(p.encode(topology.MAC{2}))
 		if !ok || again != p {

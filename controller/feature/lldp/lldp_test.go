@@ -32,20 +32,20 @@ func TestProbes(t *testing.T) {
 	if bytestring.Low64(m[0].Value) != 4 || bytestring.Low64(m[1].Value) != 7 || bytestring.Low64(m[2].Value) != ids.PacketOutPort {
 		t.Errorf("probe = %v", sw.Out[1])
 	}
-	// spine1 receives what leaf1 sent out of port 3.
+	// spine1 receives leaf1's probe from port 3.
 	spine := f.Attach(testenv.At(env, "spine1"), &testenv.Switch{Switch: "spine1"})
 	spine.Receive(time.Now(), arrival(1, feature.ProbeReason, sw.Out[0].GetPayload()))
 	if !slices.Equal(callbacks.Seen, []string{"leaf1:3-spine1:1 at spine1"}) {
 		t.Errorf("seen = %v", callbacks.Seen)
 	}
-	// On another port it is a cable in the wrong place, told once.
+	// On another port it shows a wrong cable, which is reported once.
 	spine.Receive(time.Now(), arrival(2, feature.ProbeReason, sw.Out[0].GetPayload()))
 	spine.Receive(time.Now(), arrival(2, feature.ProbeReason, sw.Out[0].GetPayload()))
 	if len(callbacks.Seen) != 1 || len(callbacks.Events) != 1 || callbacks.Events[0].Kind != "link.miswired" ||
 		callbacks.Events[0].Message != "port 2 is connected to leaf1:3, the configuration says leaf2:3" {
 		t.Errorf("events = %+v", callbacks.Events)
 	}
-	// Nor does a host that makes up neighbours fill the events.
+	// A host that invents neighbours does not fill the events either.
 	for i := range 100 {
 		made := probe{fabric: env.Config.Name, node: fmt.Sprint("switch", i), port: 1}.encode(topology.MAC{2})
 		spine.Receive(time.Now(), arrival(2, feature.ProbeReason, made))
@@ -62,7 +62,7 @@ func TestProbes(t *testing.T) {
 		t.Errorf("events = %+v", callbacks.Events)
 	}
 	callbacks.Seen = callbacks.Seen[:1]
-	// Foreign LLDP and other packets are ignored.
+	// LLDP of other systems and other packets are ignored.
 	foreign := probe{fabric: "other", node: "leaf1", port: 3}.encode(topology.MAC{2})
 	spine.Receive(time.Now(), arrival(1, feature.ProbeReason, foreign))
 	spine.Receive(time.Now(), arrival(1, feature.ProbeReason, []byte("x")))

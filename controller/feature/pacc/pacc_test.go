@@ -25,8 +25,8 @@ import (
 	"github.com/headgate/headgate/packet"
 )
 
-// enabled switches PACC on in the example: 50 Mb/s stand for 100 Gb/s, T is 160 ms, Q_th
-// 500 KB and the gap 8 ms.
+// enabled switches PACC on in the example: 50 Mb/s represent 100 Gb/s, T is 160 ms, Q_th 500 KB and
+// the gap 8 ms.
 func enabled(more string) func(string) string {
 	return func(s string) string {
 		return s + "\npacc: {enabled: true, cnp_dscp: 48, force: true" + more + "}\n"
@@ -57,7 +57,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// Without PACC what it has learned before is taken out, once.
+// Without PACC, the entries that it learned are removed, once.
 func TestSweep(t *testing.T) {
 	row := func(table uint32) *p4v1.Entity {
 		return p4rtmsg.Of(&p4v1.TableEntry{TableId: table, IdleTimeoutNs: 5})
@@ -92,7 +92,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// With the loop in the switch its entries carry the settings, and nothing is learned here.
+// If the switch runs the loop, its entries carry the settings, and the controller learns nothing.
 func TestDesiredAtSwitch(t *testing.T) {
 	env := testenv.New(t, "../../..", enabled(", at: switch, threshold: 40KB, burst: 3KB, max_flows: 77"), New(nil), qos.New(nil))
 	f := New(nil)
@@ -100,27 +100,28 @@ func TestDesiredAtSwitch(t *testing.T) {
 	if err != nil || len(list) != 6 {
 		t.Fatalf("%d entities, %v", len(list), err)
 	}
-	list = list[2:] // behind the default actions of the queue pairs
+	list = list[2:] // after the default actions of the queue pairs
 	s, ok, err := cnpgen.ParseSettings(list[0].GetTableEntry().GetMetadata())
 	if !ok || err != nil || s.MaxFlows != 77 || s.DSCP != 48 || s.Ageing != 5*time.Second || s.Params.Threshold != 40_000 ||
 		s.Params.Burst != 3000 || s.Params.Interval.Duration() != 160*time.Millisecond || s.Params.CNPGap.Duration() != 8*time.Millisecond {
 		t.Errorf("settings %+v, %v, %v", s, ok, err)
 	}
-	// What a switch returns is in this form too, or it would be written for ever.
+	// Entries have the form in which a switch returns them; otherwise they would be written again
+	// and again.
 	same := list[0].GetTableEntry().GetMetadata()
 	if err := env.Pipeline.Normalize(list[0]); err != nil || string(list[0].GetTableEntry().GetMetadata()) != string(same) {
 		t.Errorf("Normalize takes the settings away: %v", err)
 	}
 }
 
-// TestCounted: what flows send is there as bursts, whether the loop is the controller's, which reads the counters anyway, or
-// the switch's, whose table is read and not written; of a switch without either, or not read yet, there is nothing.
+// TestCounted: the flows' bytes are reported as bursts. They come from the controller's loop, or from a switch's own
+// loop, whose table is read but not written. A switch without a loop, or not read yet, reports nothing.
 func TestCounted(t *testing.T) {
 	key := cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: netip.MustParseAddr("10.0.1.1"), Dst: netip.MustParseAddr("10.0.2.1")}, Port: 3}
 	entries := flowtable.FlowEntries(key, 0)
 	for _, at := range []string{"controller", "switch"} {
 		t.Run(at, func(t *testing.T) {
-			sent := int64(5000) // before the loop
+			sent := int64(5000) // earlier than the loop
 			sw := &testenv.Switch{Switch: "leaf1", Answer: func(requests []*p4v1.Entity) (list []*p4v1.Entity) {
 				if requests[0].GetTableEntry().GetTableId() != ids.TableQueuePair {
 					for _, e := range entries {
@@ -140,7 +141,7 @@ func TestCounted(t *testing.T) {
 				if err := loop.Tick(context.Background(), now); err != nil {
 					t.Fatal(err)
 				}
-				now = now.Add(time.Minute) // however long the machine took for the read before
+				now = now.Add(time.Minute) // however late the previous read was
 			}
 			got, ok := f.Counted("leaf1")
 			if !ok || len(got.Pairs) != 1 {
@@ -164,7 +165,7 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// rig is a loop on a switch whose table the test holds.
+// rig is a loop for a switch whose table the test owns.
 type rig struct {
 	*testing.T
 	f         *feature.Feature
@@ -172,7 +173,7 @@ type rig struct {
 	callbacks *testenv.Callbacks
 	loop      *loop
 	now       time.Time
-	rows      []*p4v1.TableEntry // with counters
+	rows      []*p4v1.TableEntry // including counters
 }
 
 func newRig(t *testing.T) *rig {
@@ -195,8 +196,8 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// tick calls the loop after d, answering its polls with a queue on port 3, and returns the
-// packets that it sends.
+// tick advances time by d, calls the loop, answers its polls with a queue on port 3, and returns
+// the packets that it sends.
 func (r *rig) tick(d time.Duration, queue uint32) []*p4v1.PacketOut {
 	r.Helper()
 	r.now = r.now.Add(d)
@@ -227,7 +228,7 @@ func TestLoop(t *testing.T) {
 		t.Errorf("interval %v, want the gap of 8ms", r.loop.Interval())
 	}
 	r.tick(0, 0)
-	r.tick(80*time.Millisecond, 0) // the four ports tick a quarter of a period apart; now it is port 3's turn
+	r.tick(80*time.Millisecond, 0) // the ticks of the four ports are a quarter of a period apart; port 3 is next
 	r.loop.Receive(r.now, feature.Message{Digest: digest(ids.DigestFlowDigestT, "10.0.1.1", "10.0.2.1", 3)})
 	r.tick(8*time.Millisecond, 0)
 	if len(r.sw.Written) != 2 || r.sw.Written[0].GetType() != p4v1.Update_INSERT {
@@ -247,7 +248,7 @@ func TestLoop(t *testing.T) {
 	for range 19 {
 		cnps = append(cnps, r.tick(8*time.Millisecond, 900_000)...)
 	}
-	// 100 Gb/s: weights are the paper's over four. 400 KB over Q_th is 5 CNPs.
+	// At 100 Gb/s the weights are a quarter of the paper's. A queue 400 KB above Q_th gives 5 CNPs.
 	if len(cnps) != 5 {
 		t.Fatalf("%d CNPs in a period, want 5", len(cnps))
 	}
@@ -272,9 +273,9 @@ func TestLoop(t *testing.T) {
 		}
 	}
 
-	// Idle: both entries leave.
+	// Both idle entries are removed.
 	r.sw.Written = nil
-	for _, m := range []feature.Message{ // the first three are not for this feature
+	for _, m := range []feature.Message{ // the first three belong to other features
 		{Packet: &pipeline.PacketIn{Fields: map[string]uint64{"reason": 2}}},
 		{Digest: &p4v1.DigestList{DigestId: 1}},
 		{Idle: &p4v1.IdleTimeoutNotification{TableEntry: []*p4v1.TableEntry{{TableId: 1, Match: flow.GetMatch()}}}},
@@ -292,7 +293,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// What the switch refuses is not in the table; what is there already is.
+// Entries that the switch refuses are not in the table, and existing entries stay.
 func TestWriteRefused(t *testing.T) {
 	r := newRig(t)
 	r.tick(0, 0)
@@ -318,8 +319,8 @@ func TestWriteRefused(t *testing.T) {
 	}
 }
 
-// Notifications name the queue pairs that the switch has reported, or that an earlier loop has left
-// there, until they are idle.
+// Notifications name the queue pairs that the switch has reported or that an earlier loop has
+// stored, until those are idle.
 func TestQueuePairs(t *testing.T) {
 	r := newRig(t)
 	flow := cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: netip.MustParseAddr("10.0.1.1"), Dst: netip.MustParseAddr("10.0.2.1")}, Port: 3}
@@ -362,7 +363,7 @@ func TestQueuePairs(t *testing.T) {
 	}
 }
 
-// TestFullTableIsToldOnce: a table without room is told of once, and once that there is room again.
+// TestFullTableIsToldOnce: a full table is reported once, and once more when it has room again.
 func TestFullTableIsToldOnce(t *testing.T) {
 	r := newRig(t)
 	for _, step := range []struct {

@@ -45,7 +45,8 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// TestShortTimes: a time that one PAUSE of 65535 quanta is longer than, 671 ms at the example's 50 Mb/s, is said.
+// TestShortTimes: a plan warns of a time that is shorter than one PAUSE of 65535 quanta, 671 ms at the example's
+// 50 Mb/s.
 func TestShortTimes(t *testing.T) {
 	for section, want := range map[string]int{
 		"": 0, "pfc_watchdog: {detection_time: 700ms}\n": 0, "pfc_watchdog: {detection_time: 1ms}\n": 2, "pfc_watchdog: {detection_time: 1s, restoration_time: 1ms}\n": 1,
@@ -58,7 +59,8 @@ func TestShortTimes(t *testing.T) {
 	}
 }
 
-// Targets that cannot are refused where the file asks for it, and one switch may do without.
+// A target that cannot run the watchdog is refused if the file asks for it. A switch's own section
+// can switch it off.
 func TestRefused(t *testing.T) {
 	bmv2 := func(own string) func(string) string {
 		return func(text string) string {
@@ -88,7 +90,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNoWatchdog: of a switch that obeys no PFC nobody hears where nobody has asked for the watchdog.
+// TestNoWatchdog: a switch that does not obey PFC is not mentioned if the file does not ask for the
+// watchdog.
 func TestNoWatchdog(t *testing.T) {
 	for section, quiet := range map[string]bool{"": true, watched: false} {
 		f := New(nil)
@@ -156,7 +159,7 @@ func TestStorms(t *testing.T) {
 		old    = "pfc.received_storm_over port 1 (h1) class 3: over; 3 storms so far, which dropped 7 frames"
 	)
 	other := externs.Storm{Port: 2, Class: 0, Count: 9}
-	// What was over before the controller came is no news.
+	// A storm that ended before the controller started is not reported.
 	tick(0, nil, other)
 	tick(1, []string{begins}, other, externs.Storm{Port: 1, Class: 3, On: true, Count: 1})
 	if e := callbacks.Events[0]; e.Severity != pb.Event_SEVERITY_ERROR || e.Port != 1 || e.Class == nil || *e.Class != 3 || e.Since == nil {
@@ -169,16 +172,16 @@ func TestStorms(t *testing.T) {
 			t.Errorf("%s = %v, %v, want %v", metric, got, ok, want)
 		}
 	}
-	// A new loop goes on where the last one was; a storm between two readings shows in the count.
+	// A new loop continues where the last one ended. The count shows a storm between two readings.
 	l = f.Attach(testenv.At(env, sw.Name()), sw)
 	tick(3, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 1 storm so far, which dropped 7 frames"}, other, externs.Storm{Port: 1, Class: 3, Count: 1, Dropped: 7})
 	tick(4, []string{begins, old}, other, externs.Storm{Port: 1, Class: 3, Count: 3, Dropped: 7})
-	// Another storm in place of the last one, then a restart of the switch.
+	// Another storm replaces the last one, then the switch restarts.
 	tick(5, []string{begins}, externs.Storm{Port: 1, Class: 3, On: true, Count: 4})
 	tick(6, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 4 storms so far, which dropped 0 frames"})
 	tick(7, []string{begins}, externs.Storm{Port: 1, Class: 3, On: true, Count: 1})
 	callbacks.Events = nil
-	// Without a watchdog all ends.
+	// Without a watchdog all storms end.
 	if l := f.Attach(newEnv(t, f, "pfc_watchdog: {detection_time: \"off\"}\n", nil), sw); l != nil || len(callbacks.Events) != 1 || callbacks.Events[0].Kind != "pfc.received_storm_over" {
 		t.Errorf("loop %v, events %v", l, callbacks.Events)
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/headgate/headgate/internal/externs"
 )
 
-// TestRoot: leaf1 is in a storm of class 3 at a port. Others' storms lead to where it began. Each switch is read
-// once, leaf1 first, and then again. Leaf n has port n of both spines at its ports 3 and 4, and hosts at 1 and 2.
+// TestRoot: leaf1 has a storm of class 3 at a port. The storms of other switches lead to its origin. Each switch
+// is read once, leaf1 first, and then again. Ports 3 and 4 of leaf n lead to port n of both spines; ports 1 and 2
+// lead to hosts.
 func TestRoot(t *testing.T) {
 	type storms map[string][]uint32 // ports by switch
 	for name, tt := range map[string]struct {
@@ -80,7 +81,8 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// TestRootOfShortStorm: a storm from another switch that ends before its second reading is told nevertheless.
+// TestRootOfShortStorm: a storm that another switch caused is reported even if it ends before its second
+// reading.
 func TestRootOfShortStorm(t *testing.T) {
 	callbacks := &testenv.Callbacks{}
 	f := New(callbacks)

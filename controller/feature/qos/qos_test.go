@@ -41,7 +41,8 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// TestCurves: a queue's most frequent curve has its number, and what differs is told by port, up to the largest buffer.
+// TestCurves: the most frequent curve of a queue has the queue's number. Ports with another curve have entries of their
+// own, up to the largest buffer.
 func TestCurves(t *testing.T) {
 	const all = "{queue: 1, kmin: 1MB, kmax: 12MB, pmax: 1}"
 	for _, tt := range []struct {
@@ -85,7 +86,7 @@ func tofino(t *testing.T, keys string, edit func(string) string) *feature.Env {
 	return testenv.At(testenv.On(env, testenv.Tofino(t, "tofino1")), "spine2")
 }
 
-// TestTofino: classes and marks are the program's, limits the traffic manager's.
+// TestTofino: the program has classes and marking, the traffic manager has the limits.
 func TestTofino(t *testing.T) {
 	const runtime = "\n    bf_runtime: \"127.0.0.1:50052\""
 	plain := func(s string) string { return strings.Replace(s, "queue_limit: 1MB}", "queue_limit: 2MB}", 1) }
@@ -115,7 +116,7 @@ func TestTofino(t *testing.T) {
 	}
 }
 
-// TestWeights: weights are the embedded switch's own, the traffic manager's of a chip, and refused on BMv2.
+// TestWeights: the embedded switch and a chip's traffic manager support weights; BMv2 refuses them.
 func TestWeights(t *testing.T) {
 	with := func(target string) *feature.Env {
 		return testenv.New(t, "../../..", func(s string) string {
@@ -153,7 +154,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestPortMaps: a port's own classes have the queues of qos.classes, on the switch of the port alone.
+// TestPortMaps: a port's own classes use the queues of qos.classes, and only on the port's switch.
 func TestPortMaps(t *testing.T) {
 	with := func(s string) string {
 		return strings.Replace(s, "\n  ecn: ", "\n  port_maps: [{switch: leaf1, port: 2, dscp: 0, class: 6}, {switch: spine2, port: 1, dscp: 48, class: 0}]\n  ecn: ", 1)

@@ -17,7 +17,7 @@ import (
 func TestDesired(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	lines := testenv.Lines(t, New(nil), env, "leaf2")
-	// A hash for each version of IP, 4 ports, 3 other leaves with a prefix and a group each, 2 hosts.
+	// One hash per IP version, 4 ports, a prefix and a group for each of 3 other leaves, 2 hosts.
 	if len(lines) != 2+4+3*2+2 {
 		t.Errorf("%d entries: %v", len(lines), lines)
 	}
@@ -33,7 +33,8 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// TestIPv6: routes of IPv6 use the groups and members of IPv4; a switch whose program has no IPv6 refuses hosts with it.
+// TestIPv6: routes of IPv6 use the groups and members of IPv4. A switch whose program lacks IPv6 refuses hosts with
+// IPv6.
 func TestIPv6(t *testing.T) {
 	env := testenv.New(t, "../../..", func(s string) string {
 		s = strings.Replace(s, "ipv4: 10.0.1.1}", "ipv4: 10.0.1.1, ipv6: \"2001:db8:1::1\"}", 1)
@@ -57,7 +58,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestHashIPv6: flow labels are hashed where the section says so.
+// TestHashIPv6: flow labels are hashed if the section asks for it.
 func TestHashIPv6(t *testing.T) {
 	for hash, want := range map[string][]string{
 		"five-tuple": {"default → hash_five_tuple_ipv6"},
@@ -77,8 +78,8 @@ func TestHashIPv6(t *testing.T) {
 	}
 }
 
-// TestHash: switches have different seeds by default; the queue pair is hashed where the section, or a switch's
-// own, says so.
+// TestHash: switches have different seeds by default. The queue pair is hashed if the section, or a switch's
+// own section, asks for it.
 func TestHash(t *testing.T) {
 	hash := func(keys, own string) (all []string) {
 		env := testenv.New(t, "../../..", func(s string) string {
@@ -126,8 +127,8 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestSeveralLinks: hosts at several leaves are reached by a group of their leaves' own, and one with a LAG by a
-// group of its members at their leaf; host routes are counted.
+// TestSeveralLinks: a host at several leaves has a group of those leaves. A host with a LAG has a group of its
+// members at their leaf. Host routes are counted.
 func TestSeveralLinks(t *testing.T) {
 	env := testenv.New(t, "../../..", func(s string) string {
 		s = strings.Replace(s, "{name: h3, ipv4: 10.0.2.1}", "{name: h3, ipv4: 10.0.2.1, bond: lag}", 1)
@@ -150,7 +151,7 @@ func TestSeveralLinks(t *testing.T) {
 	}
 }
 
-// TestBMv2: simple_switch_grpc crashes when all members of a group have lost their ports.
+// TestBMv2: simple_switch_grpc crashes if all members of a group have lost their ports.
 func TestBMv2(t *testing.T) {
 	env := testenv.New(t, "../../..", func(s string) string { return strings.ReplaceAll(s, "target: embedded", "target: bmv2") })
 	lines := testenv.Lines(t, New(nil), env, "leaf2")
@@ -159,7 +160,7 @@ func TestBMv2(t *testing.T) {
 	}
 }
 
-// TestOneGroupChanges is what makes a lost link cheap.
+// TestOneGroupChanges: a lost link changes only one group, so it is cheap.
 func TestOneGroupChanges(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	before := testenv.Lines(t, New(nil), env, "leaf1")

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 )
 
-// environment is the example fabric, in which h1 has an IPv6 address too, with a section, "" for none.
+// environment is the example fabric with a section; "" adds none. h1 also has an IPv6 address.
 func environment(t *testing.T, f *feature.Feature, section string) *feature.Env {
 	t.Helper()
 	return testenv.New(t, "../../..", func(s string) string {
@@ -48,7 +48,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// TestChips: a chip has the entries that v1model has.
+// TestChips: a chip has the same entries as v1model.
 func TestChips(t *testing.T) {
 	f := New(nil)
 	env := environment(t, f, "")
@@ -59,7 +59,7 @@ func TestChips(t *testing.T) {
 	}
 }
 
-// TestPlanNames: the note of a plan names ports with their hosts' addresses.
+// TestPlanNames: a plan's note names ports by their hosts' addresses.
 func TestPlanNames(t *testing.T) {
 	f := New(nil)
 	notes := func(section, sw string) []string {

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// on returns the environment of leaf1 with another target, and more keys if any.
+// on returns leaf1's environment with another target, and with further keys.
 func on(t *testing.T, target, keys string, edit func(string) string) *feature.Env {
 	env := testenv.New(t, "../../..", func(s string) string {
 		s = strings.Replace(s, `address: "127.0.0.1:9551", target: embedded`, `address: "127.0.0.1:9551", target: `+target+keys, 1)
@@ -46,7 +46,8 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// TestFilter: the output of a chip's filter that nobody has set up must not be stamped.
+// TestFilter: packets are not stamped while a chip's filter is not set up, because its output is
+// then undefined.
 func TestFilter(t *testing.T) {
 	_, err := New(nil).Desired(on(t, "tofino1", "", nil))
 	var refused yamlnode.Fault
@@ -67,7 +68,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestSection: the defaults, and the unit that follows from them.
+// TestSection: the defaults, and the unit that they give.
 func TestSection(t *testing.T) {
 	s := Of(on(t, "embedded", "", nil).Config)
 	// scale·(p + k) = 80 ms = 80 000 µs; four times that in 16 bits needs units of 8 µs.
@@ -86,7 +87,8 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// TestHostParameters: hosts get what the switches and the file have, times as the fabric runs.
+// TestHostParameters: hosts get the switches' values and the file's values, with times as the
+// emulated fabric runs.
 func TestHostParameters(t *testing.T) {
 	var got []string
 	for _, p := range hostParameters(on(t, "embedded", "", nil).Config) {

@@ -58,8 +58,8 @@ func TestPolls(t *testing.T) {
 	}
 }
 
-// TestOneSampleAnInterval: however often others have a port polled, and whether reports come
-// early or late, there is one sample of it per interval.
+// TestOneSampleAnInterval: each interval has one sample of a port, however often others poll it,
+// and whether reports are early or late.
 func TestOneSampleAnInterval(t *testing.T) {
 	for _, gap := range []time.Duration{5 * time.Millisecond, 30 * time.Millisecond, 99 * time.Millisecond, 101 * time.Millisecond} {
 		callbacks := &testenv.Callbacks{}
@@ -86,7 +86,7 @@ func TestNoPolls(t *testing.T) {
 	}
 }
 
-// TestTofino: reports come up by the chip's CPU port.
+// TestTofino: reports arrive through the chip's CPU port.
 func TestTofino(t *testing.T) {
 	for target, cpu := range map[string]uint32{"tofino1": 320, "tofino2": 0, "tofino1, cpu_port: 192": 192} {
 		env := testenv.New(t, "../../..", func(s string) string {

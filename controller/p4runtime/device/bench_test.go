@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// routes returns a state with n routes over 8 groups of 4 members; mac makes two differ.
+// routes returns a state with n routes over 8 groups of 4 members; two states with different mac
+// differ.
 func routes(b testing.TB, p *pipeline.Pipeline, n int, mac uint64) *reconcile.State {
 	s := &reconcile.State{}
 	add := func(e *p4v1.Entity, err error) {
@@ -46,9 +47,9 @@ func routes(b testing.TB, p *pipeline.Pipeline, n int, mac uint64) *reconcile.St
 	return s
 }
 
-// BenchmarkReconcile is a switch at the other end of a TCP connection, in this process,
-// brought from empty to n routes, then read back and found equal, then changed in one
-// member. Allocations count both ends.
+// BenchmarkReconcile brings a switch, at the other end of a TCP connection in this process, from
+// empty to n routes. It then reads them back without a difference, and changes one member.
+// Allocations count both ends.
 func BenchmarkReconcile(b *testing.B) {
 	p, err := pipeline.Load(p4src.P4Info, p4src.JSON())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// TestCostOfAChange: a change takes memory for what it changes, and not for what the switch holds: a link
-// event changes a group on each of a thousand switches of ten thousand entries.
+// TestCostOfAChange: a change needs memory in proportion to the change, not to the switch's entries. A
+// link event changes one group on each of a thousand switches with ten thousand entries.
 func TestCostOfAChange(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	items := func(list []*p4v1.Entity) []*reconcile.Item {
@@ -23,8 +23,7 @@ func TestCostOfAChange(t *testing.T) {
 		}
 		return items
 	}
-	// change returns a function that changes the session of a switch with so many entries, and returns the bytes that were
-	// allocated meanwhile.
+	// change returns a function that changes a switch with n entries and returns the bytes allocated meanwhile.
 	change := func(entries int) func(session uint32) uint64 {
 		large := items(routes(t, env.Pipeline, entries, 1).Entities())
 		d := run(t, env, switchtest.New(t, 1))

@@ -4,7 +4,7 @@
 # go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
 set -e
 TOKEN=$(cat "$3")
-export TOKEN # grpcurl takes it from there, as every user of the machine sees arguments
+export TOKEN # the environment hides the token: every user of the machine can see arguments
 
 call() { grpcurl -cacert "$ca" -expand-headers -H 'authorization: Bearer ${TOKEN}' "$@"; }
 

@@ -23,7 +23,7 @@ credentials = grpc.composite_channel_credentials(
     grpc.ssl_channel_credentials(pathlib.Path(ca).read_bytes()),
     grpc.access_token_call_credentials(pathlib.Path(token).read_text().strip()))
 flow = api.FlowKey(src_ipv4="10.0.1.1", dst_ipv4="10.0.2.1", src_port=4242, dst_port=4791)
-request_id = [("headgate-request-id", str(uuid.uuid4()))]  # who asks again with it changes nothing twice
+request_id = [("headgate-request-id", str(uuid.uuid4()))]  # a repeated call with the same id changes nothing
 
 with grpc.secure_channel(server, credentials) as channel:
     weights = services.WeightServiceStub(channel)

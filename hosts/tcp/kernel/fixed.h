@@ -1,4 +1,4 @@
-/* Fixed-point arithmetic. Logarithms are to the base 2 with LG fractional bits, factors have ONE as 1. */
+/* Fixed-point arithmetic. Logarithms are to the base 2 with LG fractional bits. A factor of 1 is ONE. */
 #pragma once
 #include "tables.h"
 
@@ -18,13 +18,13 @@ FN __s64 scale(__s64 v, __s64 f) { return v * f >> ONE_BITS; }
 /* part returns a/b as a factor, at most 1; a below 2^34. */
 FN __u64 part(__u64 a, __u64 b) { return a >= b ? (__u64)ONE : (a << ONE_BITS) / b; }
 
-/* sent returns what a rate below 2^38 B/s sends in a time of at most 64 s, in bytes. */
+/* sent returns the bytes that a rate below 2^38 B/s sends in a time of at most 64 s. */
 FN __u64 sent(__u64 rate, __u64 time)
 {
 	return time < 1 << 26 ? rate * time / NS : rate * (time >> 10) / (NS >> 10);
 }
 
-/* exp2 returns 2^(v / 2^LG), at most 2^61, rounded down; relative error 2e-5 beside that. */
+/* exp2 returns 2^(v / 2^LG), at most 2^61, rounded down; the relative error before rounding is 2e-5. */
 FN __u64 exp2(__s64 v)
 {
 	__s64 whole = v >> LG;
@@ -37,7 +37,7 @@ FN __u64 exp2(__s64 v)
 	return whole >= 30 ? m << (whole - 30) : m >> (30 - whole);
 }
 
-/* log2 returns the logarithm of x, of 1 for x = 0; absolute error 5e-5. */
+/* log2 returns the logarithm of x, and 0 for x = 0; absolute error 5e-5. */
 FN __s64 log2(__u64 x)
 {
 	__u64 rest = x;

@@ -1,8 +1,8 @@
 //go:build ignore
 
 /* Söze and PrioPlus for the kernel's TCP: two congestion controls, and a sockops program that chooses
- * one for a connection and carries maxQD in a TCP option. User space writes classes, orders and
- * params; the kernel writes flows. Licensed as the kernel wants it of programs that call its helpers. */
+ * one per connection and carries maxQD in a TCP option. User space writes classes, orders and params;
+ * the kernel writes flows. The licence is one that the kernel accepts for the helpers called here. */
 #include "kernel.h"
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -14,7 +14,7 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 
 enum law { KERNELS, SOZE, PRIOPLUS };
 
-/* What user space sets for all connections. */
+/* The settings of all connections, written by user space. */
 struct params {
 	struct soze_params soze;
 	struct prio_params prio;
@@ -23,7 +23,7 @@ struct params {
 	__u8 name[3][16];   /* of the congestion controls, by law */
 };
 
-/* What connections are given that the controller says nothing of: by socket mark, or by cgroup. */
+/* The settings, by socket mark or cgroup, of connections without an order from the controller. */
 struct class {
 	__u32 law, priority;
 	__s64 lg_weight;
@@ -35,14 +35,14 @@ struct flow_key {
 	__u16 src_port, dst_port;
 };
 
-/* What user space tells one connection to do. */
+/* The settings of one connection, written by user space. */
 struct order {
 	__s64 lg_weight;
 	struct prio_channel channel;
 	__u32 held, unused;
 };
 
-/* What the kernel tells of one connection. */
+/* The kernel's report on one connection. */
 struct flow {
 	__u64 started, acked, rate, rtt, least_rtt, max_qd;
 	__s64 lg_weight;
@@ -50,7 +50,7 @@ struct flow {
 	__u32 retransmits, class, law, crowded, held, unused;
 };
 
-/* What belongs to one socket. */
+/* The state of one socket. */
 struct conn {
 	struct flow_key key;
 	struct order order;
@@ -70,7 +70,7 @@ struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 64); __type(key, _
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(map_flags, BPF_F_NO_PREALLOC); __uint(max_entries, 65536); __type(key, struct flow_key); __type(value, struct order); } orders SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(map_flags, BPF_F_NO_PREALLOC); __uint(max_entries, 65536); __type(key, struct flow_key); __type(value, struct flow); } flows SEC(".maps");
 
-/* The class of sockets of the cgroup that a copy of the program is attached to. */
+/* The class of the sockets in a copy's cgroup: the program is loaded once per cgroup. */
 volatile const __u32 cgroup_class;
 
 FN struct params *the_params(void)
@@ -79,7 +79,7 @@ FN struct params *the_params(void)
 	return bpf_map_lookup_elem(&parameters, &zero);
 }
 
-/* The option's wire form: package tests/tcpoption has the same, and says what the fields are. */
+/* The option's wire form. Package tests/tcpoption encodes the same form and explains the fields. */
 #define OPTION_KIND 254
 #define OPTION_EXID 0x4847
 struct option {
@@ -119,7 +119,7 @@ FN void fill_key(struct bpf_sock_ops *ctx, struct flow_key *k)
 	k->dst_port = bpf_ntohl(ctx->remote_port);
 }
 
-/* establish chooses the connection's law: Söze where both ends understand the option, PrioPlus without it. */
+/* establish chooses the connection's law: Söze if both ends understand the option, PrioPlus otherwise. */
 FN void establish(struct bpf_sock_ops *ctx, struct params *p, struct conn *c)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -210,7 +210,7 @@ int headgate(struct bpf_sock_ops *ctx)
 			c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 		if (!c)
 			break;
-		/* The SYN-ACK has the short form, and the segment that answers it the long one. */
+		/* The SYN-ACK has the short form; the segment that answers it has the long form. */
 		if (find_option(ctx, &o, 0) > 0)
 			c->agreed = 1;
 		establish(ctx, p, c);
@@ -235,7 +235,7 @@ FN __u64 inflight(const struct tcp_sock *tp)
 	return (__u64)(tp->packets_out + tp->retrans_out - tp->sacked_out - tp->lost_out) * tp->mss_cache;
 }
 
-/* exchange reads the connection's orders and reports on it, a thousand times a second at most. It returns
+/* exchange reads the connection's order and writes its report, at most a thousand times a second. It returns
  * whether the weight has changed. */
 FN int exchange(struct conn *c, const struct tcp_sock *tp, __u64 now, __u64 max_qd, __u64 rate, int crowded)
 {
@@ -271,7 +271,7 @@ FN int exchange(struct conn *c, const struct tcp_sock *tp, __u64 now, __u64 max_
 	return c->order.lg_weight != was;
 }
 
-/* One segment alone would wait for the receiver's delayed acknowledgement. */
+/* A single segment would wait for the receiver's delayed acknowledgement. */
 #define LEAST_WINDOW 2
 
 /* allow gives the socket a window in bytes and a pace. The window in packets alternates between its
@@ -311,8 +311,8 @@ void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	__u32 oldest;
 	if (!c)
 		return;
-	/* The sample is the round trip of the newest segment. The oldest one's is in the smoothed round trip alone,
-	 * an eighth of which the kernel has just replaced: it includes the wait for a delayed acknowledgement. */
+	/* The sample is the newest segment's round trip. The oldest segment's, which includes the wait for a delayed
+	 * acknowledgement, is only in the smoothed round trip: the kernel has just replaced an eighth of that by it. */
 	oldest = tp->srtt_us - c->srtt + (c->srtt >> 3);
 	c->srtt = tp->srtt_us;
 	if (sample->rtt_us <= 0)
@@ -364,9 +364,9 @@ void BPF_PROG(soze_cong_control, struct sock *sk)
 		allow(sk, c, c->soze.window, c->soze.rate);
 }
 
-/* A connection has no packets without data to probe with. While PrioPlus wants it stopped, two segments are in
- * flight at a time: two, for one would wait for the receiver's delayed acknowledgement. Their round trip is the
- * probe's answer, and the pace keeps the next two back until its time. */
+/* A connection without data has no packets to probe with. While PrioPlus stops it, two segments are in flight
+ * at a time, because a single one would wait for the receiver's delayed acknowledgement. Their round trip is
+ * the probe's answer, and the pace holds the next two back until it is time to probe again. */
 #define PROBE_SEGMENTS LEAST_WINDOW
 
 FN void prio_allow(struct sock *sk, struct conn *c, const struct prio_params *p, __u64 now)

@@ -1,5 +1,5 @@
-/* The kernel's types, only the fields that are read or written here. Offsets are relocated when
- * the object is loaded (CO-RE), so that one object suits kernels of different layout. */
+/* The fields of kernel types that the programs read or write. Loading relocates their offsets
+ * (CO-RE), so that one object suits kernels with different layouts. */
 #pragma once
 typedef unsigned char __u8;
 typedef unsigned short __u16;
@@ -34,7 +34,7 @@ enum {
 
 enum { AF_INET = 2, SOL_TCP = 6, TCP_CONGESTION = 13, TCP_CLOSE = 7, TCP_CA_Recovery = 3, TCPHDR_SYN = 2 };
 
-/* Of the user's interface, so never relocated: the verifier translates its fields. */
+/* Part of the user-space interface, so never relocated: the verifier translates its fields. */
 struct bpf_sock {
 	__u32 bound_dev_if, family, type, protocol, mark, priority;
 };

@@ -1,6 +1,6 @@
 //go:build ignore
 
-/* The laws alone, for the tests that hold them to the Go laws. */
+/* The laws alone, for the tests that compare them with the Go laws. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include "prioplus.h"

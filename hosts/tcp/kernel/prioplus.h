@@ -1,12 +1,12 @@
-/* PrioPlus over Swift for one flow, as packages hosts/law/prioplus and hosts/law/swift have them: those packages'
- * comments explain the laws and name the papers' lines. The delay is the round trip. Times are nanoseconds,
- * rates bytes per second, windows and steps 1/1024 bytes, flows (the papers' #flow) 1/65536. */
+/* PrioPlus over Swift for one flow: the C form of packages hosts/law/prioplus and hosts/law/swift, whose comments
+ * explain the laws and cite the papers' lines. The delay is the round trip. Units: times are ns, rates B/s,
+ * windows and steps 1/1024 B, flows (the papers' #flow) 1/65536. */
 #pragma once
 #include "fixed.h"
 
 #define WINDOW_BITS 10
 #define FLOWS_BITS 16
-/* Round trips without a signal that count when there is one; the Go law counts all of them, the verifier not. */
+/* Round trips without a signal count up to this number. The Go law counts all; the verifier needs a bound. */
 #define MOST_TRIPS 8
 
 struct prio_params {
@@ -33,7 +33,7 @@ struct prio_ack {
 	__u32 probe, unused;
 };
 
-/* in_flight returns what a full path with a delay holds, as a window. */
+/* in_flight returns the bytes in flight on a full path with the given delay, as a window. */
 FN __u64 prio_in_flight(const struct prio_params *p, __u64 delay) { return sent(p->line_rate, delay) << WINDOW_BITS; }
 
 FN void prio_set_window(struct prio_flow *f, __u64 window)
@@ -41,7 +41,7 @@ FN void prio_set_window(struct prio_flow *f, __u64 window)
 	f->window = max(window, (__u64)f->mss * (1 << WINDOW_BITS) / 100);
 }
 
-/* per_flow returns v over #flow. */
+/* per_flow returns v / #flow. */
 FN __u64 prio_per_flow(__u64 v, __u64 flows) { return (v << FLOWS_BITS) / max(flows, 1); }
 
 FN void prio_set_increase(struct prio_flow *f, __u64 extra)
@@ -121,7 +121,7 @@ FN void prio_decrease(struct prio_flow *f, __u64 now, __u64 factor)
 	f->last_at = now;
 }
 
-/* swift_ack is Swift's step. */
+/* swift_ack takes Swift's step for one acknowledgement. */
 FN void swift_ack(struct prio_flow *f, const struct prio_params *p, const struct prio_channel *c, const struct prio_ack *a)
 {
 	__u64 mss = (__u64)f->mss << WINDOW_BITS, step;

@@ -1,5 +1,5 @@
-/* Söze for one flow, as package hosts/law/soze has it: that package's comments explain the law and its
- * corners. Times are nanoseconds, rates bytes per second, lg is the logarithm of a rate per weight. */
+/* Söze for one flow: the C form of package hosts/law/soze, whose comments explain the law and its corner
+ * cases. Units: times are ns, rates B/s; lg is the logarithm of a rate per weight. */
 #pragma once
 #include "fixed.h"
 
@@ -25,7 +25,7 @@ struct soze_flow {
 	__u64 initial;
 };
 
-/* What one acknowledgement tells: acked_seq and sent_seq count payload since the flow began. */
+/* One acknowledgement. acked_seq and sent_seq count payload bytes since the flow began. */
 struct soze_ack {
 	__u64 now, rtt, max_qd, acked, inflight, acked_seq, sent_seq;
 };
@@ -42,7 +42,7 @@ FN __s64 soze_share(const struct soze_params *p, __u64 d)
 	return p->lg_alpha - (__s64)(d * p->inv >> 20);
 }
 
-/* soze_apply turns the state into a window and a pace; lg_weight is the weight's logarithm. */
+/* soze_apply computes a window and a pace from the state; lg_weight is the weight's logarithm. */
 FN void soze_apply(struct soze_flow *f, const struct soze_params *p, __s64 lg_weight)
 {
 	__s64 most = log2(p->max_rate) - lg_weight;
@@ -68,7 +68,7 @@ FN void soze_start(struct soze_flow *f, const struct soze_params *p, __u32 mss, 
 	f->window = f->initial = 8 * mss;
 }
 
-/* soze_exponent returns m, lowered where the queue would answer it with more than 1 in the time between two steps. */
+/* soze_exponent returns m, or less if the queue would otherwise react by more than 1 between two steps. */
 FN __u64 soze_exponent(struct soze_flow *f, const struct soze_params *p, __s64 lg_weight)
 {
 	__u64 rate = max(exp2(f->lg + lg_weight), 1);
@@ -125,7 +125,7 @@ FN void soze_ack(struct soze_flow *f, const struct soze_params *p, const struct 
 	soze_apply(f, p, lg_weight);
 }
 
-/* soze_loss counts as one round trip of echoes of p + k, once per round trip. */
+/* soze_loss treats a loss as one round trip of echoes of p + k, once per round trip. */
 FN void soze_loss(struct soze_flow *f, const struct soze_params *p, __u64 now, __s64 lg_weight)
 {
 	if (!f->joined || now < f->loss_until)

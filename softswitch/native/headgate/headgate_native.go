@@ -9284,4 +9284,4 @@ s20:
 	return
 }
 
-var _ = engine.Register("4ea35b19d248373bf7ee78f5bf8982878c0c190c84537ac0dfb1822a5cd53210", engine.Native{Exec: exec, Parse: parse})
+var _ = engine.Register("9ecbbe7482aa4e8de978948b902b887706adf13928907501b7b5dc8adb62fa28", engine.Native{Exec: exec, Parse: parse})

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBuildImage imports what each template of a checkout of sonic-buildimage makes, exports that and imports it
-// again: it says the same. HEADGATE_SONIC_BUILDIMAGE is the checkout's path; testdata/render.py renders it, which
-// needs python3-jinja2. What is refused, and what is lost, is logged once with how many have it.
+// TestBuildImage imports the output of each template in a checkout of sonic-buildimage, exports it and imports it
+// again. Both imports must agree. HEADGATE_SONIC_BUILDIMAGE is the checkout's path; testdata/render.py renders
+// it, which needs python3-jinja2. The log has each refusal and each loss once, with the number of templates.
 func TestBuildImage(t *testing.T) {
 	checkout := os.Getenv("HEADGATE_SONIC_BUILDIMAGE")
 	if checkout == "" {
@@ -93,7 +93,7 @@ func TestBuildImage(t *testing.T) {
 	}
 }
 
-// kind returns the first line of a message without names of rows and numbers.
+// kind returns the first line of a message, without row names and numbers.
 func kind(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	at, rest, _ := strings.Cut(text, ": ")

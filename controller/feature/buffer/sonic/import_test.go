@@ -19,8 +19,8 @@ func ordinary(t testing.TB, name string) string {
 	return string(text)
 }
 
-// TestOrdinary: what SONiC's own templates make of a switch's defaults is imported as far as it goes, and all
-// else is named.
+// TestOrdinary: import takes what it can from the output of SONiC's own templates for a switch's defaults,
+// and names everything else.
 func TestOrdinary(t *testing.T) {
 	for _, name := range []string{"shared", "own"} {
 		text := []byte(ordinary(t, name))
@@ -52,7 +52,7 @@ func TestOrdinary(t *testing.T) {
 	}
 }
 
-// fabricOf returns a fabric file with the ports of a CONFIG_DB, and the sections imported from it.
+// fabricOf returns a fabric file with a CONFIG_DB's ports and the sections imported from it.
 func fabricOf(t *testing.T, text []byte, found *Imported) string {
 	t.Helper()
 	r := newImporter(text, true)
@@ -70,7 +70,8 @@ func fabricOf(t *testing.T, text []byte, found *Imported) string {
 	return withPorts(fabric(links, string(found.Sections)), found.Ports)
 }
 
-// What the sections cannot say is an error that names table, key and field; other tables are ignored.
+// Values that the sections cannot express give an error with table, key and field. Other tables are
+// ignored.
 func TestImportFaults(t *testing.T) {
 	own, shared, sih := ordinary(t, "own"), ordinary(t, "shared"), golden(t, "sih")
 	if _, err := Import("db.json", "s1", []byte(strings.Replace(sih, "{", `{"VLAN": [1], `, 1)), false); err != nil {
@@ -142,7 +143,7 @@ func tables(t *testing.T, text string) (db DB) {
 	return db
 }
 
-// A port without PFC is left out with one note, whatever makes it so; a PORT without mtu has 9100.
+// A port without PFC is left out with one note, for any reason. A PORT without mtu has 9100.
 func TestWithoutPFC(t *testing.T) {
 	const port = "Ethernet8"
 	text := strings.ReplaceAll(golden(t, "sih"), `"240000"`, `"120000"`)
@@ -171,7 +172,7 @@ func TestWithoutPFC(t *testing.T) {
 	}
 }
 
-// A dump of the database says what the file of tables says.
+// A dump of the database imports like the file of its tables.
 func TestDump(t *testing.T) {
 	dump := map[string]any{"CONFIG_DB_INITIALIZED": map[string]any{"type": "string", "value": "1"}}
 	for table, rows := range tables(t, golden(t, "oversubscribed")) {
@@ -194,7 +195,7 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// What is imported is a valid fabric with the same ports, and says what is exported of it again, if that can be.
+// The imported file is a valid fabric with the same ports. If it can be exported, the export equals the import.
 func FuzzImport(f *testing.F) {
 	for name := range goldens {
 		f.Add([]byte(golden(f, name)), false)

@@ -24,13 +24,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// link is a link of the switch to a host, in the file's words.
+// link is a link of the switch to a host, as text of the file.
 type link struct {
 	port        uint32
 	rate, delay string
 }
 
-// fabric returns the file of a fabric of one switch at 1/1000 of line rate.
+// fabric returns a fabric file with one switch at 1/1000 of line rate.
 func fabric(links []link, sections string) string {
 	var b strings.Builder
 	b.WriteString("name: f\nscale: 1000\nswitches:\n  - {name: s1, device_id: 1, address: \"127.0.0.1:9559\", target: embedded}\nhosts:\n")
@@ -74,7 +74,7 @@ var two = []link{{1, "100Mbps", "200ns"}, {3, "40Mbps", "2us"}}
 
 const classes = "qos: {classes: [{dscp: 24, class: 3}, {dscp: 26, class: 4, queue: 5}, {dscp: 48, class: 6, queue: 6}]}\n"
 
-// goldens are sections and the tables that they are exported as.
+// goldens are sections, each with the tables that they are exported as.
 var goldens = map[string]string{
 	"sih":      classes + "buffer: {policy: sih, size: 16MB, lossless: [3, 4], private: 3KB, lossy_private: 1KB, headroom: 60KB, alpha: 1/16, resume_gap: 3KB}\n",
 	"static":   classes + "buffer: {policy: static, size: 16MB, lossless: [3], threshold: 400KB, mtu: 9216B}\n",
@@ -109,7 +109,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// again imports tables into a fabric and exports them: they must be the same.
+// again imports tables into a fabric and exports them; the result must be equal.
 func again(t *testing.T, c *config.Config, db DB) {
 	t.Helper()
 	text, _, _ := strings.Cut(string(c.Source), "\nqos:")
@@ -126,7 +126,7 @@ func again(t *testing.T, c *config.Config, db DB) {
 	}
 }
 
-// withPorts gives the switch of a file a list of ports, "" for none.
+// withPorts adds a list of ports to the file's switch; "" adds none.
 func withPorts(text, ports string) string {
 	if ports != "" {
 		ports = ", ports: " + ports
@@ -134,7 +134,7 @@ func withPorts(text, ports string) string {
 	return regexp.MustCompile("target: embedded[^\n]*").ReplaceAllLiteralString(text, "target: embedded"+ports+"}")
 }
 
-// TestOwnPorts: what ports have for themselves, and the weights of queues, are exported and come back.
+// TestOwnPorts: ports' own settings and queues' weights survive export and import.
 func TestOwnPorts(t *testing.T) {
 	links := []link{{1, "100Mbps", "200ns"}, {2, "100Mbps", "200ns"}, {3, "100Mbps", "200ns"}, {5, "40Mbps", "2us"}}
 	const qos = "qos: {classes: [{dscp: 24, class: 3}, {dscp: 26, class: 4, queue: 5}, {dscp: 48, class: 6}], weights: [%s], port_maps: [{switch: s1, port: 2, dscp: 26, class: 0}, {switch: s1, port: 2, dscp: 1, class: 3}]}\n"
@@ -172,7 +172,8 @@ func TestOwnPorts(t *testing.T) {
 
 func tableQoSOf(port string) string { return tablePortQoS + "|" + port }
 
-// TestVendorsProfiles: imported with the vendor's profiles, a switch's headroom is held against them.
+// TestVendorsProfiles: after an import with the vendor's profiles, a switch's headroom is checked
+// against them.
 func TestVendorsProfiles(t *testing.T) {
 	c := must(t, fabric(two, goldens["sih"]))
 	db, _, err := Export(c, &c.Switches[0], Options{Lanes: 4})
@@ -193,7 +194,7 @@ func TestVendorsProfiles(t *testing.T) {
 	}
 }
 
-// Any policy that can be exported says the same after import.
+// For every policy that can be exported, import gives the same policy back.
 func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 6))
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
@@ -226,7 +227,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		c, err := parse(text)
 		if err != nil {
-			continue // such as headroom that is too small
+			continue // such as too little headroom
 		}
 		db, _, err := Export(c, &c.Switches[0], Options{Lanes: 4})
 		if err != nil {
@@ -241,7 +242,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// What SONiC does not have is refused by name, or exported as the nearest.
+// Settings that SONiC lacks are refused by name, or exported as the nearest setting.
 func TestUnlike(t *testing.T) {
 	const policy = "buffer: {policy: dt, size: 16MB, lossless: [3]"
 	for name, c := range map[string]struct {
@@ -293,7 +294,7 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
-// Shared headroom is exported as a pool of it, and imported as shared headroom again.
+// Shared headroom is exported as a shared headroom pool and imported again.
 func TestSharedPool(t *testing.T) {
 	const sections = "buffer:\n  policy: dsh\n  size: 16000000B\n  lossless: [3, 4]\n  mtu: 1500B\n  private: 0B\n  lossy_private: 0B\n  resume_gap: 0B\n  headroom: 60000B\n  alpha: 1\n"
 	c := must(t, fabric(two, sections+"qos: {classes: [{dscp: 24, class: 3}, {dscp: 26, class: 4}]}\n"))
@@ -327,7 +328,7 @@ func TestTrafficClasses(t *testing.T) {
 	again(t, c, db)
 }
 
-// The ports of the switch itself are taken by their indices, or by their lanes where a port is broken out.
+// The switch's own ports are found by their indices, or by their lanes if a port is broken out.
 func TestPorts(t *testing.T) {
 	c := must(t, fabric(two, goldens["sih"]))
 	for name, x := range map[string]struct {

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// models has what SONiC's sonic_yang loader takes from the models: the module of each table, and the
-// leaves of its lists. A table of maps has a list in each row, of a key and a value.
+// models holds the parts of the models that SONiC's sonic_yang loader uses: the module of each
+// table, and the leaves of its lists. A table of maps has, in each row, a list with a key and a
+// value.
 var models = map[string]struct {
 	module string
 	keys   []string // of the list
@@ -34,7 +35,7 @@ var models = map[string]struct {
 	tablePFCWD:   {"sonic-pfcwd", []string{"ifname"}, nil},
 }
 
-// numbers are leaves of at most 32 bits, which RFC 7951 has as numbers of JSON, and wider ones as strings.
+// numbers are leaves of at most 32 bits, which RFC 7951 encodes as JSON numbers. Wider ones are strings.
 var numbers = []string{"dynamic_th", "index", "mtu", "speed", "tc", "detection_time", "restoration_time", watchdogEvery}
 
 func leaf(name, value string) any {
@@ -44,7 +45,7 @@ func leaf(name, value string) any {
 	return value
 }
 
-// instance returns tables as an instance of the models.
+// instance encodes tables as an instance of the models.
 func instance(t *testing.T, db DB) []byte {
 	t.Helper()
 	top := map[string]any{}
@@ -82,7 +83,8 @@ func instance(t *testing.T, db DB) []byte {
 	return text
 }
 
-// TestYANG holds the golden files against SONiC's own models, and makes sure that these find faults.
+// TestYANG checks the golden files against SONiC's own models, and checks that the models find
+// errors.
 func TestYANG(t *testing.T) {
 	lint, err := exec.LookPath("yanglint")
 	folder := os.Getenv("HEADGATE_SONIC_YANG")
@@ -98,10 +100,10 @@ func TestYANG(t *testing.T) {
 		if err := os.WriteFile(data, instance(t, db), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		args := append([]string{"-p", folder, "-t", "config"}, all...) // all, as the loader has them
+		args := append([]string{"-p", folder, "-t", "config"}, all...) // all of them, in the loader's form
 		out, err := exec.Command(lint, append(args, data)...).CombinedOutput()
 		if i := bytes.Index(out, []byte("libyang err")); i >= 0 {
-			out = out[i:] // its warnings are of the models
+			out = out[i:] // warnings about the models
 		}
 		return string(out), err
 	}

@@ -1,5 +1,5 @@
-// The page asks the controller for the fabric's state each second and for samples every two, and shows what the address
-// behind # names. It only reads.
+// The page asks the controller for the fabric's state every second and for samples every two seconds. It shows the
+// object that the address names behind #. It only reads.
 import {$, say, set} from './dom.js';
 import {clock} from './format.js';
 import {Model} from './model.js';
@@ -21,7 +21,7 @@ async function ask(path) {
 
 const address = () => { try { return decodeURIComponent(location.hash.slice(1)); } catch { return location.hash.slice(1); } };
 
-// show draws everything that follows from the state and from what was chosen.
+// show redraws everything that depends on the state and on the chosen object.
 function show() {
   const chosen = m.resolve(address());
   say($('name'), m.name);
@@ -36,7 +36,7 @@ function show() {
   if (JSON.stringify(series?.requests) !== JSON.stringify(requests)) { series = new Series(requests); sample(); }
 }
 
-// sample reads what the plots and the shares of flows lack.
+// sample reads the samples that the plots and the flows' shares do not have yet.
 async function sample() {
   const own = series;
   try {
@@ -55,7 +55,7 @@ async function sample() {
   } catch (e) { complain(e); }
 }
 
-// complain says that the controller does not answer, or has who is not known log in.
+// complain reports that the controller does not answer, or asks an unknown user to log in.
 function complain(e) {
   if (e instanceof Refused) { login(e.message); return; }
   set($('summary'), {class: 'stale'});
@@ -90,7 +90,8 @@ async function tick() {
   setTimeout(tick, document.hidden ? 5000 : 1000);
 }
 
-// chose shows what the address names, and moves the focus there where the keyboard or a tap has chosen it.
+// chose shows the object that the address names. It moves the focus there if the keyboard or a tap made
+// the choice.
 function chose() {
   if (!m) return;
   $('search').value = '';

@@ -8,7 +8,7 @@ const most = 8;     // lines in a plot
 const height = 150; // px
 const dashes = [[], [], [], [], [6, 3], [6, 3], [6, 3], [6, 3]];
 
-// plots are what is drawn of ports, and of flows.
+// plots are the plots of ports and of flows.
 const plots = [
   {id: 'rate', title: 'Rate', of: 'ports', field: 'rate_bps', show: rate, none: 'nothing left these ports'},
   {id: 'queue', title: 'Queues', of: 'ports', field: 'queue_bytes', show: bytes, none: 'the queues were empty'},
@@ -17,13 +17,13 @@ const plots = [
   {id: 'flows', title: 'Flows’ rates, and dashed what their weights give them', of: 'flows', field: 'rate_bps', beside: 'share_bps', show: rate, none: 'no flow was reported'},
 ];
 
-// Series are samples as they have come so far, for one set of requests.
+// Series holds the samples received so far for one set of requests.
 export class Series {
   constructor(requests) { this.requests = requests; this.clear(); }
 
   clear() { this.times = []; this.last = ''; this.ports = new Map(); this.flows = new Map(); }
 
-  // read asks for what is new; where a port or flow comes up that was not there before, for everything.
+  // read asks for new samples. When a new port or flow appears, it asks for all samples again.
   async read(ask) {
     const fresh = this.last === '';
     const answers = await Promise.all(this.requests.map(r => ask('api/series?request=' + encodeURIComponent(JSON.stringify(fresh ? r : {...r, after: this.last})))));
@@ -48,7 +48,7 @@ export class Series {
     return this;
   }
 
-  // add takes the new values of a list; those that are not known are null.
+  // add appends the new values of a list; unknown values are null.
   add(map, list, key, fields) {
     for (const s of list) {
       const k = key(s), values = map.get(k)?.values ?? Object.fromEntries(fields.map(f => [f, this.times.map(() => null)]));
@@ -64,7 +64,7 @@ const portFields = ['rate_bps', 'queue_bytes', 'pause_share', 'cnps_per_s'], flo
 const portKey = p => at(p.switch, p.port), flowKey = f => keyOf(f.flow);
 const drawn = new Map(); // charts by the id of their plot
 
-// colours are those of the page's style, which has others in the dark.
+// colours come from the page's style sheet, which has other colours for the dark mode.
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export function drawCharts(series, m) {
@@ -73,11 +73,11 @@ export function drawCharts(series, m) {
   for (const [id, c] of drawn) if (!c.figure.isConnected) { c.plot?.destroy(); drawn.delete(id); }
 }
 
-// linesOf are the busiest series of a plot that have something to show.
+// linesOf returns the busiest series of a plot that have visible values.
 function linesOf(p, series, m) {
   const weight = v => v.reduce((n, x) => n + (x ?? 0), 0);
   const list = [...series[p.of].values()].map(s => ({key: s.key, values: s.values[p.field], beside: p.beside && s.values[p.beside], sum: weight(s.values[p.field]), ...named(p.of, s, m)}));
-  const least = Math.max(0, ...list.map(l => l.sum)) / 200; // less is not seen beside the largest
+  const least = Math.max(0, ...list.map(l => l.sum)) / 200; // smaller sums are invisible beside the largest
   return list.filter(l => l.sum > least).sort((a, b) => b.sum - a.sum).slice(0, most).sort((a, b) => a.text.localeCompare(b.text, 'en', {numeric: true}));
 }
 
@@ -116,7 +116,7 @@ function fillFigure(figure, p, series) {
 
 const last = values => values.findLast(v => v !== null) ?? NaN;
 
-// fillKey says which line is whose, with its value where the pointer is, or now.
+// fillKey names the lines of the plot, each with its value at the pointer, or its newest value.
 function fillKey(list, p, c) {
   const i = c.plot?.cursor?.idx;
   keyed(list, p.lines, l => l.key, () => make('li', {}, make('span', {class: 'line'}), make('a'), make('b')), (e, l) => {

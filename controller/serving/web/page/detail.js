@@ -1,9 +1,9 @@
-// The panel of what was chosen: a switch, a port, a host, a link, a flow or a configuration that was applied.
+// The panel of the chosen object: a switch, a port, a host, a link, a flow or an applied configuration.
 import {$, keyed, make, pieces, rows, say, table} from './dom.js';
 import {bytes, duration, moment, percent, perSecond, plain, rate} from './format.js';
 import {to} from './model.js';
 
-// requestsOf says which series belong to what was chosen.
+// requestsOf returns the series to ask for, given the chosen object.
 export function requestsOf(chosen) {
   switch (chosen.kind) {
     case 'switch': return [{node: chosen.node.name, busiest: 64}];
@@ -88,7 +88,7 @@ function tablesOf(m, c) {
 
 export const number = text => ({text, className: 'number'});
 
-// drawKnown shows all tables of a switch's features, without rows in which nothing is.
+// drawKnown shows all tables of a switch's features, without empty rows.
 function drawKnown(chosen) {
   const box = $('known'), status = chosen.kind === 'switch' ? chosen.node.status : [];
   box.hidden = status.length === 0;
@@ -99,7 +99,7 @@ function drawKnown(chosen) {
     table(`${t.feature} ${t.name}`, [...t.keys, ...t.columns.map(c => c.head.toLowerCase())]))), (e, t) => rows(e.querySelector('tbody'), t.rows, r => r.keys.join(' ') || '-', r => [...r.keys, ...r.values.map(v => v.text === undefined ? number(v.shown) : v.shown)]));
 }
 
-// drawApply shows what a configuration changed against the one before it.
+// drawApply shows what a configuration changed against its predecessor.
 export async function drawApply(chosen, ask) {
   const box = $('diff'), generation = chosen.kind === 'apply' ? chosen.generation : '';
   if (box.dataset.generation === generation) return;
@@ -119,8 +119,8 @@ export async function drawApply(chosen, ask) {
   box.append(pre);
 }
 
-// diff compares lists of lines by their longest common subsequence, after the lines at the beginning and at the end that are
-// the same. Where too many differ for that, all of them go and come.
+// diff compares lists of lines by their longest common subsequence, after it has skipped the equal lines at both ends.
+// If too many lines differ for that, it shows all old lines as removed and all new lines as added.
 export function diff(a, b) {
   let start = 0, end = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
@@ -140,7 +140,7 @@ export function diff(a, b) {
   return [...a.slice(0, start).map(same), ...middle, ...a.slice(a.length - end).map(same)];
 }
 
-// hunks leaves out what is more than three lines from a change.
+// hunks leaves out lines that are more than three lines from a change.
 function hunks(list) {
   const near = list.map((_, i) => list.slice(Math.max(0, i - 3), i + 4).some(c => c.kind !== ' '));
   return list.flatMap((c, i) => near[i] ? [c] : near[i - 1] || (i === 0 && near.some(Boolean)) ? [{kind: ' ', line: '⋯'}] : []);

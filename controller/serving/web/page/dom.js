@@ -1,9 +1,9 @@
-// Elements are made once and changed in place, so that focus, scrolling and what a screen reader has read stay. Text is
-// only ever set as text.
+// Elements are created once and changed in place, so that focus, scroll position and a screen reader's position stay.
+// Values are set only as text, never as HTML.
 export const $ = id => document.getElementById(id);
 const SVG = 'http://www.w3.org/2000/svg';
 
-// make returns a new element; svg makes one of a drawing.
+// make returns a new HTML element; svg returns a new SVG element.
 export function make(name, attributes = {}, ...children) { return dress(document.createElement(name), attributes, children); }
 export function svg(name, attributes = {}, ...children) { return dress(document.createElementNS(SVG, name), attributes, children); }
 
@@ -13,7 +13,7 @@ function dress(e, attributes, children) {
   return e;
 }
 
-// set changes those attributes of an element that are others; null removes one.
+// set changes only the attributes of an element whose values differ; null removes one.
 export function set(e, attributes) {
   for (const [k, v] of Object.entries(attributes)) {
     if (v === null || v === undefined) e.removeAttribute(k);
@@ -22,14 +22,14 @@ export function set(e, attributes) {
   return e;
 }
 
-// say changes an element's text where it is another.
+// say sets an element's text if it differs.
 export function say(e, text) {
   if (e.textContent !== text) e.textContent = text;
   return e;
 }
 
-// keyed makes the children of parent those of a list: create makes an element for a key that is new, fill shows an
-// item. What has the focus is not moved, and where it goes, the heading of its section gets the focus.
+// keyed makes the children of parent match a list: create makes the element of a new key, fill shows an item. The
+// focused element is not moved. If it is removed, the heading of its section gets the focus.
 export function keyed(parent, items, key, create, fill) {
   const old = new Map([...parent.children].map(e => [e.dataset.key, e]));
   let next = parent.firstElementChild;
@@ -48,7 +48,7 @@ export function keyed(parent, items, key, create, fill) {
   for (const [k, e] of old) if (!wanted.has(k)) drop(e);
 }
 
-// drop removes an element and returns the one behind it.
+// drop removes an element and returns the next one.
 export function drop(e) {
   const next = e.nextElementSibling;
   const heading = e.contains(document.activeElement) && e.closest('section')?.querySelector('h2');

@@ -1,4 +1,5 @@
-// The lists below the drawing: flows by host, events, and what was applied; and the search over all of it.
+// The lists below the drawing: flows by host, events and applied configurations; and the search over all
+// of them.
 import {$, keyed, make, pieces, rows, say, set} from './dom.js';
 import {clock, count, moment, percent, plain, rate, word} from './format.js';
 import {keyOf, to} from './model.js';
@@ -6,7 +7,7 @@ import {number} from './detail.js';
 
 const mostFlows = 200;
 
-// drawFlows lists flows by the host that reports them, with the shares that the last sample has by key.
+// drawFlows lists flows by the host that reports them, with their shares in the last sample, by key.
 export function drawFlows(m, shares) {
   const table = $('flow-table'), shown = m.flows.slice(0, mostFlows), hosts = [...new Set(shown.map(f => f.host))];
   $('no-flows').hidden = m.flows.length > 0;
@@ -26,7 +27,7 @@ export function drawFlows(m, shares) {
 
 const of = (rate, share) => share > 0 ? percent(rate / share) : '–';
 
-// sharesOf are the last known shares in an answer of GetSeries, by flow.
+// sharesOf returns each flow's last known share in an answer of GetSeries.
 export function sharesOf(series) {
   return new Map(series.flows.map(f => [keyOf(f.flow), Number(f.share_bps.at(-1) ?? NaN)]));
 }
@@ -52,7 +53,7 @@ export function drawHistory(list, now) {
 
 const mostFound = 12;
 
-// find lists what has a text in its name.
+// find lists the objects whose names contain a text.
 export function find(m, text) {
   const t = text.trim().toLowerCase();
   if (!t) return [];
@@ -65,7 +66,7 @@ export function find(m, text) {
   return [...nodes, ...flows, ...ports, ...links].map((x, i) => ({x, i})).sort((a, b) => exact(a.x) - exact(b.x) || a.i - b.i).map(a => a.x).slice(0, mostFound);
 }
 
-// drawFound shows what the search found, and says how much that is.
+// drawFound shows the results of the search and their number.
 export function drawFound(m) {
   const text = $('search').value, list = find(m, text), open = text.trim() !== '' && $('searching').contains(document.activeElement);
   $('found').hidden = !open;

@@ -1,9 +1,9 @@
-// The drawing of the fabric: switches above their hosts, links as wide as they are loaded, and what stands in queues.
+// The drawing of the fabric: switches above their hosts, links whose width shows their load, and queued bytes.
 import {$, keyed, make, say, set, svg} from './dom.js';
 import {bytes, percent, rate, shorten} from './format.js';
 import {at, to} from './model.js';
 
-const letter = 8.2, height = 28, gap = 6, longest = 16; // px, and the most letters of a name
+const letter = 8.2, height = 28, gap = 6, longest = 16; // px; longest is the most letters of a name
 const tier = room => room > 600 ? 150 : 104, margin = 36; // px between the rows of nodes, and around them
 let drawn = '', places = new Map();
 const size = {width: 0, height: 0};
@@ -11,7 +11,7 @@ const size = {width: 0, height: 0};
 const wide = n => Math.max(38, letter * Math.min(n.length, longest) + 14);
 const compare = (a, b) => a.localeCompare(b, 'en', {numeric: true});
 
-// tiers returns names by how many hops they are from a host.
+// tiers groups names by their distance from a host, in hops.
 function tiers(m) {
   const next = new Map([...m.nodes.keys()].map(n => [n, []]));
   for (const l of m.links) { next.get(l.a.node)?.push(l.b.node); next.get(l.b.node)?.push(l.a.node); }
@@ -33,7 +33,7 @@ function tiers(m) {
   return list;
 }
 
-// place lays the rows out in the width that there is, or in the width that they need.
+// place lays the rows out in the available width, or in the width that they need if that is more.
 function place(m, room) {
   const list = tiers(m), need = Math.max(0, ...list.map(row => row.reduce((w, n) => w + wide(n) + gap, gap)));
   size.width = Math.max(room, need);
@@ -80,8 +80,9 @@ function fillLink(e, l, selected) {
 
 function newMark() { return svg('g', {}, svg('circle', {class: 'queue'}), svg('path', {class: 'pause'}), svg('path', {class: 'victim'}), svg('title')); }
 
-// fillMark draws a port's queue, its pause and whether it is a victim: a quarter of the way to another switch, which has marks of
-// its own on the link, and half of the way to a host, since hosts of a leaf are close to each other.
+// fillMark draws a port's queue, its pause and its victim state. The mark is a quarter of the way to another switch,
+// because that switch has a mark on the same link. It is half of the way to a host, because the hosts of a leaf are
+// close to each other.
 function fillMark(e, k) {
   const here = places.get(k.end.node), there = places.get(k.other.node);
   if (!here || !there) return;

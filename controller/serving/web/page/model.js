@@ -1,12 +1,13 @@
-// The state that /api/fabric returns, sorted by what it is about. 64-bit integers are strings in it.
+// The state that /api/fabric returns, sorted by object. Its 64-bit integers are strings.
 import {count, word} from './format.js';
 
 export const at = (node, port) => port ? `${node}:${port}` : node;
 export const to = name => '#' + encodeURIComponent(name);
-const before = new Map(); // bytes that passed a port, and when, by port and direction
-const stale = 5000;       // ms after which a poll says nothing of now
+const before = new Map(); // the last byte count of a port and its time, by port and direction
+const stale = 5000;       // ms after which a poll is too old for a current rate
 
-// speed is the rate in bits per second at which a counter of bytes grows; undefined until that was seen.
+// speed is the rate in bits per second at which a counter of bytes grows; undefined before the second
+// reading.
 function speed(key, bytes, time) {
   if (bytes === undefined || Number.isNaN(bytes)) return undefined;
   const was = before.get(key);
@@ -78,7 +79,7 @@ export class Model {
     return {key, host, from, to: dst, name: `${from}:${f.flow.src_port} → ${dst}:${f.flow.dst_port}`, report: f, rate: Number(f.rate_bps), weight: f.weight, law: f.law, href: to('flow/' + key)};
   }
 
-  // link has the load of each direction as a share of its rate, undefined where nobody tells.
+  // link has the load of each direction as a share of its rate, undefined if no port reports it.
   link(l) {
     const capacity = Number(l.rate_bps), load = r => r === undefined || Number.isNaN(r) ? undefined : Math.min(1, r / capacity);
     const rateFrom = (end, other) => {
@@ -99,7 +100,8 @@ export class Model {
       paused ? `${count(paused, 'port')} paused` : '', count(this.flows.length, 'flow')].filter(Boolean).join(' · ');
   }
 
-  // resolve says what an address behind # names: {kind, …}, kind 'none' for nothing and 'gone' for what is not here.
+  // resolve returns the object that an address behind # names: {kind, …}. kind is 'none' for an empty address and
+  // 'gone' for an unknown object.
   resolve(name) {
     if (!name) return {kind: 'none'};
     if (name.startsWith('flow/')) return {kind: 'flow', key: name.slice(5), flow: this.flowsByKey.get(name.slice(5))};
@@ -111,7 +113,7 @@ export class Model {
     return link ? {kind: 'link', link} : {kind: 'gone', name};
   }
 
-  // linked parts a text where it names something that is here.
+  // linked splits a text at names of known objects.
   linked(text) {
     return text.split(/([\p{L}\p{N}_.:\-]+)/u).map((p, i) => {
       if (i % 2 === 0) return {text: p};
