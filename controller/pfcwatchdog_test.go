@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/packet"
 )
 
-// TestReceivedStorm: a host pauses the port that leads to it and does not stop. The watchdog
-// comes with the configuration, tells, and goes with it.
+// TestReceivedStorm: a host pauses its port without end. A configuration switches the watchdog on,
+// it reports the storm, and another configuration switches it off.
 func TestReceivedStorm(t *testing.T) {
 	r := newBufferRig(t)
 	sub := r.c.Events().Subscribe(events.Options[*pb.Event]{Match: func(e *pb.Event) bool { return strings.HasPrefix(e.Kind, "pfc.received_storm") }})
@@ -27,14 +27,14 @@ func TestReceivedStorm(t *testing.T) {
 			})
 		})
 	}
-	r.edit(`policy: "off"`, `policy: "sih"`) // without a policy the switch obeys in all classes, as its flags say
+	r.edit(`policy: "off"`, `policy: "sih"`) // without a policy the switch obeys PAUSE of all classes
 	plain := r.yaml
 	if got := r.apply()[0].Error; got != "" {
 		t.Fatal(got)
 	}
 	obeys(false, "start it with --pfc")
 	r.yaml = append([]byte(section), plain...)
-	// A switch that was started without --pfc has nothing to watch.
+	// A switch started without --pfc has no PAUSE to watch.
 	if got := r.apply()[0].Error; !strings.Contains(got, "PFC watchdog") || !strings.Contains(got, "--pfc") {
 		t.Errorf("result %q, want what to do", got)
 	}
@@ -52,7 +52,7 @@ func TestReceivedStorm(t *testing.T) {
 		return ok
 	})
 	r.send(0, true)
-	pause := packet.PFC{Enabled: 0xff} // of which class 3 alone is lossless
+	pause := packet.PFC{Enabled: 0xff} // only its class 3 is lossless
 	for c := range pause.Quanta {
 		pause.Quanta[c] = 65535 // 1.7 s
 	}
@@ -80,7 +80,7 @@ func TestReceivedStorm(t *testing.T) {
 			}
 		}
 	})
-	// The file without it asks for the default, an alarm.
+	// The file without the section asks for the default, an alarm.
 	r.yaml = plain
 	plan, err := r.c.Plan(t.Context(), "f", r.yaml, 0)
 	if err != nil || len(plan.Switches[0].Changes) != 1 || plan.Switches[0].Changes[0].Kind != pb.Change_KIND_MODIFY || !strings.Contains(plan.Switches[0].Changes[0].Line(), "→ action=alert, default=true, ") {

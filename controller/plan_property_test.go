@@ -25,7 +25,7 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// written are the updates that the switches of a rig got since it was read last.
+// written holds the updates that the rig's switches got since the last read.
 type written struct {
 	mu   sync.Mutex
 	list map[uint64][]*p4v1.Update // by device
@@ -48,28 +48,28 @@ func (w *written) record(ctx context.Context, r any, _ *grpc.UnaryServerInfo, ne
 	return next(ctx, r)
 }
 
-// editRig is a fabric that is edited at random. Nothing but an apply and SetLink changes its switches.
+// editRig is a fabric that is edited at random. Only apply and SetLink change its switches.
 type editRig struct {
 	t         *testing.T
 	rnd       *rand.Rand
 	c         *Controller
-	addresses []string // of the switches that a fabric may have
+	addresses []string // that the fabric may use
 	writes    *written
 	budgets   *weights.Registry
 	channels  *priority.Registry
 	file      object
-	held      map[string]map[string]string // what plans say that the switches hold, by switch
+	held      map[string]map[string]string // the switches' entries according to the plans, by switch
 }
 
 type object = map[string]any
 
-// TestPlanIsWhatApplyChanges edits random fabrics at random, a thousand times. What a plan shows is each time what the
-// switches then get written and what changes in the controller, with the same old and new values, and
-// a plan refuses what an apply refuses. A plan without changes is one of an apply that changes nothing.
+// TestPlanIsWhatApplyChanges makes a thousand random edits to random fabrics. Each plan equals the writes of its apply
+// and the changes in the controller, with the same old and new values. plan refuses exactly the files that apply
+// refuses, and a plan without changes means an apply without changes.
 func TestPlanIsWhatApplyChanges(t *testing.T) {
 	const edits = 50
 	fabrics := 20
-	if race.Enabled { // make realtime makes them all
+	if race.Enabled { // make realtime runs all of them
 		fabrics = 2
 	}
 	refused, changed := 0, 0
@@ -130,7 +130,7 @@ func (r *editRig) link(a, b string) {
 	r.file["links"] = append(r.file["links"].([]any), object{"a": a, "b": b, "rate": "100Mbps", "delay": "1us"})
 }
 
-// host adds a host to a switch, at a port that is free with luck.
+// host adds a host to a switch, at a random port, which may be taken.
 func (r *editRig) host(i int) {
 	n, port := 1+r.rnd.IntN(200), 10+r.rnd.IntN(20)
 	name := fmt.Sprintf("h%d-%d", i+1, n)
@@ -138,14 +138,14 @@ func (r *editRig) host(i int) {
 	r.link(fmt.Sprintf("s%d:%d", i+1, port), name)
 }
 
-// What an edit came to.
+// The outcomes of an edit.
 const (
 	stepSame = iota
 	stepRefused
 	stepChanged
 )
 
-// step makes an edit, or another change that an operator makes between two applies.
+// step makes an edit, or another change that an operator may make between two applies.
 func (r *editRig) step() int {
 	links := r.c.Config().Links
 	switch l := links[r.rnd.IntN(len(links))]; {
@@ -169,7 +169,7 @@ func (r *editRig) step() int {
 
 func pick[T any](r *editRig, list ...T) T { return list[r.rnd.IntN(len(list))] }
 
-// edit changes something of the file, which may then have faults.
+// edit changes the file at random; the result may be invalid.
 func (r *editRig) edit() {
 	section := func(key string) object {
 		s, _ := r.file[key].(object)
@@ -185,7 +185,7 @@ func (r *editRig) edit() {
 		return
 	}
 	sw, li := switches[r.rnd.IntN(len(switches))].(object), links[r.rnd.IntN(len(links))].(object)
-	own := func(of object, key string, v object) { // a section of its own, or none
+	own := func(of object, key string, v object) { // the switch's own section, or none
 		if of[key] != nil && r.rnd.IntN(2) == 0 {
 			delete(of, key)
 		} else {
@@ -281,7 +281,7 @@ func copyOf(t *testing.T, o object) (out object) {
 	return out
 }
 
-// apply plans a file and applies it, and holds one against the other.
+// apply plans a file, applies it, and compares the two.
 func (r *editRig) apply(file object) int {
 	r.t.Helper()
 	text, err := yaml.Marshal(file)
@@ -324,7 +324,7 @@ func (r *editRig) apply(file object) int {
 	return stepSame
 }
 
-// parts is all that a configuration says.
+// parts returns all settings of a configuration.
 func parts(c *config.Config) []any {
 	list := []any{c.Name, c.Scale, c.Switches, c.Hosts, c.Links, c.Applications, c.Controller}
 	for _, s := range Sections() {
@@ -333,7 +333,7 @@ func parts(c *config.Config) []any {
 	return list
 }
 
-// own returns what there is beside the switches, by table and key.
+// own returns the controller's own state, by table and key.
 func (r *editRig) own() map[string]string {
 	list := map[string]string{}
 	add := func(table string, by map[string]string) {
@@ -361,7 +361,7 @@ func (r *editRig) own() map[string]string {
 	return list
 }
 
-// settle waits until the switches hold what they should.
+// settle waits until the switches have their desired state.
 func (r *editRig) settle() {
 	for _, res := range r.c.awaitResults(r.t.Context(), r.c.snapshot()) {
 		if res.Error != "" {
@@ -370,7 +370,7 @@ func (r *editRig) settle() {
 	}
 }
 
-// patch makes changes to values, whose old ones must be those that the changes say.
+// patch applies changes to values. The old values must be those that the changes name.
 func (r *editRig) patch(who string, values map[string]string, list []*pb.Change) {
 	for _, c := range list {
 		key := c.Table + " " + c.Key
@@ -386,7 +386,7 @@ func (r *editRig) patch(who string, values map[string]string, list []*pb.Change)
 	}
 }
 
-// update holds what the switches got written against plans, nil for none, and remembers it.
+// update compares a switch's writes with a plan (nil for none), and records them.
 func (r *editRig) update(plans []*pb.SwitchPlan) {
 	got := r.writes.take()
 	for _, s := range r.c.Config().Switches {
@@ -409,7 +409,7 @@ func (r *editRig) update(plans []*pb.SwitchPlan) {
 			c := &pb.Change{Kind: pb.Change_Kind(u.GetType()), New: named.Value()}
 			c.Table, c.Key = named.Place()
 			old, known := r.held[s.Name][c.Table+" "+c.Key]
-			if c.Kind == pb.Change_KIND_MODIFY && !known { // a default entry as the program has it
+			if c.Kind == pb.Change_KIND_MODIFY && !known { // a default entry with the program's own value
 				for _, p := range plan {
 					if p.Table == c.Table && p.Key == c.Key {
 						old = p.Old
@@ -429,7 +429,7 @@ func (r *editRig) update(plans []*pb.SwitchPlan) {
 		}
 		pushed := len(plan) > 0 && plan[0].Table == "pipeline"
 		plan = slices.DeleteFunc(slices.Clone(plan), func(c *pb.Change) bool {
-			// A program comes with default entries, which nobody knows before the switch runs it.
+			// A program has default entries, which are unknown before the switch runs it.
 			asIs := pushed && c.Kind == pb.Change_KIND_MODIFY && !slices.ContainsFunc(wrote, func(w *pb.Change) bool { return sameChange(w, c) })
 			if asIs {
 				r.held[s.Name][c.Table+" "+c.Key] = c.New

@@ -10,13 +10,13 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/device"
 )
 
-// says has a switch say of its ports 1 and 2 what they are.
+// says makes a switch report the states of its ports 1 and 2.
 func (j *monitor) says(sw string, one, two pb.PortStatus_State) {
 	j.report(sw, map[uint32]pb.PortStatus_State{1: one, 2: two})
 }
 
-// TestPorts: a link is out of the routes when one of its switches says that its port is down, at the next
-// verdict and whatever probes say, and comes back by probes.
+// TestPorts: routes leave a link at the next evaluation after one of its switches reports its port down,
+// whatever probes show. Probes bring the link back.
 func TestPorts(t *testing.T) {
 	const up, down, unknown = pb.PortStatus_STATE_UP, pb.PortStatus_STATE_DOWN, pb.PortStatus_STATE_UNKNOWN
 	j := newMonitor(t)
@@ -38,7 +38,7 @@ func TestPorts(t *testing.T) {
 	if _, why, _ := j.portState("l"); why != "the port b:1 is down, says its switch" {
 		t.Errorf("why: %s", why)
 	}
-	j.both() // what was under way comes, and proves nothing
+	j.both() // probes in flight arrive, and prove nothing
 	j.after(0)
 	j.says("b", up, unknown)
 	j.after(0)
@@ -46,7 +46,7 @@ func TestPorts(t *testing.T) {
 	j.both()
 	j.after(0, "link.up")
 	suspects()
-	// A switch that is not heard of any more leaves the verdict to probes.
+	// If a switch no longer reports, probes decide.
 	j.says("b", down, unknown)
 	j.after(0, "link.down")
 	j.report("b", nil)
@@ -54,14 +54,15 @@ func TestPorts(t *testing.T) {
 	suspects("l")
 	j.both()
 	j.after(0, "link.up")
-	// So does one that comes back while the other is not attached.
+	// They also decide for a switch that returns while the other is not attached.
 	j.says("a", down, up)
 	j.health["b"] = device.Health{Forwards: true, Known: true}
 	j.after(0, "link.down")
 	j.says("a", up, up)
 	j.after(time.Second)
 	suspects("l")
-	// Without probes the ports are all there is, of one switch if the other says nothing.
+	// Without probes only port states decide. One switch's report is enough if the other does not
+	// report.
 	j.c.Controller.ProbeInterval = 0
 	j.after(0, "link.up")
 	j.says("a", down, up)
@@ -71,7 +72,8 @@ func TestPorts(t *testing.T) {
 	suspects("l")
 }
 
-// TestHostsPort: of a host's port the switch's word is told. Routes avoid it where the host has another link.
+// TestHostsPort: the switch's report decides on a host's port. Routes avoid the port if the host has another
+// link.
 func TestHostsPort(t *testing.T) {
 	j := newMonitor(t)
 	j.c.Controller.ProbeInterval = 0
@@ -99,7 +101,7 @@ func TestHostsPort(t *testing.T) {
 	host(pb.PortStatus_STATE_UP)
 }
 
-// TestPortFlaps: a link whose carrier flaps is held as one whose probes do.
+// TestPortFlaps: a link whose carrier flaps is held like one whose probes fail repeatedly.
 func TestPortFlaps(t *testing.T) {
 	j := newMonitor(t)
 	j.c.Controller.FlapHold, j.c.Controller.FlapHoldMax = 2*time.Second, 5*time.Second
@@ -111,7 +113,7 @@ func TestPortFlaps(t *testing.T) {
 		j.both()
 		j.after(0, want)
 	}
-	// What is held works: where the other links do not it is used, until it is down again.
+	// A held link works. If the other links are down it is used, until it is down again.
 	held := func(want bool) {
 		t.Helper()
 		if s := j.state(); s.HeldLinks["l"] != want || s.SuspectLinks["l"] == want {
@@ -121,7 +123,7 @@ func TestPortFlaps(t *testing.T) {
 	held(true)
 	j.routes = 0
 	j.says("a", pb.PortStatus_STATE_DOWN, pb.PortStatus_STATE_UP)
-	j.after(0) // who knows that it comes and goes need not hear it each time
+	j.after(0) // an event for every change of a flapping link would be noise
 	held(false)
 	if j.routes != 1 {
 		t.Errorf("routes changed %d times, want once", j.routes)

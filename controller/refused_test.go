@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// chipFabric is a fabric of one Tofino; keys go to the switch, sections to the file.
+// chipFabric is a fabric with one Tofino; keys are added to the switch, sections to the file.
 func chipFabric(keys, sections string) []byte {
 	return fmt.Appendf(nil, `
 name: one
@@ -42,8 +42,8 @@ links:
 `, keys, sections)
 }
 
-// TestRefused: what a target lacks is a fault of the field that asks for it when a
-// configuration is planned, and nothing when nobody asks.
+// TestRefused: planning a configuration reports a feature that the target lacks at the field that
+// asks for it. Without such a field there is no error.
 func TestRefused(t *testing.T) {
 	const runtime = `, bf_runtime: "127.0.0.1:3"`
 	const notified = "qos: {classes: [{dscp: 48, class: 6}]}\n"
@@ -122,7 +122,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// running is a controller for which the program of the switch "tof" has another P4Info.
+// running is a controller with another P4Info for the program of switch "tof".
 func running(t *testing.T, info *p4configv1.P4Info) *Controller {
 	t.Helper()
 	o := options()
@@ -143,7 +143,7 @@ func running(t *testing.T, info *p4configv1.P4Info) *Controller {
 	return c
 }
 
-// TestPartsOfAProgram: what is refused follows from the P4Info alone.
+// TestPartsOfAProgram: only the P4Info decides which features are refused.
 func TestPartsOfAProgram(t *testing.T) {
 	info := chipInfo(t)
 	without := proto.Clone(info).(*p4configv1.P4Info)
@@ -159,7 +159,8 @@ func TestPartsOfAProgram(t *testing.T) {
 	}
 }
 
-// TestVictimsNeedDepartures: the traffic manager knows pauses, and the program departures.
+// TestVictimsNeedDepartures: victims need pauses from the traffic manager and departures from the
+// program.
 func TestVictimsNeedDepartures(t *testing.T) {
 	info := chipInfo(t)
 	info.Counters = slices.DeleteFunc(info.Counters, func(c *p4configv1.Counter) bool { return c.Preamble.Name == "egress.ingress_departures" })
@@ -170,8 +171,8 @@ func TestVictimsNeedDepartures(t *testing.T) {
 	}
 }
 
-// TestMatrix: what each target can do, from the programs as they are. Update with
-// go test -run Matrix -update.
+// TestMatrix: the capabilities of each target, derived from the real programs. Update with go test
+// -run Matrix -update.
 func TestMatrix(t *testing.T) {
 	targets := []string{"bmv2", `bmv2, thrift: "127.0.0.1:5"`, "embedded", "tofino1", `tofino1, bf_runtime: "127.0.0.1:3"`, "tofino2", `tofino2, bf_runtime: "127.0.0.1:4"`}
 	var b strings.Builder

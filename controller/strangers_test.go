@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// stranger is a frame to h2 from a made-up source, the n-th.
+// stranger is the n-th frame to h2, with an invented source.
 func stranger(n uint32) []byte {
 	f := append([]byte{0x02, 0, 0, 0, 0, 0xfe, 0x06, 0, 10, 0, 0, 1, 0x08, 0}, // Ethernet
 		0x45, 0, 0, 54, 0, 0, 0, 0, 64, 17, 0, 0, 20, 0, 0, 0, 10, 0, 0, 2, // IPv4
@@ -31,8 +31,8 @@ func stranger(n uint32) []byte {
 	return append(f, make([]byte, 26)...)
 }
 
-// TestStrangersLeaveLinksUp: while a host sends frames of made-up sources, each of which PACC at the controller learns as a
-// flow, links stay up, the controller is asked and answers, and no more is kept than the tables hold.
+// TestStrangersLeaveLinksUp: a host sends frames with invented sources, and PACC at the controller learns each as a
+// flow. Links stay up, the controller answers calls, and it keeps no more than the tables hold.
 func TestStrangersLeaveLinksUp(t *testing.T) {
 	race.SkipRealTime(t)
 	worst := lag.Watch()
@@ -61,7 +61,7 @@ controller: {poll_interval: 100ms, probe_interval: 100ms, probe_timeout: 1s}
 		ports := f.state("s1").Ports
 		return ports[0].State == pb.PortStatus_STATE_UP && ports[1].State == pb.PortStatus_STATE_UP
 	})
-	// Sources for the whole flow table of a switch in three seconds, and seconds in which nothing but them is handled.
+	// In three seconds, sources for a switch's whole flow table, and some seconds in which only they are handled.
 	const frames, batch = 16384, 64
 	var slowest time.Duration
 	for n := uint32(0); n < frames; n += batch {
@@ -83,7 +83,7 @@ controller: {poll_interval: 100ms, probe_interval: 100ms, probe_timeout: 1s}
 	if learned.GetLearned() == 0 || learned.GetFlows() > 16384 {
 		fault("PACC at s1: %+v", learned)
 	}
-	list, _ := sub.Take() // nothing is attached to the ports of hosts, which are down
+	list, _ := sub.Take() // the hosts' ports have no cable and are down
 	for _, x := range list {
 		if x.Kind == "link.down" && !strings.Contains(x.Subject, "-h") || x.Kind == "session.degraded" || x.Kind == "session.disconnected" {
 			fault("event %s of %s: %s", x.Kind, x.Subject, x.Message)

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// sink is a host that keeps what comes to it.
+// sink is a host that keeps the frames that it receives.
 type sink struct {
 	mu     sync.Mutex
 	frames [][]byte
@@ -31,7 +31,7 @@ func (h *sink) Receive(frame []byte, _ units.Time) {
 	h.frames = append(h.frames, slices.Clone(frame))
 }
 
-// take returns what has come since, nil while that is fewer than n frames.
+// take returns the frames received since the last call, or nil if they are fewer than n.
 func (h *sink) take(n int) [][]byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,9 +42,9 @@ func (h *sink) take(n int) [][]byte {
 	return h.frames
 }
 
-// TestUDPPort gives an embedded switch another UDP port of the maxQD shim: packets to it are
-// stamped, those to the port that was compiled are not, a controller that is started anew finds the
-// program as it should be, and plan says that another port is another program.
+// TestUDPPort gives an embedded switch another UDP port for the maxQD shim. It stamps packets to
+// that port, and no packets to the compiled port. A new controller accepts the program, and plan
+// reports a different port as a different program.
 func TestUDPPort(t *testing.T) {
 	loop := clock.NewLoop()
 	sw, err := softswitch.NewOnLoop(loop, softswitch.Config{Name: "s1", DeviceID: 1, CPUPort: 510, Traffic: tm.Config{Queues: 8}})
@@ -87,7 +87,7 @@ soze: {udp_port: 4000}
 	}
 	for _, port := range []uint16{4000, maxqd.Port} {
 		loop.Post(func() {
-			for n := range 4 { // each waits for those before it
+			for n := range 4 { // each waits for the packets before it
 				frame := packet.Frame{
 					DstMAC: packet.Gateway, SrcMAC: packet.MAC{6, 0, 10, 0, 0, 1}, TTL: 64,
 					Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 1000, DstPort: port, ShimPort: port,

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestLive takes the view through a scenario without a terminal.
+// TestLive runs the view through a scenario without a terminal.
 func TestLive(t *testing.T) {
 	s, _ := Find("dsh")
 	v, now, width := &Live{}, Snapshot{}, 0
@@ -35,7 +35,7 @@ func TestLive(t *testing.T) {
 	}
 	shows("450µs of 900µs", "phase 2 of 3", "24 hosts send", "F0", "46.80 Gb/s", "▁█", "0.012", "2.5",
 		"queue 5 KB   7 PAUSE frames", "left", "ready", "42", "1.5 KB", strings.Repeat("█", 15)+"░")
-	for _, width = range []int{140, 60} { // the bar has what the terminal has room for
+	for _, width = range []int{140, 60} { // the bar has the parts that fit the terminal
 		shows(strings.Repeat("█", max(width-70, 30)/2) + "░")
 	}
 	v.Show(Event{Run: run, Kind: Faulted, Fault: "left restarted"})

@@ -22,7 +22,7 @@ import (
 
 var loopback = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// onFreePorts returns the scenario with addresses that nobody listened on a moment ago.
+// onFreePorts returns the scenario with addresses that were free a moment ago.
 func onFreePorts(t *testing.T, s Scenario) Scenario {
 	t.Helper()
 	free := func() string {
@@ -46,9 +46,9 @@ func onFreePorts(t *testing.T, s Scenario) Scenario {
 	return s
 }
 
-// play plays the first phases of some variants, the last of them only to a time, on the real
-// pipeline and controller. A play that the machine disturbed is played once more; then the test
-// is skipped, since nothing follows from it.
+// play plays the first phases of some variants, the last variant only up to a time, on the real
+// pipeline and controller. If the machine disturbed the play, it is repeated once; then the test is
+// skipped, because the result means nothing.
 func play(t *testing.T, name string, phases int, until units.Time, variants ...string) *Report {
 	t.Helper()
 	race.SkipRealTime(t)
@@ -67,7 +67,7 @@ func play(t *testing.T, name string, phases int, until units.Time, variants ...s
 	invalid := lag.Repeat(t, 2, func() string {
 		var logs, table bytes.Buffer
 		lines.Reset()
-		t.Run("free ports", func(t *testing.T) { s = onFreePorts(t, s) }) // they are let go when it ends
+		t.Run("free ports", func(t *testing.T) { s = onFreePorts(t, s) }) // they continue when it ends
 		plain := NewPlain(&lines)
 		var looking sync.WaitGroup
 		show := func(e Event) {
@@ -112,7 +112,7 @@ func play(t *testing.T, name string, phases int, until units.Time, variants ...s
 	return report
 }
 
-// listed checks that the controller lists the first flow of the scenario, with its law, while a run plays.
+// listed checks that, during a run, the controller lists the scenario's first flow with its law.
 func listed(t *testing.T, r *Run) {
 	track := r.recorder.tracks[0]
 	var last []*pb.HostReport
@@ -171,7 +171,7 @@ func TestSPFCProtectsTheVictim(t *testing.T) {
 	}
 }
 
-// TestPACCNotifies has too little time for the queue to settle; that takes a whole run.
+// TestPACCNotifies is too short for the queue to settle, which takes a whole run.
 func TestPACCNotifies(t *testing.T) {
 	r := play(t, "pacc", 2, 1200*units.Microsecond, "dcqcn", "pacc")
 	for _, v := range r.Variants {
@@ -202,7 +202,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestInterruptedCommand: whatever fails first when a run is ended, the command says that it was.
+// TestInterruptedCommand: the command reports the interruption, whatever fails first because of it.
 func TestInterruptedCommand(t *testing.T) {
 	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

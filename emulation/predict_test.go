@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPredict: the simulator predicts what plays of real packets measured: DSH's fan-in, on an embedded
-// switch at 20 Mb/s, of a valid run.
+// TestPredict: the simulator predicts measurements of real packets: DSH's fan-in on an embedded switch
+// at 20 Mb/s, from a valid run.
 func TestPredict(t *testing.T) {
 	s, err := Find("dsh")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictCompletions: flows that hosts saw end are scored by their size, against the time that they take alone.
+// TestPredictCompletions: completed flows are scored by size, relative to their completion time on an idle fabric.
 func TestPredictCompletions(t *testing.T) {
 	s, err := Find("bursts")
 	if err != nil {
@@ -83,7 +83,8 @@ func TestPredictCompletions(t *testing.T) {
 			t.Errorf("%s: %+v, want %g measured", name, p, want)
 		}
 	}
-	// A flow of 8 KB in 9 packets at 100 Gb/s over four hops alone takes 9 packets' time, three more hops and 8 µs.
+	// A flow of 8 KB has 9 packets. Alone at 100 Gb/s over four hops it takes 9 packets' time, three more hops and
+	// 8 µs.
 	if p := got["slowdown_p99_to_10KB"]; math.Abs(20/p.Measured-9.2) > 0.4 {
 		t.Errorf("slowdown %v for 20 µs: alone a flow takes %v µs", p.Measured, 20/p.Measured)
 	}

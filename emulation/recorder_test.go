@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// pfc is a PAUSE of n quanta for some classes, a RESUME with 0.
+// pfc is a PAUSE of n quanta for some classes; 0 quanta make it a RESUME.
 func pfc(classes uint8, n uint16) *packet.PFC {
 	p := &packet.PFC{Enabled: classes}
 	for c := range p.Quanta {
@@ -53,7 +53,8 @@ func TestPauseMeter(t *testing.T) {
 	}
 }
 
-// TestMetersTakeTheRateOfWhoIsPaused has a link whose ends run at different rates.
+// TestMetersTakeTheRateOfWhoIsPaused: the ends of the link have different rates, and the meter uses
+// that of the paused end.
 func TestMetersTakeTheRateOfWhoIsPaused(t *testing.T) {
 	m := NewMeters([]network.Wire{
 		{From: config.Endpoint{Node: "s", Port: 1}, To: config.Endpoint{Node: "h"}, Rate: 100 * units.Mbps},

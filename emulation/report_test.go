@@ -20,7 +20,7 @@ func TestChecksOfDSH(t *testing.T) {
 		sihPauses, dshPauses uint64
 		during               float64
 		drops                uint64
-		failed               string // part of the check that fails
+		failed               string // part of the failing check's text
 	}{
 		{"as it should be", 30, 2, 46e9, 0, ""},
 		{"half is enough", 30, 15, 46e9, 0, ""},
@@ -44,8 +44,8 @@ func TestChecksOfDSH(t *testing.T) {
 	}
 }
 
-// TestLossesOfTheTableAreJudged holds the line about losses against the table's column: both
-// count packets of lossless classes.
+// TestLossesOfTheTableAreJudged: the verdict on losses and the table's column count the same
+// packets, those of lossless classes.
 func TestLossesOfTheTableAreJudged(t *testing.T) {
 	sih, dsh := dshPlay("sih", 30, 20e9), dshPlay("dsh", 2, 46e9)
 	sih.Losses = network.Losses{Buffer: 5, Lossless: 5}
@@ -59,7 +59,8 @@ func TestLossesOfTheTableAreJudged(t *testing.T) {
 	}
 }
 
-// TestChecksOfPACC judges the default, carry: false, and holds each law against its own level.
+// TestChecksOfPACC judges the default (carry: false) and compares each law with its own steady
+// level.
 func TestChecksOfPACC(t *testing.T) {
 	us := func(v float64) *float64 { return &v }
 	play := func(variant string, kb float64, settled, steady *float64, a, b float64) *Result {

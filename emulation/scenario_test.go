@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// leafSpine is the fabric of a run without -f.
+// leafSpine is the fabric of `headgate run` without -f.
 func leafSpine(t *testing.T) *config.Config {
 	t.Helper()
 	c, err := config.Parse("leaf-spine.yaml", examples.LeafSpine, nil, controller.Sections()...)
@@ -21,7 +21,7 @@ func leafSpine(t *testing.T) *config.Config {
 	return c
 }
 
-// TestScenariosFit holds every scenario against its fabric under every variant.
+// TestScenariosFit checks that every scenario fits its fabric in every variant.
 func TestScenariosFit(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range All() {

@@ -9,8 +9,8 @@ import (
 
 const us = units.Microsecond
 
-// series has samples every 10 µs to end, of one flow at a rate and a queue, each a function
-// of time.
+// series has samples every 10 µs until end, of one flow's rate and a queue; both are functions of
+// time.
 func series(end units.Time, gbps func(units.Time) float64, queue func(units.Time) units.Bytes) Series {
 	var s Series
 	sent := 0.0
@@ -40,7 +40,7 @@ func TestRates(t *testing.T) {
 		{Window{200 * us, 300 * us}, 10, 10, 50 * us},
 		{Window{100 * us, 300 * us}, 30, 10, 50 * us},
 		{Window{0, 400 * us}, 40, 30, 200 * us},
-		{Window{0, 30 * us}, 50, 50, 50 * us}, // shorter than what the lowest is taken over
+		{Window{0, 30 * us}, 50, 50, 50 * us}, // shorter than the interval of the lowest rate
 		{Window{500 * us, 600 * us}, 0, 0, 50 * us},
 	}
 	for _, tt := range tests {
@@ -57,7 +57,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestVictim: what had nothing to lose lost no percentage of it.
+// TestVictim: a flow without anything to lose has no percentage of loss.
 func TestVictim(t *testing.T) {
 	phase := func(bps float64) PhaseResult { return PhaseResult{Flows: []FlowPhase{{Name: "F0", Measured: bps}}} }
 	if v := victim("F0", phase(50e9), phase(10e9)); v == nil || v.Lost != 80 || v.Before != 50e9 {
@@ -108,7 +108,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleOfARate has a flow that reaches its share after 300 µs, and one that never does.
+// TestSettleOfARate: one flow reaches its share after 300 µs, another never does.
 func TestSettleOfARate(t *testing.T) {
 	s := series(1000*us, func(t units.Time) float64 {
 		if t < 300*us {

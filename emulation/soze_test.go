@@ -12,7 +12,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// leaves is a fabric of leaves with hosts each, joined by spines. Names are not the example's.
+// leaves is a fabric of leaves with n hosts each, joined by spines. Its names differ from the
+// example's.
 func leaves(t *testing.T, leaves, spines, hosts int) *config.Config {
 	t.Helper()
 	var switches, names, links []string
@@ -37,8 +38,9 @@ func leaves(t *testing.T, leaves, spines, hosts int) *config.Config {
 	return c
 }
 
-// TestSozeOnAnyFabric: hosts and switches are the file's, whatever their names; what a fabric has no
-// room for is left out, and one that is too small is refused with what is missing.
+// TestSozeOnAnyFabric: the scenario uses the file's hosts and switches, whatever their names. It
+// leaves out parts for which a fabric is too small, and refuses a fabric that is too small for the
+// rest, with the reason.
 func TestSozeOnAnyFabric(t *testing.T) {
 	all := "two flows, weights 1:2; a third joins, 1:2:4; a weight changes, 4:2:4; a flow leaves, 4:2"
 	for _, tt := range []struct {
@@ -85,7 +87,7 @@ func TestSozeOnAnyFabric(t *testing.T) {
 	if _, err := o.validate(); err == nil || err.Error() != "scenario soze: hosts: own.yaml has 2, want at least 3: two that send to the third" {
 		t.Errorf("two hosts: %v", err)
 	}
-	// The example's are those of its documents.
+	// The example's names are those in the documentation.
 	phases, err := sozePhases(leafSpine(t))
 	if err != nil || len(phases) != 5 {
 		t.Fatal(phases, err)
@@ -99,8 +101,8 @@ func TestSozeOnAnyFabric(t *testing.T) {
 	}
 }
 
-// TestWeightsInForce: when an operator changes a weight during a phase, the shares are those of the
-// weights in force, over the longer part of the phase, and the report names the change.
+// TestWeightsInForce: if an operator changes a weight during a phase, the expected shares follow
+// the weights of the phase's longer part, and the report names the change.
 func TestWeightsInForce(t *testing.T) {
 	phase := Phase{Name: "two flows, weights 1:2", Actions: []Action{
 		{Start: &Flow{Name: "A", From: []string{"h1"}, To: "h3", Weight: 1}}, {Start: &Flow{Name: "B", From: []string{"h2"}, To: "h3", Weight: 2}},
@@ -109,7 +111,7 @@ func TestWeightsInForce(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		at          units.Time // of the change of A's weight to 6
-		share, from float64    // A's part, and where it is measured, in seconds
+		share, from float64    // share of A, and the interval over which it is measured, in seconds
 		changes     int
 	}{
 		{"nobody", 20 * units.Second, 1. / 3, 5, 0},

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// dshPlay is a play of dsh with made-up measurements.
+// dshPlay is a play of scenario dsh with invented measurements.
 func dshPlay(variant string, pauses uint64, victimDuring float64) *Result {
 	calm := PhaseResult{Name: "calm", Flows: []FlowPhase{{Name: "F0", Measured: 47e9}, {Name: "F1", Measured: 47e9}}}
 	fanIn := PhaseResult{Name: "fan-in", Flows: []FlowPhase{{Name: "F0", Measured: victimDuring}, {Name: "F1", Measured: 9e9}, {Name: "fan-in", Measured: 80e9}}}
@@ -30,7 +30,7 @@ func dshPlay(variant string, pauses uint64, victimDuring float64) *Result {
 	}
 }
 
-// reportOf judges made-up plays of a scenario on its own fabric.
+// reportOf judges invented plays of a scenario on its own fabric.
 func reportOf(t *testing.T, name string, plays ...*Result) *Report {
 	t.Helper()
 	s, err := Find(name)
@@ -47,8 +47,8 @@ func reportOf(t *testing.T, name string, plays ...*Result) *Report {
 	return NewReport(&s, c, s.Times(0), plays)
 }
 
-// TestInvalidPlaysJudgeNothing disturbs the play of dsh; "yes, DSH protects the victim: 0.0 %"
-// was once said of a victim that never sent.
+// TestInvalidPlaysJudgeNothing disturbs the play of dsh. A victim that never sent must not count as
+// protected.
 func TestInvalidPlaysJudgeNothing(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -151,14 +151,14 @@ func TestInvalidShares(t *testing.T) {
 	}
 }
 
-// TestMaxLag takes half of the shortest time that the controller keeps.
+// TestMaxLag takes half of the controller's shortest timeout.
 func TestMaxLag(t *testing.T) {
 	want := map[string]units.Time{
-		"pacc dcqcn":           450 * units.Millisecond,    // links are probed for 900 ms
+		"pacc dcqcn":           450 * units.Millisecond,    // probe timeout of links: 900 ms
 		"pacc pacc-controller": 32 * units.Millisecond,     // 80 µs at 1/800
 		"spfc spfc":            312500 * units.Microsecond, // 100 µs at 1/6250
 		"bursts spfc":          100 * units.Millisecond,    // and at 1/2000
-		"dsh sih":              419424 * units.Microsecond, // 65535 quanta at 20 Mb/s, half of that
+		"dsh sih":              419424 * units.Microsecond, // 65535 quanta at 20 Mb/s, half of their time
 	}
 	for _, s := range All() {
 		for _, v := range s.Variants {

@@ -11,13 +11,13 @@ import (
 	"github.com/headgate/headgate/controller/config"
 )
 
-// leaf-spine.yaml has every key of every section, in use or commented out.
+// leaf-spine.yaml has every key of every section, used or commented out.
 func TestEveryKey(t *testing.T) {
 	text, err := os.ReadFile("leaf-spine.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A section ends where the next begins; one that is not in use begins with "# key:".
+	// A section ends where the next begins. An unused section begins with "# key:".
 	begins := regexp.MustCompile(`(?m)^(?:# )?([a-z_]+):`)
 	sections := map[string]string{}
 	at := begins.FindAllSubmatchIndex(text, -1)
@@ -36,7 +36,7 @@ func TestEveryKey(t *testing.T) {
 		path := k.Path
 		names := strings.Split(strings.ReplaceAll(path, "[]", ""), ".")
 		if len(names) > 2 && sections[names[1]] != "" {
-			names = names[1:] // a switch's own section, which has the fabric's keys
+			names = names[1:] // a switch's own section, with the same keys as the fabric's
 		}
 		section, key := sections[names[0]], names[len(names)-1]
 		if !regexp.MustCompile(`(?m)(^|[ {])` + regexp.QuoteMeta(key) + `:`).MatchString(section) {
@@ -45,7 +45,7 @@ func TestEveryKey(t *testing.T) {
 	}
 }
 
-// All examples are free of faults, also with the sections that are commented out.
+// All examples are valid, also with the commented sections.
 func TestExamplesParse(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	if err != nil || len(files) < 3 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The compiled program is that of the source.
+// The compiled program belongs to the source.
 func TestL2IsCompiled(t *testing.T) {
 	if _, err := exec.LookPath("p4c-bm2-ss"); err != nil {
 		t.Skip("p4c-bm2-ss is not on the PATH: it comes from p4lang's packages (see README)")

@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// churn sends packets of all ports and classes through the switch of DSH's evaluation.
-// Peers obey PFC at once. It writes down the calls it makes.
+// churn sends packets of all ports and classes through the switch of DSH's evaluation. Peers obey
+// PFC at once. It records its calls.
 type churn struct {
 	m          *MMU
 	now        units.Time
@@ -37,8 +37,8 @@ func newTomahawk(tb testing.TB, k Kind) *MMU {
 	return m
 }
 
-// step is one Arrive or, when memory is as full as it should be or all peers that were
-// asked are paused, one Depart.
+// step is one Arrive or one Depart. It is a Depart if memory is at its target or all asked peers
+// are paused.
 func (w *churn) step() {
 	for try := 0; try < 4 && w.tail-w.head < w.depth; try++ {
 		w.x ^= w.x << 13
@@ -63,7 +63,7 @@ func (w *churn) step() {
 	}
 }
 
-// call makes one call of the MMU; an arrival reports whether its packet was taken.
+// call makes one call of the MMU. For an arrival it reports whether the packet was admitted.
 func (w *churn) call(q int16) (ok bool) {
 	w.now += callTime
 	if q < 0 {
@@ -74,10 +74,9 @@ func (w *churn) call(q int16) (ok bool) {
 	return ok
 }
 
-// BenchmarkCall measures one Arrive or Depart: "idle" far below all thresholds, "congested"
-// with all peers sending whatever PFC lets them. It plays calls that were written down
-// before, so that choosing them is not measured, over and over on a new MMU that has been
-// filled first.
+// BenchmarkCall measures one Arrive or Depart: "idle" far below all thresholds, "congested" while
+// all peers send as much as PFC allows. It replays recorded calls on a new MMU that has been filled
+// first, so that choosing the calls is not measured.
 func BenchmarkCall(b *testing.B) {
 	const fill, calls = 200_000, 1_000_000
 	for _, load := range []struct {

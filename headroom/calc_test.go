@@ -68,8 +68,8 @@ func tomahawk(k Kind) Config {
 	return c
 }
 
-// TestRequired: what a peer that takes all that it may sends after the decision to pause, and what of
-// that a chip's cells hold.
+// TestRequired: the bytes that a peer may still send after the decision to pause, and how many of
+// them fit in a chip's cells.
 func TestRequired(t *testing.T) {
 	const g = units.Gbps
 	for _, tc := range []struct {

@@ -6,7 +6,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// counted returns an MMU like the public HPCC simulator's SwitchMmu: 1 MB, two ports, reserve of 4 KiB, headroom of 10 kB.
+// counted returns an MMU like SwitchMmu of HPCC's public simulator: 1 MB, two ports, a reserve of 4 KiB, headroom of 10
+// kB.
 func counted(t *testing.T, change func(*Config)) *MMU {
 	t.Helper()
 	c := Config{
@@ -21,8 +22,8 @@ func counted(t *testing.T, change func(*Config)) *MMU {
 	return m
 }
 
-// fill has packets of 1000 B arrive by a port until the MMU refuses one or there were most, and returns how many it took, and
-// after which one the port was paused, 0 for none.
+// fill lets packets of 1000 B arrive at a port until the MMU refuses one or most have arrived. It returns the number
+// admitted, and after which packet the port was paused; 0 for never.
 func fill(m *MMU, port, most int) (took, paused int) {
 	for took < most {
 		if ok, _ := m.Arrive(0, port, 3, 1000); !ok {
@@ -35,12 +36,13 @@ func fill(m *MMU, port, most int) (took, paused int) {
 	return took, paused
 }
 
-// With α = 1/8 and S to share, one port is paused at S/9 of shared memory, takes its headroom, and loses the next packet.
+// With α = 1/8 and S bytes to share, a single port is paused at S/9 of shared memory, then uses its headroom, and loses
+// the next packet.
 func TestCountedThreshold(t *testing.T) {
 	m := counted(t, func(*Config) {})
 	const pool = 1_000_000 - 2*10_000 - 2*4096
 	took, paused := fill(m, 0, 2000)
-	shared := (pool/9 + 999) / 1000 // of 1000 B: the first at which shared ≥ T
+	shared := (pool/9 + 999) / 1000 // in packets of 1000 B: the first at which shared ≥ T
 	if want := 4 + shared; paused < want-1 || paused > want {
 		t.Errorf("paused after %d packets, want %d: 4 of the reserve and %d shared", paused, want, shared)
 	}
@@ -49,11 +51,12 @@ func TestCountedThreshold(t *testing.T) {
 	}
 }
 
-// Nothing keeps the sum within the memory: a victim's threshold is the buffer whatever others hold, and so is a static one.
+// Nothing keeps the sum within the memory: a victim's threshold is the whole buffer, whatever others hold. The same is
+// true of a static threshold.
 func TestCountedDoesNotHold(t *testing.T) {
 	victim := counted(t, func(c *Config) { c.Policy, c.SPFC.Whole, c.Ports[0].Victim = SPFC, true, true })
 	victim.Arrive(0, 0, 3, 1000)
-	victim.Depart(0, 0, 3, 1000) // a victim is one from its first departure on
+	victim.Depart(0, 0, 3, 1000) // a port is a victim from its first departure on
 	took, _ := fill(victim, 0, 2000)
 	if _, other := fill(victim, 1, 2000); took < 1000 || other != 1 {
 		t.Errorf("the victim's port took %d packets, want 1000 and more; the other was paused after %d, want 1", took, other)
@@ -74,7 +77,8 @@ func TestCountedDoesNotHold(t *testing.T) {
 	}
 }
 
-// Only its own departures resume a queue, at 3 KiB below the threshold or with no shared memory; lossy classes are not counted.
+// Only a queue's own departures resume it, at 3 KiB below the threshold or without shared memory. Lossy classes are not
+// counted.
 func TestCountedResume(t *testing.T) {
 	m := counted(t, func(*Config) {})
 	_, first := fill(m, 0, 50)

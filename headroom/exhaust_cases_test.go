@@ -29,7 +29,7 @@ func (r *rule) mmu(t *testing.T, local bool) *MMU {
 	case r.victims:
 		c.Policy = SPFC
 	}
-	c.DSH.NoSharedHeadroom = true // τ is the checker's to choose
+	c.DSH.NoSharedHeadroom = true // the checker chooses τ
 	c.DSH.NoInsurance = r.insured && r.phi == 0
 	if c.Headroom == 0 {
 		c.Headroom = 1
@@ -47,8 +47,8 @@ func (r *rule) mmu(t *testing.T, local bool) *MMU {
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// check is a model and a link. Φ of the safe ones is as many packets as Required says in bytes: those
-// on the wire until the peer has stopped, and the packet that paused it.
+// check is a model and a link. For the safe models, Φ is Required's bytes in packets: those on the
+// wire until the peer has stopped, and the packet that caused the PAUSE.
 type check struct {
 	name  string
 	rules []rule
@@ -71,8 +71,8 @@ var safe = []check{
 	{"spfc, then sih", []rule{{phi: 2, pool: 4, victims: true}, {phi: 2, pool: 4}}, link{1, 1}},
 }
 
-// explore makes the check. A change of the policy while traffic runs is the pipeline's and not
-// package headroom's, and what is off in the model is on in the MMU: then the model is alone.
+// explore runs the check. Package headroom has no change of policy under traffic and no switch for
+// safeguards. A model with either is checked alone.
 func (c *check) explore(t *testing.T, s safeguards, unlocal bool) (m *checker, at int32, wrong string) {
 	m = &checker{rules: c.rules, link: c.link, safe: s, unlocal: unlocal}
 	if len(c.rules) == 1 && s == allOn {
@@ -84,8 +84,8 @@ func (c *check) explore(t *testing.T, s safeguards, unlocal bool) (m *checker, a
 	return m, at, wrong
 }
 
-// TestExhaust: in no state that can be reached is a lossless packet dropped, a peer told something
-// else than what holds, or paused for ever.
+// TestExhaust: in every reachable state, no lossless packet is dropped, each peer's PFC state is
+// right, and no peer stays paused for ever.
 func TestExhaust(t *testing.T) {
 	for _, c := range safe {
 		if m, at, wrong := c.explore(t, allOn, false); at >= 0 {
@@ -94,8 +94,8 @@ func TestExhaust(t *testing.T) {
 	}
 }
 
-// TestExhaustUnlocal does so for an MMU that rechecks all queues at each departure, as the
-// simulator's do.
+// TestExhaustUnlocal does the same for an MMU that rechecks all queues at each departure, as the
+// simulator's does.
 func TestExhaustUnlocal(t *testing.T) {
 	for _, c := range safe {
 		if len(c.rules) > 1 || c.rules[0].estimate && c.link.pfc > 2 {
@@ -108,8 +108,8 @@ func TestExhaustUnlocal(t *testing.T) {
 	}
 }
 
-// TestCounterexamples takes one safeguard away at a time. The shortest way to what it keeps from
-// happening is in testdata/counterexamples.txt.
+// TestCounterexamples removes one safeguard at a time. testdata/counterexamples.txt has the
+// shortest way to the failure that the safeguard prevents.
 func TestCounterexamples(t *testing.T) {
 	off := func(change func(*safeguards)) safeguards {
 		s := allOn

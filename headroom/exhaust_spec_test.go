@@ -1,24 +1,24 @@
 package headroom
 
-// The abstract model of exhaust_test.go: the accounts of one ingress port with two lossless queues
-// and of what lossy traffic holds of the shared pool, in packets. It is written from the papers and
-// from what the pipeline does, apart from package headroom's code, which is held against it.
+// The abstract model of exhaust_test.go: the accounts, in packets, of one ingress port with two
+// lossless queues, and of lossy traffic's part of the shared pool. It is written from the papers
+// and the pipeline, independently of package headroom, which is compared with it.
 
-// safeguards may be switched off one by one, to see what each of them is for.
+// safeguards can be switched off one by one, to show what each prevents.
 type safeguards struct {
-	portPauseObeyed bool // the peer stops all classes for a port-level PAUSE (DSH §IV-E)
-	drainFirst      bool // what has headroom or insurance in use does not resume (SIH, Eq. 3; DSH)
-	resumeEmpty     bool // what holds nothing resumes, whatever the threshold (LocalResume)
+	portPauseObeyed bool // the peer stops all classes on a port-level PAUSE (DSH §IV-E)
+	drainFirst      bool // a queue that uses headroom or insurance does not resume (SIH, Eq. 3; DSH)
+	resumeEmpty     bool // an empty queue resumes, whatever the threshold (LocalResume)
 	holdAtReset     bool // a paused port is no victim (SPFC Fig. 10, the State Holder)
-	inOrder         bool // PFC frames stay in order on their way
-	oldPoolCounts   bool // what queues hold beyond a new policy's reserve is no room for its pool
+	inOrder         bool // PFC frames are not reordered on the way
+	oldPoolCounts   bool // bytes beyond a new policy's reserve are not free in its pool
 }
 
 var allOn = safeguards{true, true, true, true, true, true}
 
 // rule is a policy in packets.
 type rule struct {
-	insured  bool // one reserve for the port (DSH), else one for each queue (SIH)
+	insured  bool // one reserve per port (DSH), otherwise one per queue (SIH)
 	phi      uint8
 	private  uint8 // ρ of each queue
 	pool     uint8 // shared
@@ -28,7 +28,7 @@ type rule struct {
 	estimate bool  // τ may be 0 or 1 (DSH), whatever Algorithm 3 says
 }
 
-// accounts is what a port holds. off has a bit for each queue and bit 2 for the port.
+// accounts holds a port's counts. off has a bit for each queue, and bit 2 for the port.
 type accounts struct {
 	private, shared, head, tau [2]uint8
 	insured, lossy             uint8
@@ -36,15 +36,15 @@ type accounts struct {
 	count                      uint8 // SPFC's IRC, up to depart
 	victim                     bool
 	policy                     uint8    // index into rules
-	old                        [2]uint8 // packets that came in under the policy before
+	old                        [2]uint8 // packets admitted under the previous policy
 }
 
-// depart is SPFC's counting number in packets.
+// depart is SPFC's departure threshold in packets.
 const depart = 2
 
 const portOff = 4
 
-// frame is a PFC frame: classes of the two queues, and whether it is for all eight.
+// frame is a PFC frame: the classes of the two queues, and whether it is for all eight classes.
 type frame struct {
 	classes    uint8
 	pause, all bool
@@ -68,7 +68,7 @@ func (a *accounts) length(q int) uint8 { return a.private[q] + a.shared[q] + a.h
 
 func (a *accounts) used() uint8 { return a.shared[0] + a.shared[1] - a.insured + a.lossy }
 
-// reserve returns the whole of a policy's headroom or insurance.
+// reserve returns all headroom or insurance of a policy.
 func (r *rule) reserve() uint8 {
 	if r.insured {
 		return r.phi
@@ -76,7 +76,7 @@ func (r *rule) reserve() uint8 {
 	return 2 * r.phi
 }
 
-// free returns what the pool has room for under a policy.
+// free returns the free packets of the pool under a policy.
 func (a *accounts) free(r *rule, s safeguards) uint8 {
 	free := minus(r.pool, a.used())
 	if !s.oldPoolCounts {
@@ -98,7 +98,7 @@ func (r *rule) threshold(free uint8) uint8 {
 	return free
 }
 
-// arrive places a packet of a queue and returns false when it is dropped (Algorithm 1).
+// arrive puts a packet into a queue's account and returns false if it is dropped (Algorithm 1).
 func (a *accounts) arrive(r *rule, s safeguards, q int, tau uint8) (ok bool, frames []frame) {
 	told := a.told()
 	victimUnlimited := r.victims && a.victim
@@ -132,7 +132,7 @@ func (a *accounts) arrive(r *rule, s safeguards, q int, tau uint8) (ok bool, fra
 	return true, a.stop(r, s, q, victimUnlimited, inHeadroom, insured, told)
 }
 
-// stop pauses what a packet has filled.
+// stop pauses the queue and port that a packet has filled.
 func (a *accounts) stop(r *rule, s safeguards, q int, victimUnlimited, stopQueue, stopPort bool, told uint8) []frame {
 	queueLimit := r.threshold(a.free(r, s))
 	portLimit := 2 * queueLimit
@@ -148,7 +148,7 @@ func (a *accounts) stop(r *rule, s safeguards, q int, victimUnlimited, stopQueue
 	return a.tell(s, told)
 }
 
-// leave takes a packet of a queue off and resumes what it may.
+// leave removes a packet from a queue and resumes what may resume.
 func (a *accounts) leave(r *rule, s safeguards, q int) []frame {
 	told := a.told()
 	switch {
@@ -179,7 +179,7 @@ func (a *accounts) leave(r *rule, s safeguards, q int) []frame {
 	return a.tell(s, told)
 }
 
-// tell returns the frames for what has changed, and tells SPFC's State Holder.
+// tell returns the frames for changed pause states, and updates SPFC's State Holder.
 func (a *accounts) tell(s safeguards, told uint8) (frames []frame) {
 	now := a.told()
 	if more := now &^ told; more != 0 {
@@ -206,7 +206,7 @@ func (a *accounts) tick() {
 	a.count = 0
 }
 
-// lossyArrives takes a lossy packet, if there is room.
+// lossyArrives admits a lossy packet if there is room.
 func (a *accounts) lossyArrives(r *rule, s safeguards) {
 	if free := a.free(r, s); free > 0 && a.lossy+1 < r.threshold(free) {
 		a.lossy++

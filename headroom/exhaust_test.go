@@ -8,31 +8,31 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// An explicit-state model check. One ingress port with two lossless queues, an upstream peer that
-// obeys PFC, and lossy traffic that takes and gives back shared memory as it likes. Time goes in
-// slots of one packet at line rate. In each the egress side takes a packet of either queue, or a
-// lossy one, or none; what the peer sent some slots ago arrives; PFC frames reach the peer after
-// some slots; the peer sends a packet of a class that it may, or nothing. All choices are tried in
-// all states. Where nothing else is said, every step of a port is made by the MMU itself, and by
-// the model in exhaust_spec_test.go, and both must agree on everything.
+// An explicit-state model check of one ingress port with two lossless queues, an upstream peer that
+// obeys PFC, and lossy traffic that takes and frees shared memory at will. Time passes in slots of
+// one packet at line rate. In each slot egress sends a packet of either queue, a lossy packet, or
+// none; packets that the peer sent some slots ago arrive; PFC frames reach the peer after some
+// slots; the peer sends a packet of a permitted class, or nothing. All choices are tried in all
+// states. By default both the MMU and the model in exhaust_spec_test.go make every step of a port,
+// and they must agree on everything.
 
 // packet is the size of a packet. Φ and pools are whole packets.
 const packet = 64
 
-// link is how far away the peer is, in slots.
+// link is the distance of the peer, in slots.
 type link struct{ data, pfc int }
 
 const mostDelay = 3
 
-// state is all there is. The zero state is the first.
+// state is the whole state. Its zero value is the initial state.
 type state struct {
 	accounts
-	peer uint8             // classes that it has stopped
-	data [mostDelay]uint8  // 1 + class on the wire, the one that comes next first
-	pfc  [mostDelay]uint16 // up to three frames for each slot
+	peer uint8             // classes that the peer has stopped
+	data [mostDelay]uint8  // 1 + class of each packet on the wire, the next to arrive first
+	pfc  [mostDelay]uint16 // up to three frames per slot
 }
 
-// Frames in a slot, in 5 bits each: 16 means that there is one.
+// The frames of a slot, 5 bits each; 16 marks a frame.
 func encode(frames []frame) (code uint16) {
 	for i, f := range frames {
 		x := uint16(16) | uint16(f.classes)
@@ -54,30 +54,30 @@ func decode(code uint16) (frames []frame) {
 	return frames
 }
 
-// choice is what happens in a slot.
+// choice is one combination of the events in a slot.
 type choice struct {
-	out    int8 // queue that a packet leaves; 2 lossy, −1 none
+	out    int8 // queue that sends a packet; 2 lossy, −1 none
 	tick   bool // SPFC's period ends
 	lossy  bool // a lossy packet arrives
 	tau    uint8
 	send   int8 // class; −1 nothing
-	change bool // the next policy is in force from here on
-	swap   bool // PFC frames of two slots change places
+	change bool // the next policy is in force from now on
+	swap   bool // PFC frames of two slots are swapped
 }
 
-// checker is a check: policies, of which the first is in force at first, and a link.
+// checker is a check: a link and policies, of which the first is in force initially.
 type checker struct {
 	rules []rule
 	link  link
 	safe  safeguards
-	mmus  []*MMU // of the rules; nil where the model is alone
-	// unlocal says that the MMU is alone: it rechecks everything at each departure, without
-	// LocalResume, which the model does not.
+	mmus  []*MMU // of the rules; nil if the model is checked alone
+	// unlocal says that the MMU is checked alone: it rechecks all queues at each departure (no
+	// LocalResume), which the model does not do.
 	unlocal bool
 
 	nodes  []node
 	index  map[state]int32
-	drains [][2]int32 // steps in which nothing is sent and nothing lossy arrives
+	drains [][2]int32 // steps without arrivals
 	steps  int
 }
 
@@ -87,9 +87,9 @@ type node struct {
 	by   choice
 }
 
-// check explores all states and returns the first that is wrong with what is wrong there, −1 for
-// none: one that must not be, or one from which nothing resumes the peer even if nothing is sent
-// any more. Breadth first, so that the way there is a shortest.
+// check explores all states and returns the index of the first wrong state with its fault, or −1. A
+// state is wrong if it violates a rule, or if the peer never resumes from it even without further
+// packets. The search is breadth first, so the way to the state is a shortest one.
 func (m *checker) check() (at int32, wrong string) {
 	m.index = map[state]int32{{}: 0}
 	m.nodes = []node{{from: -1}}
@@ -118,7 +118,7 @@ func (m *checker) check() (at int32, wrong string) {
 	return m.stuck()
 }
 
-// stuck returns the first state from which no way of draining leads to a peer that may send all.
+// stuck returns the first state from which draining never leads to a peer that may send everything.
 func (m *checker) stuck() (at int32, wrong string) {
 	before := make([][]int32, len(m.nodes))
 	for _, d := range m.drains {
@@ -149,7 +149,7 @@ func (m *checker) stuck() (at int32, wrong string) {
 	return -1, ""
 }
 
-// choices returns all that can happen in a slot.
+// choices returns all choices in a slot.
 func (m *checker) choices(s *state) (list []choice) {
 	r := &m.rules[s.policy]
 	outs, sends := []int8{-1}, []int8{-1}

@@ -24,8 +24,8 @@ func gradients(t interface{ Fatal(...any) }, rate units.Rate, full units.Bytes, 
 	return g
 }
 
-// Algorithm 3 follows Algorithm 2 within its stated bound, on queues that grow, fall and
-// stand still in any order.
+// Algorithm 3 stays within its stated bound of Algorithm 2, for queues that grow, shrink and stand
+// still in any order.
 func TestAlgorithm3FollowsAlgorithm2(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.SampledFrom([]units.Rate{20 * units.Mbps, units.Gbps, 40 * units.Gbps, 100 * units.Gbps, 400 * units.Gbps}).Draw(t, "rate")
@@ -71,8 +71,8 @@ func TestAlgorithm3FollowsAlgorithm2(t *testing.T) {
 	})
 }
 
-// What the algorithm is for: a queue that grows at line rate needs Φ, one that grows at
-// half of it comes to need half, one that falls steadily needs none.
+// The purpose of the algorithm: a queue that grows at line rate needs Φ, one that grows at half of
+// it needs about half, and one that shrinks steadily needs none.
 func TestHeadroomOfSteadyQueues(t *testing.T) {
 	const full = 60_000
 	rate := 100 * units.Gbps
@@ -102,8 +102,8 @@ func TestHeadroomOfSteadyQueues(t *testing.T) {
 	}
 }
 
-// The average follows the gradient in both directions (the paper's line 4 as printed could
-// only fall), and a change shows in φ̂ at once through the deviation.
+// The average follows the gradient up and down (line 4 as printed in the paper could only fall),
+// and a change affects φ̂ at once through the deviation.
 func TestAverageFollowsBothWays(t *testing.T) {
 	rate := 100 * units.Gbps
 	g := gradients(t, rate, 60_000, log2.Default())
@@ -161,7 +161,7 @@ func TestAlgorithm4(t *testing.T) {
 	}{
 		{1, 3, false},
 		{window, 3, false},
-		{window + 1, 3, false}, // exactly a window is not longer than it
+		{window + 1, 3, false}, // exactly one window is not longer than the window
 		{window + 2, 3, true},
 		{2 * window, 3, true},
 		{2*window + 1, 4, false}, // another queue ends it at once
@@ -184,10 +184,10 @@ func BenchmarkEstimator(b *testing.B) {
 	}
 }
 
-// errorBound bounds |ĝ − Algorithm 2's ĝ| when no |g| so far has exceeded largest (at most 16
-// line rates, where g saturates). With r the tables' error, one g is off by
-// e = r·largest + ½. The averages are convex, so they are off by e and by 4 for rounding
-// down with a weight of ¼; v by twice e and 4; ĝ = g_avg + 4·v_avg by 9e + 36.
+// errorBound bounds |ĝ − Algorithm 2's ĝ| while no |g| has exceeded largest (at most 16 line rates,
+// where g saturates). With the tables' error r, one g has an error of e = r·largest + ½. The
+// averages are convex: their error is e, plus 4 for rounding down with a weight of ¼. The error of
+// v is twice e, plus 4. So ĝ = g_avg + 4·v_avg has an error of 9e + 36.
 func (g *Gradients) errorBound(largest int64) int64 {
 	e := g.Logs.QuotientError()*float64(largest) + 0.5
 	return int64(math.Ceil(9*e)) + 36

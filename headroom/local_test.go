@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// With LocalResume only a departure resumes a queue or a port, so one that holds nothing
-// must not be paused when its packet is dropped.
+// With LocalResume only a departure resumes a queue or a port. So an empty one must not be paused
+// when its packet is dropped.
 func TestLocalDropLeavesTheEmptyAlone(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		c := Config{
@@ -19,7 +19,7 @@ func TestLocalDropLeavesTheEmptyAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 20 { // port 0 has all of the pool
+		for range 20 { // port 0 holds the whole pool
 			if ok, _ := m.Arrive(0, 0, 0, 1500); !ok {
 				break
 			}
@@ -41,7 +41,7 @@ func TestLocalDropLeavesTheEmptyAlone(t *testing.T) {
 	}
 }
 
-// Gradients of a clock of ticks are those of whole ticks, and Δt saturates.
+// A clock of ticks gives gradients in whole ticks, and Δt saturates.
 func TestGradientsOfTicks(t *testing.T) {
 	logs, err := log2.New(log2.Default())
 	if err != nil {
@@ -61,7 +61,7 @@ func TestGradientsOfTicks(t *testing.T) {
 			t.Errorf("from %d to %d ps are %d ticks, want %d", tc.from, tc.to, got, tc.want)
 		}
 	}
-	// A queue that grows at line rate needs Φ, whatever the clock.
+	// A queue that grows at line rate needs Φ, with any clock.
 	var e Estimator
 	var phi units.Bytes
 	for i := range units.Time(100) {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// smallSwitch draws a switch whose shared pool is little larger than its policy needs, so
-// that traffic runs into all limits.
+// smallSwitch draws a switch whose shared pool is little larger than its policy needs, so that
+// traffic reaches all limits.
 func smallSwitch(t *rapid.T, kinds ...Kind) Config {
 	c := Config{
 		Policy:        rapid.SampledFrom(kinds).Draw(t, "policy"),
@@ -34,7 +34,7 @@ func smallSwitch(t *rapid.T, kinds ...Kind) Config {
 	return fit(c, units.Bytes(rapid.IntRange(0, 20).Draw(t, "spare"))*c.MTU)
 }
 
-// fit sets the buffer so that the shared pool is what thresholds need, and spare.
+// fit sets the buffer so that the shared pool is the thresholds' need plus spare.
 func fit(c Config, spare units.Bytes) Config {
 	c = c.WithDefaults()
 	need := c.ResumeGap + c.MTU + 1
@@ -71,7 +71,7 @@ func TestNothingLosslessIsEverDropped(t *testing.T) {
 	})
 }
 
-// blast is a switch of two ports with seven classes, in which DSH's shared pool is soon full.
+// blast is a switch of two ports with seven classes that quickly fill DSH's shared pool.
 func blast(k Kind) Config {
 	c := Config{Policy: k, Lossless: 0x7F, Alpha: 0, Method: ByEq1, AllowLoss: true,
 		Ports: slices.Repeat([]Port{{Rate: 100 * units.Gbps, Delay: 2 * units.Microsecond}}, 2)}
@@ -79,7 +79,7 @@ func blast(k Kind) Config {
 	return c
 }
 
-// drops runs many seeds and returns how many lost lossless packets.
+// drops runs many seeds and returns the number of seeds with lost lossless packets.
 func drops(t *testing.T, c Config, ignore func(Signal) bool) (lossy int) {
 	t.Helper()
 	for seed := range uint64(40) {
@@ -98,8 +98,7 @@ func drops(t *testing.T, c Config, ignore func(Signal) bool) (lossy int) {
 	return lossy
 }
 
-// What the property above proves is not vacuous: taking any of the safeguards away loses
-// packets.
+// The property above is not vacuous: without any one of the safeguards, packets are lost.
 func TestSafeguardsAreNeeded(t *testing.T) {
 	short := func(c Config, phi units.Bytes) Config {
 		c.Headroom = phi
@@ -136,8 +135,8 @@ func TestSafeguardsAreNeeded(t *testing.T) {
 	}
 }
 
-// Eq. 1 counts what arrives after the decision to pause; the packet that caused it comes on
-// top. One queue that nobody drains and that always has an MTU to send shows it.
+// Eq. 1 counts the bytes that arrive after the decision to pause. The packet that caused it comes
+// on top. A queue that never drains and always has an MTU to send shows it.
 func TestPausingPacketNeedsHeadroomToo(t *testing.T) {
 	link := Port{Rate: 100 * units.Gbps, Delay: 2 * units.Microsecond}
 	eq1 := eq1Of(link.Rate, link.Delay, 1500)
@@ -147,8 +146,8 @@ func TestPausingPacketNeedsHeadroomToo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Packets arrive back to back until the last that was begun before the PAUSE took
-		// effect: two propagations, processing, and the peer's and our own packet.
+		// Packets arrive back to back until the last one that began before the PAUSE took effect.
+		// The delays are two propagations, the processing, the peer's packet and our own.
 		left := units.Time(-1)
 		var now units.Time
 		for {
@@ -167,8 +166,8 @@ func TestPausingPacketNeedsHeadroomToo(t *testing.T) {
 	}
 }
 
-// TestFallingTauResumes: a queue that DSH has paused for its fast growth resumes with the
-// packet that shows that it grows no more; nothing has to leave the switch for that.
+// TestFallingTauResumes: DSH has paused a queue for its fast growth. The packet that ends the
+// growth resumes the queue, without a departure.
 func TestFallingTauResumes(t *testing.T) {
 	c := Config{Policy: DSH, MTU: 1500, Lossless: 0x01, Private: 3000, LossyPrivate: 1500}
 	for _, rate := range []units.Rate{100 * units.Gbps, 10 * units.Gbps, 25 * units.Gbps, 10 * units.Gbps} {

@@ -33,8 +33,8 @@ func TestSPFCMarginIsThePapers(t *testing.T) {
 	}
 }
 
-// flowModel plays the paper's flow model through an MMU packet by packet and returns in how many of
-// its periods each kind of port was a victim's: port 0 has the victim, the others burst.
+// flowModel plays the paper's flow model through an MMU packet by packet. It returns the number of
+// periods in which each kind of port was a victim: port 0 has the victim, the others burst.
 func flowModel(t *testing.T, c SPFCConfig, rate units.Rate, bursts int, congested float64, packet units.Bytes, periods int) (victim, burst, of int) {
 	t.Helper()
 	cfg := Config{Policy: SPFC, Buffer: 500 * units.GB, Lossless: 1, MTU: packet, Headroom: units.MB, SPFC: c}
@@ -47,13 +47,13 @@ func flowModel(t *testing.T, c SPFCConfig, rate units.Rate, bursts int, congeste
 	}
 	queued := make([]int, bursts+1) // packets for the congested port
 	slot, next, part := rate.TxTime(packet), 0, 0.0
-	check := 5 * c.Period / 2 // in the middle of a period, when what it was found at the last end holds
+	check := 5 * c.Period / 2 // in the middle of a period, when the state found at its start holds
 	for now := units.Time(0); of < periods; now += slot {
 		for port := range queued {
 			m.Arrive(now, port, 0, packet)
 			queued[port]++
 		}
-		if part += 1 - congested; part >= 1 { // of port 0, for elsewhere
+		if part += 1 - congested; part >= 1 { // of port 0, to other ports
 			part--
 			queued[0]--
 			m.Depart(now, 0, 0, packet)
@@ -83,8 +83,8 @@ func flowModel(t *testing.T, c SPFCConfig, rate units.Rate, bursts int, congeste
 	return victim, burst, of
 }
 
-// TestSPFCMarginHolds compares the margins with the MMU: beyond the jitter of a count the states are
-// right in every period, or wrong in every one.
+// TestSPFCMarginHolds compares the margins with the MMU: outside the jitter of a count, the states
+// are right in every period or wrong in every period.
 func TestSPFCMarginHolds(t *testing.T) {
 	cases, sure := 0, 0
 	for _, k := range []int{2, 3, 5, 8} {
@@ -101,7 +101,7 @@ func TestSPFCMarginHolds(t *testing.T) {
 					for _, x := range []struct {
 						what      string
 						margin, j float64
-						was, want int // periods as a victim's: with a good margin
+						was, want int // periods as a victim, with a good margin
 					}{{"the victim's port", m.Above, victimJitter, victim, of}, {"a burst port", m.Below, burstJitter, burst, 0}} {
 						want := x.want
 						switch {

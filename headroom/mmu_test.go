@@ -8,15 +8,14 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// rig is an MMU that is fed packets of 1000 B back to back at 100 Gb/s.
+// rig is an MMU that gets packets of 1000 B back to back at 100 Gb/s.
 type rig struct {
 	*MMU
 	t   *testing.T
 	now units.Time
 }
 
-// newRig returns a switch of four 100 Gb/s ports with Φ = 10 000 B and a shared pool of a
-// size.
+// newRig returns a switch of four 100 Gb/s ports with Φ = 10 000 B and the given shared pool.
 func newRig(t *testing.T, c Config, shared units.Bytes) *rig {
 	t.Helper()
 	if c.Lossless == 0 {
@@ -37,7 +36,7 @@ func newRig(t *testing.T, c Config, shared units.Bytes) *rig {
 	return &rig{MMU: m, t: t}
 }
 
-// arrive feeds n packets and returns all frames.
+// arrive feeds n packets and returns all PFC frames.
 func (r *rig) arrive(port int, class uint8, n int) (frames []Signal) {
 	r.t.Helper()
 	for range n {
@@ -78,7 +77,7 @@ func (r *rig) want(what string, got []Signal, want ...Signal) {
 func pause(port int, classes uint8) Signal  { return Signal{port, classes, true} }
 func resume(port int, classes uint8) Signal { return Signal{port, classes, false} }
 
-// SPFC §II-D: with α = 2 one overloaded port fills two thirds, and a third stays free.
+// SPFC §II-D: with α = 2 one overloaded port fills two thirds of the pool; one third stays free.
 func TestOneOverloadedPort(t *testing.T) {
 	r := newRig(t, Config{Policy: DT, Alpha: 1}, 300_001)
 	r.want("below T", r.arrive(0, 0, 199))
@@ -117,7 +116,7 @@ func TestAlgorithm1FillsPoolsInOrder(t *testing.T) {
 	}
 }
 
-// Algorithm 1 shares a packet only while the queue stays below T, not at it.
+// Algorithm 1 shares a packet only while the queue is below T; at T it does not.
 func TestThresholdItselfIsNotShared(t *testing.T) {
 	for shared, want := range map[units.Bytes]units.Bytes{8000: 4000, 7000: 3000} {
 		r := newRig(t, Config{Policy: SIH, Alpha: 0}, shared)
@@ -142,8 +141,8 @@ func TestQueueStates(t *testing.T) {
 	}
 }
 
-// T rises when other queues drain: whoever is paused below it then goes on, with one frame
-// for all classes of a port.
+// T rises when other queues drain. A paused queue that is then below T resumes, with one frame for
+// all classes of a port.
 func TestOthersDepartureResumes(t *testing.T) {
 	fill := func(local bool) *rig {
 		r := newRig(t, Config{Policy: SIH, Alpha: 0, LocalResume: local}, 16_000)
@@ -185,7 +184,7 @@ func TestLossyClassesAreDroppedNotPaused(t *testing.T) {
 	}
 }
 
-// dshRig has T = 64 000 B when empty and Xpoff = 4·T, so with α = 1 the pool ends first.
+// dshRig has T = 64 000 B when empty and Xpoff = 4·T; with α = 1 the pool fills up first.
 func dshRig(t *testing.T) *rig { return newRig(t, Config{Policy: DSH, Alpha: 0}, 64_000) }
 
 func TestDSHPausesQueueThenPort(t *testing.T) {
@@ -198,7 +197,7 @@ func TestDSHPausesQueueThenPort(t *testing.T) {
 	// ω = 28 000 > 36 000 − 10 000.
 	r.want("above Xqoff", r.arrive(0, 0, 1), pause(0, 1))
 	r.want("shared headroom, to the end of the pool", r.arrive(0, 0, 23))
-	// ω_port + n < 4·T holds until 51 000 + 1000 < 4 · 13 000 does not.
+	// ω_port + n < 4·T holds until 51 000 + 1000 exceeds 4 · 13 000.
 	if u := r.Usage(); u.Insurance != 0 || u.Shared != 51_000 {
 		t.Fatalf("%+v", u)
 	}
@@ -210,8 +209,8 @@ func TestDSHPausesQueueThenPort(t *testing.T) {
 	if ok, _ := r.Arrive(r.now, 0, 1, 1000); ok {
 		t.Error("a packet beyond the insurance is taken")
 	}
-	// Departures empty the insurance first. Then the port goes on, but class 0 has more
-	// than Xqon and stays paused.
+	// Departures empty the insurance first. Then the port resumes, but class 0 is above Xqon and
+	// stays paused.
 	r.want("until the insurance is empty", r.depart(0, 1, 9))
 	got := r.depart(0, 0, 2)
 	r.want("the port resumes without its paused queue", got, resume(0, 0xFE))
@@ -256,7 +255,7 @@ func TestDSHSingleQueueHasNoMargin(t *testing.T) {
 	}
 }
 
-// A queue grows in its private part too, so τ is there before the shared pool is touched.
+// A queue also grows while it fills its private part, so τ is known before it uses the shared pool.
 func TestDSHMarginCountsPrivateBytes(t *testing.T) {
 	r := newRig(t, Config{Policy: DSH, Alpha: 0, Private: 5000}, 64_000)
 	r.arrive(0, 0, 5)
@@ -282,8 +281,8 @@ func TestDSHPortGap(t *testing.T) {
 	r.want("below 4·T − δp", r.depart(0, 0, 1), resume(0, 0xFE))
 }
 
-// A pipeline that looks only where packets leave must let an empty port go on even when
-// others fill the pool, since nothing will leave there.
+// A pipeline that only acts on departures must resume an empty port even if others fill the pool,
+// because no packet will leave that port's queues.
 func TestLocalResumeOfWhatIsEmpty(t *testing.T) {
 	r := newRig(t, Config{Policy: DSH, Alpha: 0, LocalResume: true}, 64_000)
 	r.arrive(0, 0, 51)
@@ -302,7 +301,7 @@ func TestLocalResumeOfWhatIsEmpty(t *testing.T) {
 	}
 }
 
-// spfcRig sends enough of port 0 through the switch to make it a victim port.
+// spfcRig sends enough traffic of port 0 through the switch to make it a victim port.
 func spfcRig(t *testing.T, k Kind) *rig {
 	r := newRig(t, Config{Policy: k, Alpha: 0}, 64_000)
 	for range 1000 { // 80 µs at line rate
@@ -323,7 +322,7 @@ func TestSPFCVictimUsesTheWholeBuffer(t *testing.T) {
 		t.Error("still a victim after its PAUSE")
 	}
 	r.want("T of a normal port is 0 then", r.arrive(1, 0, 1), pause(1, 1))
-	// 64 000 − ω > ω only below 32 000; port 1 goes on before.
+	// 64 000 − ω > ω holds only below 32 000; port 1 resumes earlier.
 	r.want("the port has to fall below T", r.depart(0, 0, 33))
 	r.want("port 1 has its headroom empty and T above", r.depart(1, 0, 1), resume(1, 1))
 	r.want("port 0 goes on", r.depart(0, 0, 1), resume(0, 1))

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestPlainWayIsTheLongOne holds the short way of most packets against that of all: two switches,
-// one of which has no short way, do the same for the same packets.
+// TestPlainWayIsTheLongOne compares the short path of most packets with the general one: two
+// switches, one without the short path, do the same for the same packets.
 func TestPlainWayIsTheLongOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := smallSwitch(t, Static, DT, SIH, Adaptive, Oversubscribed)

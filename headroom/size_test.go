@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// TestLayout keeps what most packets look at in two cache lines of 64 B.
+// TestLayout checks that the fields that most packets use are in two cache lines of 64 B.
 func TestLayout(t *testing.T) {
 	var m MMU
 	private, resumeHeap := unsafe.Offsetof(m.private), unsafe.Offsetof(m.pausedQueues)

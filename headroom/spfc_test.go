@@ -9,7 +9,8 @@ import (
 )
 
 func TestDepartLimit(t *testing.T) {
-	// 100 Gb/s for 100 µs are 1.25 MB; a fifth of it, in bytes and in packets of 1000 B.
+	// 100 Gb/s for 100 µs are 1.25 MB; the limit is a fifth of it, in bytes and in packets of 1000
+	// B.
 	if got := DepartLimit(100*units.Gbps, 100*units.Microsecond, 5, 0); got != 250_000 {
 		t.Errorf("%d B", got)
 	}
@@ -18,8 +19,8 @@ func TestDepartLimit(t *testing.T) {
 	}
 }
 
-// K = 5 tells victims from bursts except below four bursting ports and above
-// ε = 0.8 + 1/(N+1) (§IV-C).
+// K = 5 tells victims from bursts, except with fewer than four bursting ports and for ε > 0.8 +
+// 1/(N+1) (§IV-C).
 func TestEquation8(t *testing.T) {
 	const k = 5
 	for n := 1; n < 64; n++ {
@@ -68,8 +69,8 @@ func TestMeterTransitions(t *testing.T) {
 	}
 }
 
-// A meter is what the paper says of it, whatever happens: a victim only if not paused and
-// if this period or the one before reached the limit after the last PAUSE's RESUME.
+// In any sequence of events, a meter follows the paper: a port is a victim only if it is not
+// paused, and if this period or the one before reached the limit after the last RESUME.
 func TestMeterNeverErrs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 8
@@ -132,15 +133,16 @@ func TestClockCatchesUp(t *testing.T) {
 	}
 }
 
-// victimRange returns the bounds of Eq. 8 between which K tells a victim port, of whose
-// traffic a share of congested (0 to 1) is congested, from N bursting ports.
+// victimRange returns the bounds of Eq. 8, between which K tells a victim port from N bursting
+// ports. congested, from 0 to 1, is the share of the victim port's traffic that is congested.
 func victimRange(n int, congested float64) (low, high float64) {
 	m := float64(n + 1)
 	return m / ((1-congested)*m + 1), m
 }
 
-// TestWholeBuffer: a victim's port is paused when the pool is full, or with Whole when headroom of
-// others is, too; and what others need then is refused, not stored twice.
+// TestWholeBuffer: a victim port is paused when the pool is full. With Whole it is also paused
+// while others' headroom fills the rest. A packet that others' reserve then needs is refused, not
+// counted twice.
 func TestWholeBuffer(t *testing.T) {
 	c := Config{
 		Policy: SPFC, Lossless: 1, Buffer: 100_000, Headroom: 20_000, Alpha: 1, AllowLoss: true,
@@ -160,7 +162,7 @@ func TestWholeBuffer(t *testing.T) {
 			return ok, len(signals) > 0
 		}
 		arrive(0)
-		m.Depart(0, 0, 0, 1000) // and is a victim
+		m.Depart(0, 0, 0, 1000) // and the port is a victim
 		for range most / 1000 {
 			if ok, paused := arrive(0); !ok || paused {
 				t.Fatalf("whole %v: refused or paused with %v", victimUnlimited, m.Usage())
@@ -172,7 +174,7 @@ func TestWholeBuffer(t *testing.T) {
 		if ok, paused := arrive(1); ok == victimUnlimited || !paused {
 			t.Errorf("whole %v, a port with headroom that a victim fills: stored %v, paused %v", victimUnlimited, ok, paused)
 		}
-		for range 100 { // nobody is left behind
+		for range 100 { // no queue stays paused
 			if m.queues[0].length() > 0 {
 				m.Depart(0, 0, 0, 1000)
 			} else if m.queues[Classes].length() > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// world is an MMU between senders that obey PFC as late as the Config's method allows and a drain that
-// works against it. It checks the MMU's accounts as it goes.
+// world is an MMU between senders and a drain. The senders obey PFC as late as the Config's method
+// allows, and the drain works against the MMU. world checks the MMU's accounts at each step.
 type world struct {
 	m      *MMU
 	c      Config
@@ -25,7 +25,7 @@ type world struct {
 	fault  error
 }
 
-// peer sends to one port at line rate whatever class it may.
+// peer sends to one port at line rate, of any class that it may send.
 type peer struct {
 	budget  units.Bytes
 	paused  uint8
@@ -36,8 +36,8 @@ type peer struct {
 
 type eventKind uint8
 
-// In the order of events at the same time: a sender that may start a packet just before a
-// PAUSE takes effect does so.
+// The order of events at the same time: a sender that may start a packet just before a PAUSE takes
+// effect does so.
 const (
 	evSent eventKind = iota
 	evArrive
@@ -96,8 +96,8 @@ func (w *world) schedule(e event) {
 	heap.Push(&w.events, e)
 }
 
-// run sends all budgets through the MMU and drains it, and returns an error when its
-// accounts are wrong, it does not end empty or it keeps somebody paused for nothing.
+// run sends all budgets through the MMU and drains it. It returns an error if the accounts are
+// wrong, if the MMU does not end empty, or if it leaves a queue paused without need.
 func (w *world) run() error {
 	for i := range w.peers {
 		w.schedule(event{at: units.Time(w.rng.Int64N(int64(units.Microsecond))), kind: evSent, port: i})
@@ -121,8 +121,8 @@ func (w *world) run() error {
 	return w.finish()
 }
 
-// overdue returns an error when a queue or port is still paused that the threshold allows
-// to resume.
+// overdue returns an error if a queue or port is still paused although its threshold allows it to
+// resume.
 func (w *world) overdue() error {
 	m := w.m
 	if m.local {
@@ -225,7 +225,7 @@ func (w *world) signal(signals []Signal) {
 	}
 }
 
-// drain lets a random number of packets go, most often none, and comes again while there is
+// drain removes a random number of packets, most often none, and reschedules itself while there is
 // traffic.
 func (w *world) drain() {
 	if w.rng.IntN(4) == 0 {
@@ -240,7 +240,7 @@ func (w *world) drain() {
 	}
 }
 
-// drainOne lets a packet of a random queue go.
+// drainOne removes a packet of a random queue.
 func (w *world) drainOne() bool {
 	first := w.rng.IntN(len(w.stored))
 	for i := range w.stored {

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// TestWithUDPPort: the port changes where it stands, and nothing else does.
+// TestWithUDPPort: only the port's constants change.
 func TestWithUDPPort(t *testing.T) {
 	if ids.UDPPortMaxQD != maxqd.Port {
 		t.Errorf("the program was compiled for UDP port %d, hosts have %d by default", ids.UDPPortMaxQD, maxqd.Port)
@@ -36,8 +36,8 @@ func TestWithUDPPort(t *testing.T) {
 	}
 }
 
-// TestPlacesOfUDPPort: the program has the port where it branches on it and where it judges what came on it, and the number
-// stands nowhere else.
+// TestPlacesOfUDPPort: the program uses the port where it branches on it and where it checks packets to it. The number
+// occurs nowhere else.
 func TestPlacesOfUDPPort(t *testing.T) {
 	var root any
 	if err := json.Unmarshal(JSON(), &root); err != nil {
@@ -51,7 +51,7 @@ func TestPlacesOfUDPPort(t *testing.T) {
 	}
 }
 
-// TestWithUDPPortRefuses: ports that are none, or another protocol's.
+// TestWithUDPPortRefuses: invalid ports, and ports of other protocols.
 func TestWithUDPPortRefuses(t *testing.T) {
 	for port, want := range map[uint16]string{0: "UDP port 0: want 1 to 65535 but not 4791", ids.UDPPortRoCE: "which is RoCEv2's"} {
 		if _, err := WithUDPPort(port); err == nil || !strings.Contains(err.Error(), want) {
@@ -63,7 +63,7 @@ func TestWithUDPPortRefuses(t *testing.T) {
 // places counts the constants of the shim's port in BMv2's JSON.
 type places struct {
 	branches, compared int
-	constants          int // of the port's value, whatever they are for
+	constants          int // with the port's value, whatever their purpose
 }
 
 func (p *places) walk(v any) {
@@ -84,7 +84,7 @@ func (p *places) walk(v any) {
 	}
 }
 
-// branch looks at the parser state v, which may select by the destination port alone.
+// branch examines the parser state v, which may select by the destination port only.
 func (p *places) branch(v map[string]any) {
 	key, _ := v["transition_key"].([]any)
 	if len(key) != 1 || !isDestination(key[0]) {
@@ -98,7 +98,7 @@ func (p *places) branch(v map[string]any) {
 	}
 }
 
-// compare looks at the expression v, which may compare the destination port with a constant.
+// compare examines the expression v, which may compare the destination port with a constant.
 func (p *places) compare(v map[string]any) {
 	right, _ := v["right"].(map[string]any)
 	if v["op"] == "==" && isDestination(v["left"]) && p.isPort(right) {

@@ -24,8 +24,8 @@ func cnp() packet.Notification {
 
 var sameCNP = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreUnexported(packet.Notification{})}
 
-// What a ConnectX-4 Lx sends is a CNP, from the flow's destination, and ours differ from it
-// only in the IPv4 identification and ECN, which the ICRC covers in part.
+// A ConnectX-4 Lx' frame decodes as a CNP from the flow's destination. Our CNPs differ from it only in the IPv4
+// identification and ECN, which the ICRC covers in part.
 func TestCNPOfHardware(t *testing.T) {
 	wire, err := hex.DecodeString(strings.ReplaceAll(capturedCNP, "\n", ""))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // dissector loads Headgate's dissector into tshark.
 var dissector = []string{"-X", "lua_script:../deploy/wireshark/headgate.lua"}
 
-// The dissector reads the shim and lets Wireshark's own read the BTH behind it, on the port that
-// the fabric file sets; what is not ours on that port stays unread.
+// The dissector reads the shim, on the port in the fabric file, and lets Wireshark's own dissector read the BTH
+// behind it. It leaves other packets on that port alone.
 func TestDissectorReadsShim(t *testing.T) {
 	for _, port := range []uint16{0, 40000} {
 		t.Run(fmt.Sprint(port), func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestDissectorReadsShim(t *testing.T) {
 	}
 }
 
-// The dissector reads the option of TCP behind any others, and leaves foreign ones to Wireshark.
+// The dissector reads the TCP option behind any other options, and leaves foreign options to Wireshark.
 func TestDissectorReadsOption(t *testing.T) {
 	eth := layers.Ethernet{SrcMAC: make([]byte, 6), DstMAC: make([]byte, 6), EthernetType: layers.EthernetTypeIPv4}
 	ip := layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolTCP, SrcIP: []byte{10, 0, 0, 1}, DstIP: []byte{10, 0, 0, 2}}
@@ -65,7 +65,7 @@ func TestDissectorReadsOption(t *testing.T) {
 	foreign := append(timestamps, 254, 8, 0xe2, 0xd4, 0, 0, 0, 0)
 	got := tsharkOf(t, layers.LinkTypeEthernet, [][]byte{segment([]byte{254, 4, 0x48, 0x47}), segment([]byte{254, 8, 0x48, 0x47, 0, 3, 2, 5}),
 		segment(long), segment(foreign), segment(nil)},
-		append(dissector[:2:2], "-o", "tcp.analyze_sequence_numbers:FALSE"), // nothing to say of the numbers
+		append(dissector[:2:2], "-o", "tcp.analyze_sequence_numbers:FALSE"), // no warning about the values
 		"headgate_tcp.max_qd", "headgate_tcp.echo", "tcp.options.timestamp.tsval", "_ws.expert.message", "_ws.malformed")
 	compareLines(t, got, []string{
 		"|||The sender offers maxQD|",
@@ -76,7 +76,7 @@ func TestDissectorReadsOption(t *testing.T) {
 	})
 }
 
-// The dissector and pollreport.Parse read the same in reports of every layout.
+// The dissector and pollreport.Parse agree on reports of every layout.
 func TestDissectorReadsPollReports(t *testing.T) {
 	golden := pollreport.Report{
 		Port: 7, LastDelay: 0xabcd, Time: 0x010203040506, DepartedBytes: 0x0a0b0c0d0e0f, DepartedPackets: 0x112233445566, AdmissionDrops: 8,
@@ -95,7 +95,7 @@ func TestDissectorReadsPollReports(t *testing.T) {
 	in := func(r pollreport.Report) []byte {
 		return append(r.Append([]byte{0xff, 0x70 | ids.PacketInPoll}), 0xc0, 0xff, 0xee)
 	}
-	short := in(whole)[:100] // nothing of it is guessed
+	short := in(whole)[:100] // no guessing from a part
 	got := tsharkOf(t, layers.LinkType(161), [][]byte{in(whole), in(alone), short}, dissector,
 		"headgate_in.port", "headgate_in.queue", "headgate_in.reason", "headgate_report.port", "headgate_report.last_delay",
 		"headgate_report.time", "headgate_report.departed_bytes", "headgate_report.departed_packets", "headgate_report.admission_drops",
@@ -111,7 +111,7 @@ func TestDissectorReadsPollReports(t *testing.T) {
 	})
 }
 
-// A packet-out of the controller is read to the Ethernet frame behind it.
+// A packet-out of the controller is dissected up to the Ethernet frame in it.
 func TestDissectorReadsPacketOut(t *testing.T) {
 	f := data()
 	out := f.Append(binary.BigEndian.AppendUint16(nil, 3<<7|5<<4|ids.PacketOutPipeline))

@@ -17,9 +17,9 @@ func dataIPv6() packet.Frame {
 	return f
 }
 
-// What Linux' soft RoCE would send (rxe_icrc_hdr of drivers/infiniband/sw/rxe/rxe_icrc.c, evaluated with
-// Python's zlib): eight bytes of ones, then IPv6, UDP and BTH with ones in traffic class, flow label, hop limit,
-// UDP checksum and the byte of FECN and BECN, then the payload.
+// The ICRC of Linux' soft RoCE (rxe_icrc_hdr of drivers/infiniband/sw/rxe/rxe_icrc.c, evaluated with Python's
+// zlib): over eight bytes of ones, then IPv6, UDP and BTH with ones in traffic class, flow label, hop limit, UDP
+// checksum and the byte of FECN and BECN, then the payload.
 const icrcIPv6 = `020000000001020000000002` + `86dd` +
 	`6c0abcde00281140` + `20010db8000400000000000000000001` + `20010db8000100000000000000000001` +
 	`c35012b700280000` + `8100ffff4000011800000000` + `00000000000000000000000000000000` + `df8206de`
@@ -41,7 +41,7 @@ func TestICRCOverIPv6(t *testing.T) {
 	}
 }
 
-// What switches may change of IPv6 leaves the ICRC valid, what they may not breaks it.
+// The ICRC stays valid if IPv6 fields change that switches may change, and becomes invalid with any other change.
 func TestICRCMasksOfIPv6(t *testing.T) {
 	f := dataIPv6()
 	base := f.Append(nil)

@@ -122,7 +122,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// What switches may change leaves the ICRC valid, what they may not breaks it.
+// The ICRC stays valid if fields change that switches may change, and becomes invalid with any other change.
 func TestICRCMasksWhatSwitchesChange(t *testing.T) {
 	f := data()
 	base := f.Append(nil)
@@ -197,7 +197,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// gopacket reads from our frames what we put in, and builds the same bytes up to UDP.
+// gopacket decodes our frames to the same fields, and builds the same bytes up to UDP.
 func TestAgainstGopacket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := frames(t)
@@ -307,8 +307,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkGopacket is the yardstick for having a codec of our own: gopacket without
-// allocation, up to UDP and without the ICRC.
+// BenchmarkGopacket is the comparison that justifies our own codec: gopacket without allocation, up to UDP and
+// without the ICRC.
 func BenchmarkGopacket(b *testing.B) {
 	f := data()
 	wire := f.Append(nil)

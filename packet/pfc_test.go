@@ -11,8 +11,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// A PFC frame byte by byte, as IEEE Std 802.1Qbb has it: classes 3 and 7, one paused for as
-// long as possible, the other resumed.
+// A PFC frame byte by byte, by IEEE Std 802.1Qbb: class 3 is paused for the longest time, class 7 is resumed.
 const pfcOnWire = "0180c2000001" + "020000000102" + "8808" + "0101" + "0088" +
 	"0000" + "0000" + "0000" + "ffff" + "0000" + "0000" + "0000" + "0000" +
 	"0000000000000000000000000000000000000000000000000000"
@@ -74,7 +73,7 @@ func TestPFCRoundTrip(t *testing.T) {
 	})
 }
 
-// TestPauses: a pause replaces the one before, and counts only as long as it lasts.
+// TestPauses: a pause replaces the previous one, and counts only while it lasts.
 func TestPauses(t *testing.T) {
 	const us = units.Microsecond
 	var p packet.Pauses

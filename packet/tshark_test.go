@@ -18,8 +18,7 @@ import (
 	"github.com/headgate/headgate/packet"
 )
 
-// tshark returns a line for each frame with what Wireshark reads in some fields, with "|"
-// between them.
+// tshark returns a line per frame with Wireshark's values of some fields, separated by "|".
 func tshark(t *testing.T, frames [][]byte, fields ...string) []string {
 	t.Helper()
 	return tsharkOf(t, layers.LinkTypeEthernet, frames, nil, fields...)
@@ -72,8 +71,7 @@ func compareLines(t *testing.T, got, want []string) {
 	}
 }
 
-// Wireshark reads what we send: plain RoCEv2 to the BTH's last field, and with a shim the
-// UDP datagram around it.
+// Wireshark decodes our frames: plain RoCEv2 to the BTH's last field, and with a shim the UDP datagram.
 func TestTsharkReadsOurFrames(t *testing.T) {
 	plain, answer, shim := data(), ack(), data()
 	plain.DstPort, plain.Shim = packet.RoCEv2Port, maxqd.Shim{}
@@ -94,8 +92,8 @@ func TestTsharkReadsOurFrames(t *testing.T) {
 	})
 }
 
-// Wireshark reads our PFC frames as IEEE 802.1Qbb, with their classes and times, and finds
-// nothing to object to; it objects to what Decode refuses.
+// Wireshark decodes our PFC frames as IEEE 802.1Qbb, with their classes and times, without a warning. It warns
+// about the frames that Decode refuses.
 func TestTsharkReadsPFC(t *testing.T) {
 	p := pfcFrame()
 	good, reserved, unicast := p.Append(nil), p.Append(nil), p.Append(nil)
@@ -110,8 +108,8 @@ func TestTsharkReadsPFC(t *testing.T) {
 	})
 }
 
-// Wireshark reads our CNPs as RoCEv2 to the BTH's last field. Version 4.0 knows neither their
-// opcode by name nor BECN, and it checks no ICRC: that is TestICRCOfHardware's.
+// Wireshark decodes our CNPs as RoCEv2 to the BTH's last field. Version 4.0 does not name their opcode or BECN,
+// and checks no ICRC; TestICRCOfHardware does that.
 func TestTsharkReadsCNP(t *testing.T) {
 	n, six := cnp(), cnp()
 	six.FlowSrc, six.FlowDst = netip.MustParseAddr("2001:db8:1::1"), netip.MustParseAddr("2001:db8:4::1")

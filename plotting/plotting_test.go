@@ -38,7 +38,7 @@ func TestNoTwoLinesLookAlike(t *testing.T) {
 	}
 }
 
-// deficiencies turn linear RGB into what a dichromat sees (Machado, Oliveira and Fernandes, "A
+// deficiencies map linear RGB to the colours that a dichromat sees (Machado, Oliveira and Fernandes, "A
 // Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, severity 1).
 var deficiencies = map[string][3][3]float64{
 	"none":         {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
@@ -47,7 +47,7 @@ var deficiencies = map[string][3][3]float64{
 	"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
 }
 
-// lab returns a colour in CIE L*a*b*, where distance is what the eye sees.
+// lab returns a colour in CIE L*a*b*, whose distances match perceived differences.
 func lab(c color.Color, see [3][3]float64) (v [3]float64) {
 	n := color.NRGBAModel.Convert(c).(color.NRGBA)
 	var linear, seen [3]float64
@@ -77,8 +77,8 @@ func distance(a, b color.Color, see [3][3]float64) float64 {
 	return math.Sqrt((p[0]-q[0])*(p[0]-q[0]) + (p[1]-q[1])*(p[1]-q[1]) + (p[2]-q[2])*(p[2]-q[2]))
 }
 
-// TestColoursForAllEyes wants any two colours of up to eight lines, and each beside white, well
-// above the distance of 2.3 that is just noticeable.
+// TestColoursForAllEyes: any two colours of up to eight lines, and each of them and white, differ by clearly more
+// than 2.3, the just noticeable distance.
 func TestColoursForAllEyes(t *testing.T) {
 	const enough = 10
 	for eye, see := range deficiencies {
@@ -95,13 +95,13 @@ func TestColoursForAllEyes(t *testing.T) {
 	}
 }
 
-// box is where a text stands.
+// box is the position of a text.
 type box struct {
 	text string
 	vg.Rectangle
 }
 
-// boxes returns where the texts of panels stand, as they are drawn.
+// boxes returns the positions of the texts of panels, as drawn.
 func boxes(t *testing.T, panels ...Panel) (list []box) {
 	t.Helper()
 	total := vg.Length(0)
@@ -146,7 +146,7 @@ func boxes(t *testing.T, panels ...Panel) (list []box) {
 	return list
 }
 
-// hard are panels whose labels are long, many or close.
+// hard are panels with long, many or close labels.
 func hard() map[string][]Panel {
 	nan := math.NaN()
 	long := Panel{Title: "long names", Y: "FCT (µs)", Categories: []string{"α = 1/16, four classes, both", "a", "physical priorities with high ACKs"}}
@@ -173,7 +173,7 @@ func hard() map[string][]Panel {
 	return map[string][]Panel{"bars": {long, narrow}, "lines": {sweep, few, many(16)}, "both": {few, long, sweep}}
 }
 
-// TestLabelsDoNotMeet: no text of a picture touches another one or the picture's edge.
+// TestLabelsDoNotMeet: no text of a picture touches another text or the picture's edge.
 func TestLabelsDoNotMeet(t *testing.T) {
 	for name, panels := range hard() {
 		list := boxes(t, panels...)
@@ -193,7 +193,8 @@ func TestLabelsDoNotMeet(t *testing.T) {
 	}
 }
 
-// TestEachBarSaysItsValue: bars of 0, of little beside much, and without a value are labelled, with units that suit.
+// TestEachBarSaysItsValue: a bar has its value as a label, with a suitable unit, also if the value is 0, very small
+// beside another, or missing.
 func TestEachBarSaysItsValue(t *testing.T) {
 	for want, p := range map[string]Panel{
 		"0 12.3 no value":  {Y: "drops", Lines: []Line{{Y: []float64{0, 12.345, math.NaN()}}}},
@@ -219,7 +220,8 @@ func TestEachBarSaysItsValue(t *testing.T) {
 	}
 }
 
-// TestEverySeriesHasAMark: what covers another line, or is a single point, still has a mark of its own shape or colour.
+// TestEverySeriesHasAMark: a series that covers another line, or is a single point, still has a mark with its own shape
+// or colour.
 func TestEverySeriesHasAMark(t *testing.T) {
 	p := Panel{Points: true}
 	for i := range 5 {
@@ -290,7 +292,7 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// Labels are round numbers, some but not many, without idle digits.
+// Labels are a few round numbers without superfluous digits.
 func TestTicks(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64
@@ -312,7 +314,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestAxes: bars that are all 0 stand on an axis from 0 up, and a logarithmic one wants values above 0.
+// TestAxes: bars that are all 0 have an axis that starts at 0; a logarithmic axis needs values above 0.
 func TestAxes(t *testing.T) {
 	zero := Panel{Categories: []string{"a", "b"}, Lines: []Line{{Name: "drops", X: []float64{0, 1}, Y: []float64{0, 0}}}}
 	p, err := zero.plot()
@@ -328,7 +330,7 @@ func TestAxes(t *testing.T) {
 	}
 }
 
-// TestWhiskers: the axis holds the spread of bars, of which some have none.
+// TestWhiskers: the axis covers the spread of bars, also if some bars have none.
 func TestWhiskers(t *testing.T) {
 	nan := math.NaN()
 	p := Panel{Categories: []string{"a", "b", "c"}, Lines: []Line{
@@ -340,7 +342,7 @@ func TestWhiskers(t *testing.T) {
 		t.Fatalf("the axis ends at %v, want 7 or more; %v", drawn.X.Max, err)
 	}
 	strokes := func(p Panel) int { return strings.Count(render(t, p), "<path") }
-	p.Lines[1].Y[2] = 8 // so that the axis is the same without whiskers
+	p.Lines[1].Y[2] = 8 // so that the axis is equal without whiskers
 	with := strokes(p)
 	p.Lines[0].Low, p.Lines[0].High = nil, nil
 	if without := strokes(p); with != without+3 {
@@ -348,7 +350,7 @@ func TestWhiskers(t *testing.T) {
 	}
 }
 
-// TestPapersValuesAreHollow: each is a ring, and the legend says what it is.
+// TestPapersValuesAreHollow: each of the paper's values is a ring, and the legend explains it.
 func TestPapersValuesAreHollow(t *testing.T) {
 	line := Line{Name: "ours", X: []float64{1, 2}, Y: []float64{3, 4}, Paper: []float64{math.NaN(), 9}}
 	for name, p := range map[string]Panel{"bars": {Categories: []string{"a", "b"}}, "lines": {Points: true}} {

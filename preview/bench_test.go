@@ -43,8 +43,8 @@ flows:
 run: {until: 1.5ms}
 `
 
-// BenchmarkSixteenLeaves is `plan --preview` on 16 leaves without what the controller does of it: both sides, the default's three
-// seeds, on as many processors as there are.
+// BenchmarkSixteenLeaves measures the simulation part of `plan --preview` on 16 leaves: both configurations, the
+// default's three seeds, on all processors.
 func BenchmarkSixteenLeaves(b *testing.B) {
 	o := Options{Traffic: Traffic{File: "t.yaml", Text: []byte(sixteenTraffic)}, Seed: 1, Seeds: 3}
 	o.Before, o.After = parse(b, "a", sixteen("sih")), parse(b, "b", sixteen("dsh"))

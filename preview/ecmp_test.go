@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/sim/topo"
 )
 
-// threeTier is a leaf below two aggregation switches below two cores each, and the same on the other side; the
-// leaf's links come in another order than its ports.
+// threeTier is a leaf below two aggregation switches with two cores each, and the same on the other side. The
+// leaf's links have another order than its ports.
 func threeTier() string {
 	var b strings.Builder
 	b.WriteString("name: three-tier\necmp: {hash: queue-pair, seed: 3}\nswitches:\n")
@@ -32,8 +32,8 @@ func threeTier() string {
 	return b.String()
 }
 
-// TestPathsAreTheSwitches: in a preview a flow takes the ports that the controller's routes and the switches' hash give
-// it, while all links work and while one is down, by either version of IP.
+// TestPathsAreTheSwitches: in a preview, a flow takes the ports that the controller's routes and the switches' hash
+// give, for both IP versions, with all links up and with one down.
 func TestPathsAreTheSwitches(t *testing.T) {
 	ipv6 := strings.NewReplacer("ipv4: 10.0.1.1", "ipv6: \"fd00::1:1\"", "ipv4: 10.0.2.1", "ipv6: \"fd00::2:1\"")
 	for by, text := range map[ecmp.Fields]string{
@@ -89,7 +89,7 @@ func testPaths(t *testing.T, c *config.Config, by ecmp.Fields) {
 	}
 }
 
-// nextHop returns the port by which flow k leaves a switch for h2.
+// nextHop returns the port through which a switch sends flow k to h2.
 func nextHop(c *config.Config, routes *topology.Routes, sw string, k int, by ecmp.Fields) uint32 {
 	for _, r := range routes.Of(sw) {
 		for i, p := range r.Prefixes {

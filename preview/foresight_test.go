@@ -27,8 +27,8 @@ func parse(t testing.TB, name, text string) *config.Config {
 	return c
 }
 
-// fan is DSH's Figure 14(a) with fewer hosts: h0 and h1 share a link with which h2 to h9 have nothing to do.
-// At 1/1000 of the rates that it stands for.
+// fan is DSH's Figure 14(a) with fewer hosts, at 1/1000 of line rate: h0 and h1 share a link that h2 to h9 do not
+// use.
 func fan(policy string) string {
 	var b strings.Builder
 	b.WriteString("name: fan\nscale: 1000\nswitches:\n  - {name: left, device_id: 1, address: \"127.0.0.1:1\"}\n  - {name: right, device_id: 2, address: \"127.0.0.1:2\"}\nhosts:\n")
@@ -36,7 +36,7 @@ func fan(policy string) string {
 	for i, h := range hosts {
 		fmt.Fprintf(&b, "  - {name: %s, ipv4: 10.0.0.%d}\n", h, i+1)
 	}
-	// The link between the switches comes in the middle, so that ports are not in the order of links.
+	// The link between the switches is in the middle of the list, so that ports and links have different orders.
 	b.WriteString("links:\n  - {a: \"left:9\", b: h0, rate: 100Mbps, delay: 2us}\n  - {a: \"left:2\", b: \"right:30\", rate: 100Mbps, delay: 2us}\n  - {a: \"left:1\", b: h1, rate: 50Mbps, delay: 1us}\n")
 	for i, h := range hosts[2:] {
 		fmt.Fprintf(&b, "  - {a: \"right:%d\", b: %s, rate: 100Mbps, delay: 2us}\n", 20-i, h)
@@ -50,7 +50,7 @@ const (
 	dsh = "buffer: {policy: dsh, size: 4MB, private: 3KB, headroom: 60KB, lossless: [0, 1, 2, 3, 4], alpha: 1/16}\n"
 )
 
-// fanIn is DSH's Figure 14(b): F0 has no part in the congestion that h2 to h9 make at r1.
+// fanIn is DSH's Figure 14(b): F0 takes no part in the congestion that h2 to h9 cause at r1.
 const fanIn = `
 flows:
   - {kind: flow, group: F0, from: h0, to: r0, class: 3, law: half, stop: 250us}
@@ -60,8 +60,8 @@ laws: {half: {kind: none, rate: 46Gbps}}
 run: {until: 250us}
 `
 
-// TestBuffersAreTheControllers: each switch's memory in the simulator is what the controller writes to the
-// switch, port by port, though rates and times are those at line rate.
+// TestBuffersAreTheControllers: each switch in the simulator has the memory settings that the controller writes
+// to the switch, port by port, although rates and times are at line rate.
 func TestBuffersAreTheControllers(t *testing.T) {
 	files, err := filepath.Glob("../examples/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -134,7 +134,7 @@ func withGroups(c sim.Config) sim.Config {
 	return c
 }
 
-// TestPreview: what DSH does to a victim is predicted, and the same each time.
+// TestPreview: the effect of DSH on a victim is predicted, and every run gives the same.
 func TestPreview(t *testing.T) {
 	o := Options{Before: parse(t, "a", fan(sih)), After: parse(t, "b", fan(dsh)), Traffic: Traffic{File: "t.yaml", Text: []byte(fanIn)}, Seed: 1, Seeds: 2}
 	p, err := Run(context.Background(), o)
@@ -197,7 +197,7 @@ func TestTrafficFaults(t *testing.T) {
 	}
 }
 
-// TestTrace: a trace of flows is traffic, at times at line rate.
+// TestTrace: a trace of flows is played as traffic, with times at line rate.
 func TestTrace(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -2,7 +2,7 @@ package preview
 
 import "testing"
 
-// FuzzParseRequirement: a requirement is refused, or has a measure that there is.
+// FuzzParseRequirement: a requirement is either refused, or has an existing measure.
 func FuzzParseRequirement(f *testing.F) {
 	for _, s := range []string{"paused<1%", "fct<=10us", "fct<1ms", "headroom>3MB", "x<1", "paused<", "stopped<1e400us", "paused<NaN%"} {
 		f.Add(s)

@@ -10,8 +10,8 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// TestObserved: what hosts reported is played: long flows go on, others come again as often as they did, in the
-// time of a fabric at line rate, and those of a fan-in together.
+// TestObserved: reported traffic is played. Long flows run on, others repeat as often as observed, in the time of
+// a fabric at line rate, and flows of a fan-in start together.
 func TestObserved(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	seen := &pb.GetTrafficResponse{Since: timestamppb.New(now.Add(-10 * time.Second)), Now: timestamppb.New(now)}
@@ -27,7 +27,7 @@ func TestObserved(t *testing.T) {
 		{Src: "h2", Dst: "r1", Ended: 100, EndedBytes: 100 * 64_000, Weight: 1}, // every 100 ms, which are 100 µs
 		{Src: "h3", Dst: "r1", Ended: 50, EndedBytes: 50 * 30_000},
 		{Src: "h4", Dst: "r1", Ended: 100, EndedBytes: 100 * 20_000},
-		{Src: "h5", Dst: "r1", Begun: 1},                  // which has not ended
+		{Src: "h5", Dst: "r1", Begun: 1},                  // it has not ended
 		{Src: "h6", Dst: "r0", Ended: 1, EndedBytes: 1e6}, // in 10 ms
 	}
 	seen.FanIns = []*pb.FanIn{{Dst: "r1", Degree: 2}}
@@ -39,7 +39,7 @@ func TestObserved(t *testing.T) {
 	for _, want := range []string{
 		`group: running, from: "h0", to: "r0", class: 0, law: soze, weight: 2, count: 2, stop: 2ms}`,
 		`from: "h2", to: "r1", class: 0, law: none, weight: 1, size: 64000B, count: 20, every: 100000000ps, start: 0ps}`,
-		`from: "h4", to: "r1", class: 0, law: none, size: 20000B, count: 20, every: 100000000ps, start: 0ps}`, // smaller, but busier
+		`from: "h4", to: "r1", class: 0, law: none, size: 20000B, count: 20, every: 100000000ps, start: 0ps}`, // smaller, but more frequent
 		`from: "h3", to: "r1", class: 0, law: none, size: 30000B, count: 10, every: 200000000ps, start: `,
 	} {
 		if !strings.Contains(text, want) {
@@ -62,7 +62,7 @@ func TestObserved(t *testing.T) {
 		}
 	}
 
-	// More than can be played within the time is played for a shorter one.
+	// Traffic that is too much for the time limit is played for a shorter time.
 	for _, p := range seen.Pairs {
 		p.Ended, p.EndedBytes = 1_000_000, 1_000_000*1000
 	}

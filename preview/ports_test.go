@@ -13,7 +13,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestUnreported: what ports count more than hosts report comes, in equal parts, from the hosts that do not report.
+// TestUnreported: the bytes that ports count beyond the hosts' reports are attributed, in equal parts, to hosts
+// that do not report.
 func TestUnreported(t *testing.T) {
 	c := parse(t, "a", fan(sih)) // at 1/1000: h0 has 100 Mb/s, h1 50
 	var reports []*pb.HostReport
@@ -57,7 +58,7 @@ func TestUnreported(t *testing.T) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
-	// Without a report at all ports say something, and without either there is nothing.
+	// Without any report, the ports' counters determine the traffic. Without counters either, there is none.
 	if tr, err := Observed(c, &pb.GetTrafficResponse{}, Ports{Rates: map[string]units.Rate{"r1": 50e6}}, "none"); err != nil || strings.Count(string(tr.Text), "kind: flow") != len(c.Hosts)-1 {
 		t.Errorf("%v:\n%s", err, tr.Text)
 	}
@@ -66,8 +67,8 @@ func TestUnreported(t *testing.T) {
 	}
 }
 
-// TestCountedHosts: of hosts that do not report, whose switches count flows, the pairs are those of the counters, once; the ports'
-// rates are for the rest.
+// TestCountedHosts: for hosts that do not report but whose switches count flows, the pairs come from those counters,
+// each once. The ports' rates cover the rest.
 func TestCountedHosts(t *testing.T) {
 	c := parse(t, "a", fan(sih)) // at 1/1000
 	var reports []*pb.HostReport
@@ -95,7 +96,7 @@ func TestCountedHosts(t *testing.T) {
 		name    string
 		counted []*pb.CountedHost
 		rates   map[string]units.Rate
-		want    []string // of the text
+		want    []string // in the text
 		says    []string
 		not     string // in either
 	}{
@@ -142,7 +143,8 @@ func TestCountedHosts(t *testing.T) {
 	}
 }
 
-// TestSeveralLinks: flows of a host share links that are as near, take the nearest of others, and what is up.
+// TestSeveralLinks: a host's flows share its links of equal distance, use the nearest of others, and only links
+// that are up.
 func TestSeveralLinks(t *testing.T) {
 	const first, lag, other = "left:9-h0", "left:31-h0", "right:31-h0"
 	for _, tt := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/preview/observed"
 )
 
-// predicted is a preview that predicted a measure with some values.
+// predicted is a preview with some predicted values of a measure.
 func predicted(name string, low, mean, high float64) *Preview {
 	r := &Range{Low: low, High: high, text: "about that"}
 	if !math.IsNaN(mean) {
@@ -76,7 +76,7 @@ func TestRequirementFaults(t *testing.T) {
 	}
 }
 
-// TestUnits: the units of requirements are those of what the simulator measures.
+// TestUnits: requirements have the units of the simulator's measures.
 func TestUnits(t *testing.T) {
 	p, err := Run(t.Context(), Options{After: parse(t, "a", fan(sih)), Traffic: Traffic{File: "t.yaml", Text: []byte(fanIn)}, Seed: 1, Seeds: 1})
 	if err != nil {
@@ -93,7 +93,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestSizesAreReported: hosts count flows by the sizes that previews predict, and the controller names them alike.
+// TestSizesAreReported: hosts count flows by the sizes that previews predict, and the controller gives them the
+// same names.
 func TestSizesAreReported(t *testing.T) {
 	var want, got []string
 	for i := range len(agent.SizeBounds) + 1 {

@@ -20,9 +20,8 @@ func must[T any](tb testing.TB) func(T, error) T {
 	}
 }
 
-// TestLoneFlow holds the completion time of a flow alone against a sum written out by
-// hand: 10 full packets of 1054 B and one of 554 B over three 100 Gb/s links of 1 µs, the
-// acknowledgement of 64 B back.
+// TestLoneFlow compares the completion time of a single flow with a sum computed by hand: 10 full packets of 1054
+// B and one of 554 B over three 100 Gb/s links of 1 µs, and the acknowledgement of 64 B back.
 func TestLoneFlow(t *testing.T) {
 	line := topo.Line{Rate: 100 * units.Gbps, Delay: units.Microsecond}
 	s := must[*Sim](t)(New(Config{Graph: must[*topo.Graph](t)(topo.Dumbbell(1, 1, line, line))}))
@@ -47,8 +46,7 @@ func TestLoneFlow(t *testing.T) {
 	}
 }
 
-// TestLoneFlowIsIdeal lets random lone flows over random lines take exactly their closed
-// form.
+// TestLoneFlowIsIdeal: random single flows over random lines take exactly their closed form.
 func TestLoneFlowIsIdeal(t *testing.T) {
 	rates := []units.Rate{10 * units.Gbps, 25 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps, 400 * units.Gbps, 7 * units.Gbps}
 	rapid.Check(t, func(t *rapid.T) {
@@ -80,9 +78,8 @@ func TestLoneFlowIsIdeal(t *testing.T) {
 	})
 }
 
-// TestMD1 offers Poisson arrivals of single packets from many hosts to one link and holds
-// the mean wait against Pollaczek and Khinchine's formula for constant service:
-// ρ/(2(1−ρ)) service times.
+// TestMD1 sends Poisson arrivals of single packets from many hosts to one link and compares the mean wait with
+// Pollaczek and Khinchine's formula for constant service: ρ/(2(1−ρ)) service times.
 func TestMD1(t *testing.T) {
 	const senders, packets = 64, 60_000
 	line := topo.Line{Rate: 100 * units.Gbps, Delay: units.Microsecond}
@@ -106,7 +103,7 @@ func TestMD1(t *testing.T) {
 			t.Fatal(err)
 		}
 		queue.Until(s.Now())
-		// Little's law: the mean queue is the mean wait times the packets that come in a time.
+		// Little's law: the mean queue is the mean wait times the packets that arrive per time.
 		got := queue.Mean() / 1054 * float64(s.Now()) / packets
 		want := load / (2 * (1 - load)) * float64(service)
 		if sent := s.Port(out).TxBytes; sent != packets*1054 || math.Abs(got-want)/want > 0.05 {

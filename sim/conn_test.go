@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// remembering makes laws that remember what they are told; the last is kept.
+// remembering makes laws that record their calls; it keeps the last law.
 type remembering struct {
 	law.Law
 	starts int
@@ -47,9 +47,9 @@ func (r *remembering) OnAck(a *law.Ack) {
 	r.Law.OnAck(a)
 }
 
-// TestMessagesOfAConnection: of three messages of 10 packets on one connection the second
-// arrives with the first and waits for it, the third comes later; one law has them all, its
-// timer runs on in between, and its bytes are numbered through.
+// TestMessagesOfAConnection: one connection has three messages of 10 packets. The second arrives with the first
+// and waits for it; the third comes later. One law serves all three, its timer runs between them, and its byte
+// numbers continue.
 func TestMessagesOfAConnection(t *testing.T) {
 	g := must[*topo.Graph](t)(topo.LeafSpine(2, 8, 2, line100, line100))
 	s := must[*Sim](t)(New(Config{Graph: g}))

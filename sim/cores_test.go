@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// anyLaw is a law of the registry by its name.
+// anyLaw makes a law of the registry by its name.
 type anyLaw struct{ *registry.Maker }
 
 func (l anyLaw) Needs() Needs {
@@ -26,7 +26,7 @@ type uniform struct{}
 
 func (uniform) Draw(rng *rand.Rand) units.Time { return units.Time(rng.IntN(300_000)) }
 
-// relay starts a flow back when one with a tag has ended.
+// relay starts a flow in the opposite direction when a tagged flow ends.
 type relay struct {
 	left int
 	err  error
@@ -49,16 +49,16 @@ func (r *relay) Done(s *Sim, f *FlowSpec) {
 	r.err = s.Start(&back)
 }
 
-// scene is a run that uses all that parts of a fabric can tell each other.
+// scene is a run that uses everything that partitions exchange.
 type scene struct {
 	graph  *topo.Graph
 	config Config
 	flows  []FlowSpec
-	fails  units.Time // a link, for 20 µs; 0 for none
+	fails  units.Time // a link fails for 20 µs; 0 for none
 	ends   bool
 }
 
-// seen is all that a run shows.
+// seen is the whole result of a run.
 type seen struct {
 	Now, Paused units.Time
 	Stats       Stats
@@ -87,7 +87,7 @@ func (sc *scene) run(t *rapid.T, cores int, parallel bool) (*seen, Work) {
 		t.Fatal(err)
 	}
 	const end = 150 * units.Microsecond
-	port := s.layout.Peer[0] // that leads to host 0
+	port := s.layout.Peer[0] // the port to host 0
 	o := s.Observe(port, 0, 0, end)
 	var v seen
 	for at := 20 * units.Microsecond; at < end; at += 20 * units.Microsecond {
@@ -208,9 +208,9 @@ func drawScene(t *rapid.T) *scene {
 	return sc
 }
 
-// TestCoresAgree holds runs on several cores against the run on one, to the bit: with every
-// buffer policy, marks, CNPs of hosts and switches, telemetry, jitter, noise, precedences,
-// connections, flows that wait for others, and links that fail.
+// TestCoresAgree compares runs on several cores with the run on one, bit by bit: with every buffer policy, marks,
+// CNPs of hosts and switches, telemetry, jitter, noise, precedences, connections, flows that wait for others, and
+// links that fail.
 func TestCoresAgree(t *testing.T) {
 	n, apart, serial := 0, uint64(0), uint64(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -218,7 +218,7 @@ func TestCoresAgree(t *testing.T) {
 		want, _ := sc.run(t, 1, false)
 		n++
 		for _, cores := range []int{2, 5} {
-			got, work := sc.run(t, cores, n%8 == cores) // barriers are slow where others work
+			got, work := sc.run(t, cores, n%8 == cores) // barriers are slow on a busy machine
 			apart, serial = apart+work.Windows-work.Serial, serial+work.Serial
 			if !reflect.DeepEqual(got, want) {
 				a, b := reflect.ValueOf(*got), reflect.ValueOf(*want)

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestCyclesDeadlock: a leaf-spine deadlocks where package topo finds a cyclic buffer dependency
-// (DSH Fig. 16), around this very cycle, and never where it finds none.
+// TestCyclesDeadlock: a leaf-spine fabric deadlocks where package topo finds a cyclic buffer dependency (DSH Fig.
+// 16), around exactly this cycle, and never without one.
 func TestCyclesDeadlock(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -9,11 +9,10 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestDTSteadyState holds the shared pool of a real MMU against the fixed point of dynamic
-// thresholds (Choudhury and Hahne, ToN 1998): with n overloaded ingress queues each holds
-// T = α·(B − n·T), so together n·α·B/(1 + n·α), and B/(1 + n·α) stays free. The paper's
-// case is n = 1 and α = 2: Q = T = 2B/3 (SPFC §II). The queue that PFC stops at T falls
-// further while RESUME takes effect, by what drains in that time.
+// TestDTSteadyState compares the shared pool of a real MMU with the fixed point of dynamic thresholds (Choudhury
+// and Hahne, ToN 1998). With n overloaded ingress queues each holds T = α·(B − n·T), so together they hold
+// n·α·B/(1 + n·α), and B/(1 + n·α) stays free. The paper's case is n = 1 and α = 2: Q = T = 2B/3 (SPFC §II). A
+// queue that PFC stops at T falls further while RESUME takes effect, by the bytes that drain in that time.
 func TestDTSteadyState(t *testing.T) {
 	const size, delay = 4 * units.MB, units.Microsecond
 	fast, slow := 400*units.Gbps, 100*units.Gbps
@@ -42,8 +41,8 @@ func TestDTSteadyState(t *testing.T) {
 			layout := must[headroom.Layout](t)(mmu.Config().Layout())
 			n, alpha := float64(c.n), float64(c.alpha.Of(1024))/1024
 			want := units.Bytes(n * alpha / (1 + n*alpha) * float64(layout.Shared))
-			// A RESUME goes out when a packet has left, waits for at most one frame on the
-			// wire, and the first packet comes back two delays and one packet later.
+			// A RESUME is sent when a packet has left, and waits for at most one frame on the wire. The first
+			// packet arrives two delays and one packet later.
 			pause := 2*delay + fast.TxTime(3840) + 3*fast.TxTime(1500)
 			low, high := want-slow.In(pause)-units.Bytes(c.n)*1054, want+units.Bytes(c.n)*1054
 			if err := s.Run(2 * units.Millisecond); err != nil {

@@ -30,9 +30,9 @@ func runAll(tb testing.TB, s *Sim, until units.Time) {
 	}
 }
 
-// TestHeadroomToTheByte gives an ingress queue exactly the worst case of DSH's Equation 1
-// above its threshold: a sender at line rate, paused, fills it to no more than that, and
-// one packet less would drop. The sender's own egress adds nothing, for it is the wire.
+// TestHeadroomToTheByte gives an ingress queue exactly the worst case of DSH's Equation 1 above its threshold. A
+// paused sender at line rate fills no more than that, and one packet less would cause a drop. The sender's own
+// egress adds nothing, because it is the wire.
 func TestHeadroomToTheByte(t *testing.T) {
 	const xoff = 100 * units.KB
 	peak := func(limit units.Bytes) (drops uint64, most units.Bytes) {
@@ -54,15 +54,15 @@ func TestHeadroomToTheByte(t *testing.T) {
 		runAll(t, s, units.Second)
 		return s.Stats().Dropped, b.most
 	}
-	// 2(C·D + L_MTU) + 3840 B: round trip of propagation, a packet that the PAUSE waits
-	// for and one that the sender has begun, and the time to react; and the PAUSE itself.
+	// 2(C·D + L_MTU) + 3840 B: the round trip of propagation, a packet for which the PAUSE waits, a packet that
+	// the sender has begun, and the reaction time; plus the PAUSE itself.
 	bound := xoff + 2*(12500+1054) + 3840 + 64
 	drops, most := peak(units.MB)
 	if drops != 0 || most > bound {
 		t.Errorf("the queue reached %v, want at most %v; %d drops", most, bound, drops)
 	}
-	// The queue drains at half its rate meanwhile, so the bound is not reached here; what
-	// is reached must be just enough.
+	// The queue drains at half its rate meanwhile, so the occupancy stays below the bound; a headroom of the
+	// reached occupancy must suffice.
 	if drops, _ := peak(most); drops != 0 {
 		t.Errorf("a limit of the %v that were used drops %d packets", most, drops)
 	}
@@ -124,7 +124,7 @@ func TestIncastIsLossless(t *testing.T) {
 		if got = s.Delivered(0); got != want {
 			t.Fatalf("delivered %v, want %v", got, want)
 		}
-		// Nothing is left once the last PFC frames and acknowledgements have come.
+		// Nothing remains after the last PFC frames and acknowledgements have arrived.
 		if err := s.Run(units.Second); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestIncastIsLossless(t *testing.T) {
 	})
 }
 
-// TestLossRecovers lets buffers drop and go-back-N repair it.
+// TestLossRecovers: buffers drop packets, and go-back-N repairs the loss.
 func TestLossRecovers(t *testing.T) {
 	g := must[*topo.Graph](t)(topo.Star(5, line100))
 	s := must[*Sim](t)(New(Config{Graph: g, NewBuffer: func(i SwitchInfo) (Buffer, error) {
@@ -192,7 +192,7 @@ func TestTwoRunsAgree(t *testing.T) {
 	}
 }
 
-// TestShares holds strict priority and DWRR against their shares.
+// TestShares compares strict priority and DWRR with their shares.
 func TestShares(t *testing.T) {
 	shareSlices := func(strict uint8, quantum [NumClasses]units.Bytes) (shares [3]float64) {
 		g := must[*topo.Graph](t)(topo.Star(4, line100))
@@ -220,8 +220,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestLinkFailure fails and repairs a spine's link under two flows: they move to the other
-// spine, go-back-N repairs what was lost, and pauses that hung on the link do not stay.
+// TestLinkFailure fails and repairs a spine's link under two flows. They move to the other spine, go-back-N
+// repairs the loss, and pauses on the failed link do not stay.
 func TestLinkFailure(t *testing.T) {
 	g := must[*topo.Graph](t)(topo.LeafSpine(2, 2, 2, line100, line100))
 	s := must[*Sim](t)(New(Config{Graph: g, NewBuffer: static(60*units.KB, 58*units.KB, 200*units.KB)}))
@@ -242,7 +242,7 @@ func TestLinkFailure(t *testing.T) {
 	if st := s.Stats(); st.FlowsDone != 2 || st.Dropped != 0 {
 		t.Errorf("%+v", st)
 	}
-	// A host without its link has no path.
+	// A host whose link is down has no path.
 	bad := must[*Sim](t)(New(Config{Graph: g}))
 	if err := bad.AddFlows(flows); err != nil {
 		t.Fatal(err)
@@ -253,15 +253,15 @@ func TestLinkFailure(t *testing.T) {
 	}
 }
 
-// TestDeadlock closes the cycle of DSH's Figure 16 and SPFC's Figure 17: four switches in
-// a ring whose flows each go two hops on.
+// TestDeadlock closes the cycle of DSH's Figure 16 and SPFC's Figure 17: four switches in a ring, each with flows
+// over two hops.
 func TestDeadlock(t *testing.T) {
 	g := &topo.Graph{Hosts: 4, Switches: 4, Names: []string{"h0", "h1", "h2", "h3", "s0", "s1", "s2", "s3"}}
 	for i := range 4 {
 		g.Links = append(g.Links, topo.Link{A: i, B: 4 + i, Rate: 100 * units.Gbps, Delay: units.Microsecond})
 	}
-	// A ring of one direction only: a detour would be as long, so ECMP is taken out by
-	// making the way back longer.
+	// A ring in one direction only. A detour would have the same length, so a longer return path prevents ECMP
+	// from using it.
 	for i := range 4 {
 		g.Links = append(g.Links, topo.Link{A: 4 + i, B: 4 + (i+1)%4, Rate: 100 * units.Gbps, Delay: units.Microsecond})
 	}
@@ -318,7 +318,7 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// pausedClasses returns how many classes of all ports are stopped now.
+// pausedClasses returns the number of paused classes over all ports.
 func (s *Sim) pausedClasses() (n int) {
 	for i := range s.ports {
 		n += bits.OnesCount8(s.ports[i].paused)

@@ -8,9 +8,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestFlapLosesNoLosslessPacket takes the link of a paused sender away for 3 µs, at moments
-// spread over the time in which it is paused. What was on the wire is lost; the buffer must
-// drop nothing, for the sender is paused again before it can fill the headroom.
+// TestFlapLosesNoLosslessPacket takes the link of a paused sender down for 3 µs, at times spread over the pause.
+// Packets on the wire are lost. The buffer must drop nothing, because the sender is paused again before it can
+// fill the headroom.
 func TestFlapLosesNoLosslessPacket(t *testing.T) {
 	for _, policy := range []headroom.Kind{headroom.SIH, headroom.DT, headroom.DSH, headroom.SPFC, headroom.DSHSPFC} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -23,8 +23,8 @@ func TestFlapLosesNoLosslessPacket(t *testing.T) {
 	}
 }
 
-// flap sends many line-rate flows from one leaf to one host of another, so that both spines
-// pause the first leaf, and takes the link from it to the first spine down for 3 µs.
+// flap sends many line-rate flows from one leaf to one host of another leaf, so that both spines pause the first
+// leaf. It takes the link from that leaf to the first spine down for 3 µs.
 func flap(t *testing.T, policy headroom.Kind, at units.Time) (drops, pauses uint64) {
 	t.Helper()
 	const perLeaf = 4

@@ -8,6 +8,5 @@ import (
 // lineRate makes flows without congestion control: they send as fast as their host can.
 type lineRate struct{}
 
-// NewLaw implements LawMaker. The law allows twice the rate, so that it is the NIC that
-// holds the flow and not pacing.
+// NewLaw implements LawMaker. The law allows twice the rate, so that the NIC limits the flow, not pacing.
 func (lineRate) NewLaw(f FlowInfo) (law.Law, error) { return none.New(2*f.Rate, 0) }

@@ -11,13 +11,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// slow makes flows that send a packet and then nothing for some milliseconds.
+// slow makes flows that send one packet and then nothing for some milliseconds.
 type slow struct{}
 
 func (slow) NewLaw(FlowInfo) (law.Law, error) { return none.New(units.Mbps, 0) }
 
-// BenchmarkMemory reports what a host of a fat-tree takes, with its share of the switches, and what a flow takes that
-// has yet to start and one that runs and sends nothing at present.
+// BenchmarkMemory reports the memory of a fat-tree's host with its share of the switches, of a flow that has not
+// started, and of a running flow that sends nothing.
 func BenchmarkMemory(b *testing.B) {
 	for _, k := range []int{8, 16, 32} {
 		b.Run(fmt.Sprintf("hosts=%d", k*k*k/4), func(b *testing.B) {

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestNICs sends from a host with two links at one switch: it has about twice the rate of one link, and what is queued for
-// a link that fails goes by the other.
+// TestNICs sends from a host with two links to one switch. It gets about twice the rate of one link, and packets queued
+// for a link that fails use the other.
 func TestNICs(t *testing.T) {
 	end := func(down units.Time) (last units.Time) {
 		g := must[*topo.Graph](t)(topo.LeafSpine(2, 4, 2, line100, line100))

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// alternating is noise of 0 and of 700 ns in turn.
+// alternating is noise that alternates between 0 and 700 ns.
 type alternating struct{ n int }
 
 func (a *alternating) Draw(*rand.Rand) units.Time {
@@ -18,7 +18,7 @@ func (a *alternating) Draw(*rand.Rand) units.Time {
 	return units.Time(a.n%2) * 700 * units.Nanosecond
 }
 
-// hearing is a law that remembers what it is told.
+// hearing is a law that records the delays that it gets.
 type hearing struct {
 	law.Law
 	rtt, delay []units.Time
@@ -42,8 +42,8 @@ func (h *hearingMaker) NewLaw(f FlowInfo) (law.Law, error) {
 	return h.law, err
 }
 
-// TestNoiseReachesLaws holds the delays that laws are told, one way and round trip, against
-// the path's own plus the noise, whether packets carry time stamps or not.
+// TestNoiseReachesLaws compares the delays that laws get, one-way and round-trip, with the path's own delay plus
+// the noise, with and without time stamps in packets.
 func TestNoiseReachesLaws(t *testing.T) {
 	for _, needs := range []Needs{{}, {Delay: true}} {
 		g := must[*topo.Graph](t)(topo.Star(2, line100))

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestPACCCutsPairs: PACC counts by source and destination, so eight connections of one host
-// get together about what a single one of another host gets.
+// TestPACCCutsPairs: PACC counts by source and destination, so eight connections of one host together get about
+// as much as a single connection of another host.
 func TestPACCCutsPairs(t *testing.T) {
 	const ms, connections = units.Millisecond, 8
 	g := must[*topo.Graph](t)(topo.Star(3, line25))
@@ -36,8 +36,7 @@ func TestPACCCutsPairs(t *testing.T) {
 	}
 }
 
-// TestPACCPortsTickApart: ports tick at phases of their own, and at the same ones in each run
-// of a seed.
+// TestPACCPortsTickApart: ports tick at different phases, which are the same in every run with one seed.
 func TestPACCPortsTickApart(t *testing.T) {
 	phases := func(seed uint64) map[units.Time]bool {
 		g := must[*topo.Graph](t)(topo.Star(16, line25))
@@ -61,7 +60,7 @@ func TestPACCPortsTickApart(t *testing.T) {
 	}
 }
 
-// counting is a law at half of the line rate that counts its CNPs, and keeps when the first came.
+// counting is a law at half of the line rate. It counts its CNPs and keeps the time of the first.
 type counting struct {
 	law.Law
 	cnps  *int
@@ -82,8 +81,8 @@ func (c counting) NewLaw(f FlowInfo) (law.Law, error) {
 	return counting{l, c.cnps, c.first}, err
 }
 
-// TestNotificationPointOwes marks all packets of a burst of 20 µs: one CNP at once, and at
-// the end of the gap of 50 µs the one that the rest of the burst is owed (DCQCN §3.1).
+// TestNotificationPointOwes marks all packets of a burst of 20 µs: one CNP is sent at once, and one at the end of
+// the gap of 50 µs for the rest of the burst (DCQCN §3.1).
 func TestNotificationPointOwes(t *testing.T) {
 	g := must[*topo.Graph](t)(topo.Star(3, line25))
 	cnps := 0
@@ -106,7 +105,7 @@ func TestNotificationPointOwes(t *testing.T) {
 	}
 }
 
-// TestCNPDelay: a CNP comes so much later as the receiver's NIC takes to make it, those that are owed too.
+// TestCNPDelay: every CNP, also a deferred one, is late by the time that the receiver's NIC needs to make it.
 func TestCNPDelay(t *testing.T) {
 	run := func(delay units.Time) (cnps int, first units.Time) {
 		g := must[*topo.Graph](t)(topo.Star(3, line25))
@@ -124,7 +123,7 @@ func TestCNPDelay(t *testing.T) {
 	}
 	cnps, first := run(0)
 	const late = 13 * units.Microsecond
-	// ACKs in front of a CNP at the receiver's NIC may move it by a frame of 64 B, 20 ns.
+	// ACKs ahead of a CNP at the receiver's NIC may delay it by a frame of 64 B, 20 ns at most.
 	if n, at := run(late); n != cnps || at < first+late || at > first+late+25*units.Nanosecond {
 		t.Errorf("%d CNPs, the first at %v, want %d and %v later than %v", n, at, cnps, late, first)
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestOccupancyIsExact sends eight bursts of 20 packets at once to one host: the queue grows
-// to 140 frames within the burst's time and falls as fast as the link drains it. Samples at
-// 100 µs would see nothing of it.
+// TestOccupancyIsExact sends eight bursts of 20 packets at once to one host. The queue grows to 140 frames within
+// the burst's time and falls as fast as the link drains it. Samples every 100 µs would miss this.
 func TestOccupancyIsExact(t *testing.T) {
 	const senders, packets, frame = 8, 20, 1054
 	g := must[*topo.Graph](t)(topo.Star(senders+1, line100))
@@ -50,8 +49,8 @@ func TestOccupancyIsExact(t *testing.T) {
 	}
 }
 
-// TestPeaks: a level's local maxima count once each, those outside the times not at all, and
-// times without a value end a rise.
+// TestPeaks: a level's local maxima count once each. Those outside the time range do not count, and a time
+// without a value ends a rise.
 func TestPeaks(t *testing.T) {
 	o := newOccupancy(0, 10, 100, 0)
 	o.peaks = true

@@ -19,7 +19,7 @@ type vendor struct{}
 
 func (vendor) NewLaw(f FlowInfo) (law.Law, error) { return dcqcn.New(dcqcn.Vendor(f)) }
 
-// paccStar is n hosts that send to one more, whose port has PACC.
+// paccStar is n hosts that send to one receiver, whose port has PACC.
 func paccStar(t *testing.T, seed uint64, n int, stop units.Time, change func(*cnpgen.Params)) (s *Sim, port int) {
 	t.Helper()
 	g := must[*topo.Graph](t)(topo.Star(n+1, line25))
@@ -38,7 +38,7 @@ func paccStar(t *testing.T, seed uint64, n int, stop units.Time, change func(*cn
 	return s, must[int](t)(s.PortOf(n+1, n))
 }
 
-// swing runs to a time and returns the least and the largest queue after another.
+// swing runs to a time and returns the smallest and largest queue after another time.
 func swing(t *testing.T, s *Sim, port int, from, to units.Time) (least, most units.Bytes) {
 	t.Helper()
 	least = units.GB
@@ -52,10 +52,9 @@ func swing(t *testing.T, s *Sim, port int, from, to units.Time) (least, most uni
 	return least, most
 }
 
-// TestPACCHoldsQueue: four flows of DCQCN without a notification point settle where shares
-// rounded down are a whole CNP, Q_th + n/β1 = 205 KB, and with the remainders kept near
-// Q_th; the flows' rates are equal. A controller whose proportional or differential part is
-// off, or flipped, leaves these bounds.
+// TestPACCHoldsQueue: four DCQCN flows without a notification point have equal rates. With rounding down, the
+// queue settles where shares are whole CNPs, at Q_th + n/β1 = 205 KB; with carried remainders it settles near
+// Q_th. A controller with a wrong or inverted proportional or differential part leaves these bounds.
 func TestPACCHoldsQueue(t *testing.T) {
 	const ms = units.Millisecond
 	for _, tt := range []struct {
@@ -72,7 +71,7 @@ func TestPACCHoldsQueue(t *testing.T) {
 		if least, most := swing(t, s, port, 20*ms, 30*ms); least < tt.low || most > tt.high {
 			t.Errorf("%s: queue from %v to %v, want %v to %v", tt.name, least, most, tt.low, tt.high)
 		}
-		if err := s.Run(90 * ms); err != nil { // rates meet slowly with the remainders kept
+		if err := s.Run(90 * ms); err != nil { // rates converge slowly with carried remainders
 			t.Fatal(err)
 		}
 		var before [4]units.Bytes
@@ -103,8 +102,8 @@ func TestPACCHoldsQueue(t *testing.T) {
 	}
 }
 
-// TestPACCDamps: without its differential part the controller swings more; over some phases of its
-// port, for the two flows may also swing apart.
+// TestPACCDamps: without its differential part the queue swings more. The test uses several phases of the port's
+// ticks, because the two flows may also swing against each other.
 func TestPACCDamps(t *testing.T) {
 	const ms = units.Millisecond
 	span := func(beta2 float64) units.Bytes {
@@ -121,8 +120,8 @@ func TestPACCDamps(t *testing.T) {
 	}
 }
 
-// TestPACCBurstFilter: of nine bursts of 30 KB that meet a tick, no CNP while the filtered
-// queue is below Q_burst; without the filter there are some. Congestion that lasts passes it.
+// TestPACCBurstFilter: none of nine bursts of 30 KB that meet a tick causes a CNP while the filtered queue is
+// below Q_burst. Without the filter some do. Lasting congestion passes the filter.
 func TestPACCBurstFilter(t *testing.T) {
 	burst := func(w float64) (cnps, filtered uint64) {
 		g := must[*topo.Graph](t)(topo.Star(10, line25))
@@ -155,8 +154,7 @@ func TestPACCBurstFilter(t *testing.T) {
 	}
 }
 
-// TestPACCIsFair: whatever mix of long flows that start at any time, and bursts between them,
-// the long flows come to equal rates.
+// TestPACCIsFair: long flows converge to equal rates, whatever their start times, and with bursts between them.
 func TestPACCIsFair(t *testing.T) {
 	const ms = units.Millisecond
 	for seed := range uint64(6) {
@@ -199,8 +197,8 @@ func TestPACCIsFair(t *testing.T) {
 	}
 }
 
-// TestPACCAcrossTheFabric sends CNPs over several hops in shared buffers, whose accounts stay
-// right, through the failure of a link, and twice alike.
+// TestPACCAcrossTheFabric sends CNPs over several hops in shared buffers and through the failure of a link. The
+// buffers' accounts stay right, and two runs agree.
 func TestPACCAcrossTheFabric(t *testing.T) {
 	run := func() (Stats, []Result) {
 		g := must[*topo.Graph](t)(topo.LeafSpine(3, 2, 4, line25, line100))
@@ -234,7 +232,7 @@ func TestPACCAcrossTheFabric(t *testing.T) {
 		if s.Running() != 0 {
 			t.Fatalf("%d flows still run", s.Running())
 		}
-		// Nothing ticks for ever.
+		// The ticks end with the traffic.
 		if err := s.Run(units.MaxTime); err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +278,7 @@ func TestPACCRefuses(t *testing.T) {
 // paperParams are the paper's parameters for a line rate, with its period.
 func paperParams(rate units.Rate) cnpgen.Params { return cnpgen.ParamsFor(rate, cnpgen.PaperInterval) }
 
-// paccStats returns what PACC has counted at an egress port; false without PACC or at a host.
+// paccStats returns PACC's counters at an egress port; false without PACC or at a host.
 func paccStats(s *Sim, port int) (cnpgen.Stats, bool) {
 	if s.paccs == nil || s.paccs[port] == nil {
 		return cnpgen.Stats{}, false

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWorkerPoolRounds: nobody begins a round before all have ended the one before, also when a call to
-// wake comes late.
+// TestWorkerPoolRounds: no worker begins a round before all have ended the last one, even if a wake-up call comes
+// late.
 func TestWorkerPoolRounds(t *testing.T) {
 	const n, rounds = 4, 300
 	pool := newWorkerPool(n)

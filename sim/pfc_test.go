@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestPFCFramesJoin lets changes that come while a packet is on the wire share the one frame
-// that follows it, with the last word for each class.
+// TestPFCFramesJoin: changes during a packet's transmission share the single PFC frame that follows it, with the
+// last state of each class.
 func TestPFCFramesJoin(t *testing.T) {
 	g := must[*topo.Graph](t)(topo.Star(2, line100))
 	s := must[*Sim](t)(New(Config{Graph: g, NewBuffer: static(60*units.KB, 58*units.KB, 200*units.KB)}))
@@ -53,7 +53,7 @@ func TestPFCFramesJoin(t *testing.T) {
 	}
 }
 
-// TestStopped: a port is stopped while at least one of its classes is, at one time or one after the other.
+// TestStopped: a port counts as stopped while at least one of its classes is, also with one class after another.
 func TestStopped(t *testing.T) {
 	g := must[*topo.Graph](t)(topo.Star(2, line100))
 	s := must[*Sim](t)(New(Config{Graph: g, NewBuffer: static(60*units.KB, 58*units.KB, 200*units.KB)}))
@@ -66,7 +66,7 @@ func TestStopped(t *testing.T) {
 			return nil
 		})
 	}
-	took := line100.Rate.TxTime(64) + line100.Delay + line100.Rate.TxTime(3840) // from sending to effect
+	took := line100.Rate.TxTime(64) + line100.Delay + line100.Rate.TxTime(3840) // from sending to taking effect
 	for _, step := range []struct{ at, stopped units.Time }{{took + pause/2, pause / 2}, {took + units.Microsecond + pause/4, pause + pause/4}, {took + 10*units.Microsecond, 3 * pause}} {
 		if err := s.Run(step.at); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestIgnoredPauses: a port that ignores the PAUSE of a class sends on, and its peer drops; other classes are stopped as ever.
+// TestIgnoredPauses: a port that ignores PAUSEs of a class continues to send, and its peer drops packets. Other classes
+// are stopped as usual.
 func TestIgnoredPauses(t *testing.T) {
 	for ignored, drops := range map[uint8]bool{0: false, 0xFE: false, 1: true} {
 		g := must[*topo.Graph](t)(topo.LeafSpine(2, 2, 4, line100, line100))

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestFIFOsAgainstList holds FIFOs against a plain list: events of several FIFOs, many of one time, come in the order of
-// time, kind and port with the packets that they were given, and a packet that was taken stays as it is until the next is.
+// TestFIFOsAgainstList compares FIFOs with a plain list. Events of several FIFOs, many at the same time, come in the
+// order of time, kind and port, with their packets. A packet that was taken stays unchanged until the next is taken.
 func TestFIFOsAgainstList(t *testing.T) {
 	sim := must[*Sim](t)(New(Config{Graph: must[*topo.Graph](t)(topo.Star(2, line100))}))
 	rapid.Check(t, func(t *rapid.T) {
@@ -28,7 +28,7 @@ func TestFIFOsAgainstList(t *testing.T) {
 		push := func(fifo int, port int32, e *packet) {
 			happens := event.Event{At: now + delays[fifo], What: event.What(l.rings[fifo].key>>fifoBits) + event.What(port)}
 			if slices.ContainsFunc(want, func(o entry) bool { return o.Event == happens }) {
-				return // a port has one event of a kind at a time
+				return // a port has at most one pending event of a kind
 			}
 			want = append(want, entry{happens, e.flow, e.route + 1})
 			l.push(fifo, happens.At, port, e)

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// timed is a law that asks for one-way delays and keeps the longest.
+// timed is a law that needs one-way delays and keeps the longest.
 type timed struct {
 	law.Law
 	longest *units.Time
@@ -26,8 +26,8 @@ func (l timed) OnAck(a *law.Ack) {
 	l.Law.OnAck(a)
 }
 
-// TestLawThatAsksForDelaysLater gives a flow another law, the first to ask for delays, while packets are on
-// their way that carry no time: they tell no delay, and those after them their own.
+// TestLawThatAsksForDelaysLater gives a flow another law, the first that needs delays, while packets without time
+// stamps are in flight. Those give no delay; later packets give theirs.
 func TestLawThatAsksForDelaysLater(t *testing.T) {
 	g := must[*topo.Graph](t)(topo.Star(2, line100))
 	s := must[*Sim](t)(New(Config{Graph: g}))

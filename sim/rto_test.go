@@ -8,9 +8,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestLosslessFabricSendsNothingTwice fills a queue of some 7 ms at 1 Gb/s, and starts a flow
-// behind it: without a drop there is no retransmission, whether the memory is unlimited or
-// PFC guards it.
+// TestLosslessFabricSendsNothingTwice fills a queue of some 7 ms at 1 Gb/s and starts a flow behind it. Without a
+// drop there is no retransmission, with unlimited memory and with PFC.
 func TestLosslessFabricSendsNothingTwice(t *testing.T) {
 	line := topo.Line{Rate: units.Gbps, Delay: units.Microsecond}
 	guarded := func(i SwitchInfo) (Buffer, error) {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// TestLayout keeps what belongs together in one cache line.
+// TestLayout checks that fields that are used together share a cache line.
 func TestLayout(t *testing.T) {
 	var p port
 	if q, all := unsafe.Offsetof(p.queues), unsafe.Sizeof(p); q != 64 || all != 320 {

@@ -20,8 +20,8 @@ func (sozeMaker) NewLaw(f FlowInfo) (law.Law, error) {
 	return soze.New(param.For[soze.Params](f), f.Weight)
 }
 
-// TestSozeIsWeightedMaxMin runs flows of random weights over a chain of three links and
-// holds their goodput against the solver, with the laws' own control loop in between.
+// TestSozeIsWeightedMaxMin runs flows of random weights over a chain of three links and compares their goodput
+// with the solver's shares; the laws' control loop is between the two.
 func TestSozeIsWeightedMaxMin(t *testing.T) {
 	const flows, switches = 8, 4
 	for seed := range uint64(2) {
@@ -81,8 +81,8 @@ func TestSozeIsWeightedMaxMin(t *testing.T) {
 	}
 }
 
-// TestSozeWeightSteps: a weight that grows by 5 ‰ shows in its flow's share (Figure 18), whatever
-// part of a packet the window is.
+// TestSozeWeightSteps: a weight that grows by 5 ‰ is visible in its flow's share (Figure 18), whatever fraction
+// of a packet the window has.
 func TestSozeWeightSteps(t *testing.T) {
 	for _, flows := range []int{2, 4, 10} {
 		g := must[*topo.Graph](t)(topo.Star(flows+1, line100))
@@ -121,7 +121,7 @@ func delivered(s *Sim, groups int) (n units.Bytes) {
 	return n
 }
 
-// echoes is Söze that remembers what was echoed to it.
+// echoes is Söze that records the echoes that it gets.
 type echoes struct {
 	law.Law
 	seen map[units.Time]bool
@@ -139,7 +139,7 @@ func (e echoes) NewLaw(f FlowInfo) (law.Law, error) {
 	return echoes{l, e.seen}, err
 }
 
-// TestMaxQDIsAField: hosts see what the 16-bit field holds, whole units up to its end.
+// TestMaxQDIsAField: hosts see the value of the 16-bit field, in whole units up to its maximum.
 func TestMaxQDIsAField(t *testing.T) {
 	for _, unit := range []units.Time{units.Microsecond, 100 * units.Picosecond} {
 		g := must[*topo.Graph](t)(topo.Star(3, line100))

@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Static is the simplest buffer with PFC, for tests that want thresholds of their own: every
-// ingress queue has its threshold and headroom, and nothing is shared. It owns its counters.
+// Static is the simplest buffer with PFC, for tests that set thresholds themselves: every ingress queue has its
+// own threshold and headroom, and nothing is shared. It owns its counters.
 type Static struct {
 	xoff, xon, limit units.Bytes
 	used             [][NumClasses]units.Bytes // per port
@@ -16,8 +16,8 @@ type Static struct {
 	out              [1]Signal
 }
 
-// NewStatic returns a buffer of a switch whose ingress queues of lossless classes send
-// PAUSE from xoff bytes on, RESUME when they have fallen to xon, and drop beyond limit.
+// NewStatic returns a buffer for a switch whose lossless ingress queues send PAUSE from xoff bytes on, RESUME
+// once they have fallen to xon, and drop beyond limit.
 func NewStatic(ports int, lossless uint8, xoff, xon, limit units.Bytes) (*Static, error) {
 	if xoff <= 0 || xon < 0 || xon >= xoff || limit < xoff {
 		return nil, fmt.Errorf("static thresholds: xon %v, xoff %v, limit %v: want 0 ≤ xon < xoff ≤ limit", xon, xoff, limit)

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStoreAgainstSlices holds lists that share a store against slices: what is pushed comes out in
-// order, a packet that was taken stays as it is until the next is, and no slot is lost.
+// TestStoreAgainstSlices compares lists that share a store with slices: pushed packets come out in order, a
+// packet that was taken stays unchanged until the next is taken, and no slot is lost.
 func TestStoreAgainstSlices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStore()
@@ -41,7 +41,7 @@ func TestStoreAgainstSlices(t *testing.T) {
 				s.pop(&lists[i])
 			}
 		}
-		slots := 1 // the first, which is none
+		slots := 1 // index 0, which is never used
 		if s.left != 0 {
 			slots++
 		}

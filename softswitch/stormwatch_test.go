@@ -134,7 +134,8 @@ func TestChoppyStormShorterTime(t *testing.T) {
 	}
 }
 
-// TestDefaultSettings: what nobody has asked for leaves a watchdog by flags as it is, and is in force without one.
+// TestDefaultSettings: settings that the controller did not ask for leave a watchdog given by flags as it is, and
+// apply without one.
 func TestDefaultSettings(t *testing.T) {
 	byDefault := externs.Settings{Detection: 9 * units.Second, Share: 0.5, Restoration: units.Second, Action: externs.Alert, Default: true}
 	flags := externs.Settings{Detection: units.Second, Share: 0.9, Restoration: units.Second, Action: externs.Drop}

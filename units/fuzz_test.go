@@ -2,7 +2,7 @@ package units
 
 import "testing"
 
-// FuzzParse: a text is refused, or stands for a value that is not negative. What String makes of a time is read again.
+// FuzzParse: a text is either refused or gives a value that is not negative. A time's String can be parsed again.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"80us", "1.5ms", "2s", "µs", "100Gbps", "16MiB", "64B", "-1s", "1e9s", "9223372036854775807ps", "99999999999999999999GB", " 3 kbps ", "0.0000000000001ps"} {
 		f.Add(s)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestCycles: leaf-spine.yaml has 4 leaves and 2 spines, no cycle, and none with any one link out
-// of service. With two out, each of another leaf and spine, paths bounce off the leaves between.
+// TestCycles: leaf-spine.yaml has 4 leaves and 2 spines. It has no buffer cycle, also with any
+// single link out of service. With two links out, of different leaves and spines, paths go up again
+// at a leaf and form a cycle.
 func TestCycles(t *testing.T) {
 	g := leafSpine(t)
 	all := func(string) bool { return true }

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/controller/config"
 )
 
-// shapes is two leaves and a third below two spines, with two parallel links from each leaf to spine1: h1 is at
-// leaf1 alone, h2 has a NIC at leaf1 and one at leaf2, h3 a LAG at leaf1, h4 one over leaf1 and leaf2.
+// shapes is three leaves below two spines. Two of the leaves have two parallel links to spine1. h1 is only at
+// leaf1; h2 has a NIC at leaf1 and one at leaf2; h3 has a LAG at leaf1; h4 has one over leaf1 and leaf2.
 const shapes = `
 name: shapes
 switches:
@@ -45,7 +45,7 @@ links:
   - {a: "leaf3:13", b: "spine2:3", rate: 1Gbps}
 `
 
-// TestShapes: parallel links, NICs at two leaves and LAGs are each used by ECMP, and what goes down is left out.
+// TestShapes: ECMP uses parallel links, NICs at two leaves and LAGs, and leaves out links that are down.
 func TestShapes(t *testing.T) {
 	c, err := config.Parse("shapes.yaml", []byte(shapes), nil)
 	if err != nil {

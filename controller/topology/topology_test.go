@@ -23,7 +23,7 @@ func leafSpine(t testing.TB) *Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := bytes.Index(text, []byte("\nqos:")), bytes.Index(text, []byte("\napplications:")) // sections of others
+	from, to := bytes.Index(text, []byte("\nqos:")), bytes.Index(text, []byte("\napplications:")) // other sections
 	c, err := config.Parse("leaf-spine.yaml", append(text[:from:from], text[to:]...), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +31,8 @@ func leafSpine(t testing.TB) *Graph {
 	return New(c)
 }
 
-// lookup returns the route of a switch with the longest prefix that has an address, without next hops
-// when there is none.
+// lookup returns a switch's longest matching route for an address, without next hops if there is
+// none.
 func lookup(routes *Routes, sw string, ip netip.Addr) (found Route) {
 	bits := -1
 	for _, r := range routes.Of(sw) {
@@ -50,7 +50,7 @@ func lookup(routes *Routes, sw string, ip netip.Addr) (found Route) {
 	return found
 }
 
-// ports lists, for one switch, the ports towards an address.
+// ports lists a switch's ports towards an address.
 func ports(routes *Routes, sw, ip string) []uint32 {
 	var ports []uint32
 	for _, h := range lookup(routes, sw, netip.MustParseAddr(ip)).NextHops {
@@ -72,7 +72,7 @@ func TestRoutes(t *testing.T) {
 		name  string
 		state State
 		sw    string
-		want  []uint32 // of sw towards h3 (10.0.2.1) on leaf2
+		want  []uint32 // of sw, to h3 (10.0.2.1) at leaf2
 	}{
 		{"both spines", State{}, "leaf1", []uint32{3, 4}},
 		{"own host", State{}, "leaf2", []uint32{1}},
@@ -175,7 +175,7 @@ func ipv6(last int) netip.Addr {
 	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: byte(last)})
 }
 
-// drawState makes random faults.
+// drawState draws random link failures.
 func drawState(t *rapid.T, c *config.Config) State {
 	s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, HeldLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
 	for _, l := range c.Links {
@@ -189,9 +189,9 @@ func drawState(t *rapid.T, c *config.Config) State {
 	return s
 }
 
-// TestRoutesLeadThere follows every next hop in random fabrics with random faults: no
-// packet loops, be it to a host or to an address that no host has, every route ends at its host, and
-// no route uses a link that is down.
+// TestRoutesLeadThere follows every next hop in random fabrics with random failures. No packet
+// loops, whether its address exists or not. Every route ends at its host, and no route uses a link
+// that is down.
 func TestRoutesLeadThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawFabric(t)
@@ -221,7 +221,7 @@ func TestRoutesLeadThere(t *testing.T) {
 	})
 }
 
-// samePath compares Path with the longest prefixes that switches match.
+// samePath compares Path with the switches' longest matches.
 func samePath(t *rapid.T, g *Graph, r *Routes, from, to Host) {
 	seed := func(sw string) Hashing { return Hashing{Seed: ecmp.Seed(0, uint64(g.index[sw]))} }
 	f := ecmp.Flow{Src: from.IPv4, Dst: to.IPv4, Protocol: 17, SrcPort: uint16(rapid.IntRange(1, 1<<16-1).Draw(t, "port")), DstPort: 50151}
@@ -271,14 +271,14 @@ func follow(t *rapid.T, g *Graph, s State, r *Routes, sw string, to netip.Addr, 
 	}
 }
 
-// everyoneReached checks that a way exists wherever links that are up allow one.
+// everyoneReached checks that each host is reachable if a path of links that are up exists.
 func everyoneReached(t *rapid.T, g *Graph, s State, r *Routes) {
 	for _, h := range g.Hosts() {
-		var up, at []int // the leaves with a link to the host that is up, and all
+		var up, at []int // the leaves with an up link to the host, and all leaves
 		for _, nic := range h.nics {
 			at = append(at, nic.leaf)
 		}
-		for _, even := range []bool{false, true} { // those that are suspect, where there is no other
+		for _, even := range []bool{false, true} { // the suspect leaves, if there is no other
 			for _, nic := range h.nics {
 				if l := g.links[nic.link].Name; !s.DownLinks[l] && s.SuspectLinks[l] == even {
 					up = append(up, nic.leaf)
@@ -290,7 +290,7 @@ func everyoneReached(t *rapid.T, g *Graph, s State, r *Routes) {
 		}
 		ends := up
 		if len(up) == 0 {
-			ends = at // a route ends at a leaf that has none
+			ends = at // a route ends at a leaf without one
 		}
 		dist := g.distances(nil, ends, func(l int) bool { return !s.DownLinks[g.links[l].Name] })
 		for i, n := range g.switches {
@@ -299,7 +299,7 @@ func everyoneReached(t *rapid.T, g *Graph, s State, r *Routes) {
 				want = false
 			}
 			for _, ip := range h.Addresses() {
-				if has := len(lookup(r, n.name, ip).NextHops) > 0; has != want && (want || len(at) == 1) { // of several leaves one without a link may be near
+				if has := len(lookup(r, n.name, ip).NextHops) > 0; has != want && (want || len(at) == 1) { // of several leaves, one without a link may be nearer
 					t.Fatalf("%s has a route to %v: %v, distance %d", n.name, ip, has, dist[i])
 				}
 				if want && len(up) > 0 {
@@ -310,7 +310,7 @@ func everyoneReached(t *rapid.T, g *Graph, s State, r *Routes) {
 	}
 }
 
-// arrives checks that packets to a host's address come to it by every way.
+// arrives checks that packets to a host's address reach it on every path.
 func arrives(t *rapid.T, g *Graph, r *Routes, sw string, to netip.Addr) {
 	hops := lookup(r, sw, to).NextHops
 	if len(hops) == 0 {
@@ -325,7 +325,7 @@ func arrives(t *rapid.T, g *Graph, r *Routes, sw string, to netip.Addr) {
 	}
 }
 
-// TestRacks: a leaf's prefixes are few, cover its hosts and no other leaf's.
+// TestRacks: a leaf has few prefixes, and they cover its own hosts and no other leaf's.
 func TestRacks(t *testing.T) {
 	c := &config.Config{Switches: []config.Switch{{Name: "a", DeviceID: 1}, {Name: "b", DeviceID: 2}}}
 	for i, h := range []struct{ ip, ipv6, at string }{

@@ -1,4 +1,4 @@
-// Package kubernetes holds the manifest to Kubernetes' own types.
+// Package kubernetes checks the manifest against Kubernetes' own types.
 package kubernetes
 
 import (
@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// decode reads objects as an API server does that is asked for fieldValidation=Strict: what is unknown,
-// stands twice or has another type is an error.
+// decode reads objects like an API server with fieldValidation=Strict: unknown fields, duplicates and
+// wrong types are errors.
 func decode(text []byte) ([]runtime.Object, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(appsv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
@@ -53,7 +53,8 @@ func manifest(t *testing.T) string {
 	return string(text)
 }
 
-// TestManifest: the manifest has the types' fields, and its names lead somewhere.
+// TestManifest: the manifest has only fields of the types, and every name in it refers to an
+// object.
 func TestManifest(t *testing.T) {
 	list, err := decode([]byte(manifest(t)))
 	if err != nil {
@@ -114,7 +115,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestStrict: what is wrong with a manifest is found.
+// TestStrict: the check finds errors in a manifest.
 func TestStrict(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"imagePullPolicy:", "imagePullpolicy:", "unknown field"},

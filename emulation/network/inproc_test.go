@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestBuild holds a fabric against its file: wires in the order of links, rates of ports,
-// classes of DSCPs, and what Options.Host changed.
+// TestBuild compares a fabric with its file: wires in the order of links, rates of ports, classes
+// of DSCPs, and the changes of Options.Host.
 func TestBuild(t *testing.T) {
 	cfg, err := config.Parse("leaf-spine.yaml", examples.LeafSpine, nil, controller.Sections()...)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// admin is a controller that answers with the first of its lists that is left, the last for good.
+// admin is a controller that answers with its lists in turn, and then with the last one.
 type admin struct {
 	pb.FabricServiceClient
 	lists [][]*pb.SwitchStatus
@@ -67,8 +67,8 @@ func (a *admin) ListSwitches(context.Context, *pb.ListSwitchesRequest, ...grpc.C
 	return &pb.ListSwitchesResponse{Switches: a.lists[min(a.asked, len(a.lists))-1]}, nil
 }
 
-// TestWaitReady wants every switch of the fabric, each with entries: a controller that serves its
-// API before it has applied its file lists none.
+// TestWaitReady waits until the controller lists every switch of the fabric with entries. A
+// controller that has not applied its file yet lists none.
 func TestWaitReady(t *testing.T) {
 	sw := func(name string, state pb.SwitchStatus_State, entries uint64) *pb.SwitchStatus {
 		return &pb.SwitchStatus{Name: name, State: state, Entries: entries}
@@ -122,12 +122,12 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// sent counts the frames that a host sends by one link.
+// sent counts the frames that a host sends on one link.
 type sent int
 
 func (s *sent) Send([]byte, units.Time) { *s++ }
 
-// TestSeveralLinks: a host sends by the first of its links that is up.
+// TestSeveralLinks: a host sends on the first of its links that is up.
 func TestSeveralLinks(t *testing.T) {
 	n, out := &nic{rate: units.Gbps}, [2]sent{}
 	for i := range out {

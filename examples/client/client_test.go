@@ -1,4 +1,4 @@
-// Package client_test runs the examples of clients against a controller with TLS and a token.
+// Package client_test runs the example clients against a controller with TLS and a token.
 package client_test
 
 import (
@@ -41,7 +41,7 @@ applications:
 controller: {listen: %q, metrics: "127.0.0.1:0", tls: {cert: server.pem, key: server.key, client_ca: ca.pem}, policy: policy.yaml}
 `
 
-// output is what a process has printed.
+// output collects the text that a process prints.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -59,8 +59,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs a controller until the test ends, and returns its address, its operator's connection, and where ca.pem and
-// the file token are.
+// start runs a controller until the test ends. It returns the controller's address, an operator's connection, and the
+// folder of ca.pem and of the file token.
 func start(t *testing.T) (address string, operator *grpc.ClientConn, a *testcert.Authority) {
 	t.Helper()
 	a = testcert.New(t, t.TempDir())
@@ -105,11 +105,11 @@ func start(t *testing.T) (address string, operator *grpc.ClientConn, a *testcert
 	return address, operator, a
 }
 
-// TestClients: each example sets a weight that the controller then has, and prints an event of later.
+// TestClients: each example sets a weight, which the controller then has, and prints a later event.
 func TestClients(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
-		probe   []string // fails where the example cannot run
+		probe   []string // fails if the example cannot run
 		missing string
 		command func(server, ca, token string) []string
 	}{

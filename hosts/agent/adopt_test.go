@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Running flows that follow weights get a law of the new parameters, with the weight that they
-// have now; the others keep theirs, and flows that start later get the new one.
+// Running flows that follow weights get a law with the new parameters and keep their weight. Other
+// running flows keep their law; flows that start later get the new one.
 func TestAdopt(t *testing.T) {
 	open, err := none.New(7*units.Mbps, 0)
 	if err != nil {
@@ -68,11 +68,11 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// A running flow of PrioPlus gets a law of the new base round trip, in the channel that it has; a
-// channel that does not reach beyond the new one holds it until it gets another.
+// A running PrioPlus flow gets a law with the new base round trip, in its present channel. If the
+// channel does not exceed the new base, the flow is held until it gets another channel.
 func TestAdoptNewBase(t *testing.T) {
 	const ms = units.Millisecond
-	var bases []units.Time // of the laws that were made
+	var bases []units.Time // of the new laws
 	laws := func(base units.Time) func(agent.FlowSpec) (law.Law, error) {
 		return func(f agent.FlowSpec) (law.Law, error) {
 			flow := law.Flow{

@@ -70,7 +70,8 @@ func TestFlowsShareByWeight(t *testing.T) {
 	}
 }
 
-// With beta above what weights get the queue stays beyond p + k, and the reports say so.
+// With beta above the flows' share per weight, the queue stays beyond p + k, and the reports say
+// so.
 func TestCrowdedIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		beta units.Rate
@@ -79,7 +80,7 @@ func TestCrowdedIsReported(t *testing.T) {
 		s := newStar(t)
 		c := config(1, 40*units.Mbps)
 		p := params(20 * units.Mbps)
-		p.P, p.K, p.Beta = 3*units.Millisecond, 37*units.Millisecond, tt.beta // within what maxQD holds
+		p.P, p.K, p.Beta = 3*units.Millisecond, 37*units.Millisecond, tt.beta // within maxQD's range
 		c.NewLaw = agent.Soze(p)
 		h := s.host(c, 40*units.Mbps)
 		s.host(config(4, 40*units.Mbps), 20*units.Mbps)
@@ -108,8 +109,8 @@ func TestNICIsSharedByWeight(t *testing.T) {
 	near(t, "weight 3", got[b], 30*goodput/4, 0.02)
 }
 
-// One of two flows of a NIC is held elsewhere; the other takes what is left, and when the
-// bottleneck moves both follow.
+// One of two flows of a NIC is limited elsewhere; the other takes the rest. When the bottleneck
+// moves, both follow.
 func TestBottleneckMoves(t *testing.T) {
 	s := newStar(t)
 	h1 := s.host(config(1, 20*units.Mbps), 20*units.Mbps)
@@ -134,7 +135,7 @@ func TestBottleneckMoves(t *testing.T) {
 	near(t, "back at the NIC", got[b], 10*goodput, 0.03)
 }
 
-// Losses, duplicates and reordering of both directions: every byte once, in order.
+// With losses, duplicates and reordering in both directions, every byte arrives once and in order.
 func TestRecoversFromEverything(t *testing.T) {
 	s := newStar(t)
 	s.harm = func([]byte) (int, units.Time) {
@@ -183,14 +184,14 @@ func TestRecoversFromEverything(t *testing.T) {
 	}
 }
 
-// A receiver that is restarted has forgotten its flows; they start anew by themselves.
+// A restarted receiver has forgotten its flows; the senders start them again by themselves.
 func TestReceiverRestart(t *testing.T) {
 	s := newStar(t)
 	h1 := s.host(config(1, 20*units.Mbps), 20*units.Mbps)
 	s.host(config(2, 20*units.Mbps), 20*units.Mbps)
 	key := s.start(h1, agent.FlowSpec{Dst: addr(2)})
 	s.loop.RunUntil(units.Second)
-	s.host(config(2, 20*units.Mbps), 20*units.Mbps) // in the old one's place
+	s.host(config(2, 20*units.Mbps), 20*units.Mbps) // in place of the old receiver
 	s.loop.RunUntil(3 * units.Second)
 	got := s.rates(units.Second, h1)
 	near(t, "after the restart", got[key], 20*goodput, 0.03)
@@ -252,7 +253,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What a receiver answers, field by field.
+// The fields of a receiver's answer.
 func TestAnswers(t *testing.T) {
 	var sent []packet.Frame
 	a, err := agent.New(config(1, 100*units.Mbps), func(frame []byte) {
@@ -350,7 +351,7 @@ func FuzzReceive(f *testing.F) {
 			a.Wake(now)
 			a.Receive(now, b)
 		}
-		// A frame whose checksums are right reaches further.
+		// With correct checksums the frame gets to the later checks.
 		var frame packet.Frame
 		if len(b) > 12 && frame.BTH.Decode(b) == nil {
 			frame.Src, frame.Dst, frame.SrcPort, frame.DstPort = addr(2), addr(1), 49152, maxqd.Port
@@ -363,7 +364,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// open is a law that allows everything.
+// open is a law without limits.
 type open struct{}
 
 func (open) OnAck(*law.Ack)                {}
@@ -373,8 +374,8 @@ func (open) Allowance() law.Allowance {
 	return law.Allowance{Rate: 1000 * units.Gbps, Window: 64_000}
 }
 
-// BenchmarkPacket is one data packet sent, received, acknowledged and its ACK taken, by
-// two agents, under Söze and under no law, with so many flows.
+// BenchmarkPacket sends, receives and acknowledges one data packet and handles its ACK, with two
+// agents, under Söze and under no law, with n flows.
 func BenchmarkPacket(b *testing.B) {
 	for _, tt := range []struct {
 		name  string
@@ -389,7 +390,7 @@ func BenchmarkPacket(b *testing.B) {
 			type pair struct{ here, there *agent.Agent }
 			var p pair
 			now := units.Time(0)
-			var toThere, toHere [][]byte // pools of frames under way
+			var toThere, toHere [][]byte // pools of frames in flight
 			var spare [][]byte
 			carry := func(to *[][]byte) func([]byte) {
 				return func(frame []byte) {
@@ -452,7 +453,7 @@ func TestHeldFlowSendsNothing(t *testing.T) {
 		if err := h1.Hold(key, held); err != nil {
 			t.Fatal(err)
 		}
-		s.loop.RunUntil(s.loop.Now() + units.Second/2) // what is in flight arrives
+		s.loop.RunUntil(s.loop.Now() + units.Second/2) // frames in flight arrive
 	}
 	hold(true)
 	if got := s.rates(units.Second, h1)[key]; got != 0 {

@@ -38,8 +38,8 @@ func middle(f law.Flow) prioplus.Params {
 	return p
 }
 
-// Two flows of one host, whose channels change places while they run: whichever has the
-// higher one has the link.
+// Two flows of one host exchange their channels while they run: the flow with the higher channel
+// has the link.
 func TestFlowsFollowTheirChannels(t *testing.T) {
 	s := newStar(t)
 	from := config(1, 40*units.Mbps)
@@ -122,7 +122,7 @@ func TestChannelErrors(t *testing.T) {
 	}
 }
 
-// A flow's law is told of the flow: size and deadline for D2TCP.
+// A law learns its flow's size and deadline, for D2TCP.
 func TestFlowLawKnowsTheFlow(t *testing.T) {
 	var asked []agent.FlowSpec
 	_, h, _ := talker(t, func(c *agent.Config) {

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestCompletions: flows that end are counted by their size, with the slowdown over what they take alone; those that are
-// stopped are not.
+// TestCompletions: completed flows are counted by size, with their slowdown against an idle path. Stopped flows are not
+// counted.
 func TestCompletions(t *testing.T) {
 	s := newStar(t)
 	const rate = 10 * units.Mbps
@@ -46,7 +46,7 @@ func TestCompletions(t *testing.T) {
 			if got[i].Flows != n {
 				t.Errorf("%s: %+v, want %v flows", tc.name, got, tc.want)
 			}
-			// Söze's law may send a little slower than the link.
+			// Söze's law may send slightly below the link's rate.
 			if tc.slowdown > 0 && n > 0 && (got[i].Slowdown < tc.slowdown || math.Abs(got[i].Slowdown-tc.slowdown) > 0.3) {
 				t.Errorf("%s: slowdown %g, want %g", tc.name, got[i].Slowdown, tc.slowdown)
 			}

@@ -1,6 +1,6 @@
 package agent
 
-// Hold holds a flow now, or lets it go; see Agent.Hold.
+// Hold holds a flow, or releases it; see Agent.Hold.
 func (h *Host) Hold(key FlowKey, held bool) error {
 	err := h.Agent.Hold(h.loop.Now(), key, held)
 	h.pump()

@@ -16,8 +16,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// star is hosts around one switch on a virtual clock: per host an output queue with a
-// rate that stamps maxQD, strict priority for CS6, and whatever harm a test asks for.
+// star is hosts around one switch, on a virtual clock. Each host has an output queue with a rate
+// that stamps maxQD and has strict priority for CS6. A test can add losses, duplicates and
+// reordering.
 type star struct {
 	t     testing.TB
 	loop  *clock.Loop
@@ -50,7 +51,7 @@ func mustUnit(t units.Time) maxqd.Unit {
 	return u
 }
 
-// Söze's parameters for 20 Mb/s, the paper's times 5000.
+// Söze's parameters for 20 Mb/s: the paper's, times 5000.
 func params(rate units.Rate) soze.Params {
 	p := param.For[soze.Params](law.Flow{Rate: rate, MSS: 1000, Scale: 2000})
 	p.Alpha, p.Beta = rate, rate/100
@@ -150,7 +151,7 @@ func (s *star) start(h *agent.Host, spec agent.FlowSpec) agent.FlowKey {
 	return key
 }
 
-// rates runs for d and returns the payload rate of each flow of h meanwhile, in Mb/s.
+// rates runs for d and returns the payload rate of each of h's flows over d, in Mb/s.
 func (s *star) rates(d units.Time, hosts ...*agent.Host) map[agent.FlowKey]float64 {
 	before := map[agent.FlowKey]units.Bytes{}
 	for _, h := range hosts {

@@ -43,7 +43,7 @@ func TestNotificationPoint(t *testing.T) {
 			}
 			continue
 		}
-		// At most 1 s / 50 ms; fewer towards the end, when packets come less often than gaps.
+		// At most 1 s / 50 ms; fewer towards the end, when packets are further apart than the gap.
 		if r.CNPs < 10 || r.CNPs > 20 || receiver.Stats().CNPsSent < r.CNPs || sender.Stats().CNPs != r.CNPs {
 			t.Errorf("the flow took %d notifications of %d, want 10 to 20", r.CNPs, receiver.Stats().CNPsSent)
 		}
@@ -53,8 +53,8 @@ func TestNotificationPoint(t *testing.T) {
 	}
 }
 
-// TestNotificationByAddresses gives a sender what a switch can say that knows no queue
-// pairs: it is for the flows to the address that it seems to come from.
+// TestNotificationByAddresses: a notification from a switch that knows no queue pairs applies to
+// the flows towards the address in its source field.
 func TestNotificationByAddresses(t *testing.T) {
 	s := newStar(t)
 	h := s.host(config(1, 10*units.Mbps), 10*units.Mbps)
@@ -66,11 +66,11 @@ func TestNotificationByAddresses(t *testing.T) {
 		BTH: packet.BTH{Opcode: packet.CNP, BECN: true}, Payload: make([]byte, 16),
 	}
 	h.Receive(f.Append(nil))
-	f.BTH.DestQP = 0xabcdef // nobody's
+	f.BTH.DestQP = 0xabcdef // for no flow
 	h.Receive(f.Append(nil))
 	f.Src = addr(4)
 	h.Receive(f.Append(nil))
-	f.Src, f.BTH.DestQP = addr(3), 1 // of a flow to another host
+	f.Src, f.BTH.DestQP = addr(3), 1 // for a flow to another host
 	h.Receive(f.Append(nil))
 	for _, r := range h.Report() {
 		want := uint64(0)
@@ -84,14 +84,14 @@ func TestNotificationByAddresses(t *testing.T) {
 	if err := h.StopFlow(h.Report()[2].Key); err != nil {
 		t.Fatal(err)
 	}
-	f.BTH.DestQP = 3 // of that flow: too late
+	f.BTH.DestQP = 3 // of that flow, but too late
 	h.Receive(f.Append(nil))
 	if st := h.Stats(); st.CNPs != 2 || st.Unknown != 3 {
 		t.Errorf("counted %d notifications and %d of no flow, want 2 and 3", st.CNPs, st.Unknown)
 	}
 }
 
-// The notification that a window owes is sent at its end, when nothing more arrives.
+// The deferred notification of a window is sent at its end, when no more packets arrive.
 func TestNotificationOwed(t *testing.T) {
 	s := newStar(t)
 	cfg := config(2, 10*units.Mbps)

@@ -17,7 +17,8 @@ func source(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 10<<24|uint32(n+1))))
 }
 
-// receiver is an agent that receives so many flows, each of an address of its own, all heard at units.Second.
+// receiver is an agent with n incoming flows, each from an address of its own. All were last heard at
+// units.Second.
 func receiver(flows int) *Agent {
 	ip := netip.MustParseAddr("9.0.0.1")
 	a := &Agent{cfg: Config{IP: ip}, peers: newPeers(), byQP: map[uint32]*flow{}, byDst: map[netip.Addr][]*flow{}}
@@ -27,13 +28,13 @@ func receiver(flows int) *Agent {
 	return a
 }
 
-// dataFrom is a data frame of one of the flows of receiver, or of one that it does not know.
+// dataFrom is a data frame of one of receiver's flows, or of an unknown flow.
 func dataFrom(a *Agent, src netip.Addr, qp uint32) *packet.Frame {
 	return &packet.Frame{Src: src, Dst: a.cfg.IP, SrcPort: 1, BTH: packet.BTH{DestQP: qp, Opcode: packet.SendOnly}}
 }
 
-// TestFrameCostsTheSame: a data frame of a known flow, one that finds no room, one that takes the place of an idle
-// flow, and a notification that is for none of the host's flows cost the same however many flows there are.
+// TestFrameCostsTheSame: the cost of a data frame does not depend on the number of flows: for a known flow, one
+// without room, one that replaces an idle flow, and for a notification for none of the host's flows.
 func TestFrameCostsTheSame(t *testing.T) {
 	for name, call := range map[string]func(size int) func(){
 		"known": func(size int) func() {
@@ -79,7 +80,8 @@ func TestFrameCostsTheSame(t *testing.T) {
 	}
 }
 
-// TestPeersOfOneSource: one address does not fill the table, and its own idle flow makes room for its next one.
+// TestPeersOfOneSource: one address does not fill the table, and its own idle flow makes room for its next
+// flow.
 func TestPeersOfOneSource(t *testing.T) {
 	a := receiver(1)
 	for i := range uint32(maxPeersOfSource + 10) {
@@ -89,7 +91,7 @@ func TestPeersOfOneSource(t *testing.T) {
 		t.Errorf("%d flows of one address, %d refused, want %d and 11", n, a.counts.Refused, maxPeersOfSource)
 	}
 	later := units.Second + peerIdle + 1
-	a.peers.heard(later, source(0), 1, 7) // the oldest, which is in use again
+	a.peers.heard(later, source(0), 1, 7) // the oldest, which is active again
 	if a.onData(later, dataFrom(a, source(0), 7000000)); a.counts.Refused != 11 || len(a.peers.list) != maxPeersOfSource {
 		t.Errorf("%d refused, %d flows: an idle flow did not make room", a.counts.Refused, len(a.peers.list))
 	}
@@ -101,7 +103,8 @@ func TestPeersOfOneSource(t *testing.T) {
 	}
 }
 
-// TestFlowsByDestination: a flow is found by its destination as long as it is by its queue pair.
+// TestFlowsByDestination: a flow is in the index by destination as long as it is in the index by
+// queue pair.
 func TestFlowsByDestination(t *testing.T) {
 	a := receiver(0)
 	var list []*flow
@@ -124,7 +127,7 @@ func TestFlowsByDestination(t *testing.T) {
 	}
 }
 
-// BenchmarkData is a data frame of a known flow, and one of a flow for which there is no room.
+// BenchmarkData measures a data frame of a known flow, and one of a flow without room.
 func BenchmarkData(b *testing.B) {
 	for _, size := range []int{1, maxPeers} {
 		a := receiver(size)
@@ -150,15 +153,15 @@ func BenchmarkData(b *testing.B) {
 	}
 }
 
-// TestPeersAreFound: whatever flows come and are forgotten, each in the list is found by its key and stands in the ring of its
-// address, and no other is found.
+// TestPeersAreFound: after any sequence of new and forgotten flows, each listed flow is found by its key and in its
+// address's ring, and no others are found.
 func TestPeersAreFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	p, now, refused := newPeers(), units.Second, 0
 	for round := range 6 {
 		for range maxPeers {
 			now += units.Time(rng.Int64N(int64(peerIdle / maxPeers)))
-			// Three addresses have as many flows as they may, and others few.
+			// Three addresses have the maximum number of flows, others have few.
 			src := source(rng.IntN(3))
 			if rng.IntN(2) == 0 {
 				src = source(3 + rng.IntN(1<<14))

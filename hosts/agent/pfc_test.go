@@ -28,7 +28,7 @@ type sent struct {
 	op   packet.Opcode
 }
 
-// talker is a host whose law holds nothing back and that nobody answers, with what it sent.
+// talker is a host with an unlimited law and no answers. It records its frames.
 func talker(t testing.TB, change func(*agent.Config)) (*clock.Loop, *agent.Host, *[]sent) {
 	t.Helper()
 	loop, out := clock.NewLoop(), &[]sent{}
@@ -88,7 +88,7 @@ func TestPFCPausesAClassOfAHost(t *testing.T) {
 	loop.RunUntil(10 * ms)
 	pause(loop, h, 10*ms+100*us, 1000, 3, 5) // 64 ms
 	loop.RunUntil(40 * ms)
-	flowTo(t, h, 3, 8) // class 1 has the link for itself
+	flowTo(t, h, 3, 8) // class 1 has the whole link
 	pause(loop, h, 70*ms, 1000, 3)
 	pause(loop, h, 90*ms+7*us, 0, 3)
 	loop.RunUntil(120 * ms)
@@ -102,7 +102,7 @@ func TestPFCPausesAClassOfAHost(t *testing.T) {
 	if a, b := begun(*out, 26, 90*ms, 120*ms), begun(*out, 8, 90*ms, 120*ms); a < 12 || b < 12 {
 		t.Errorf("%d and %d frames after the pause, want both flows to have half the link", a, b)
 	}
-	// Back to back, in spite of the pause: from 40 ms on the link is never idle.
+	// Back to back in spite of the pause: the link is never idle after 40 ms.
 	free := 40 * ms
 	for _, s := range *out {
 		if s.at < 40*ms {
@@ -122,8 +122,8 @@ func TestPFCPausesAClassOfAHost(t *testing.T) {
 	}
 }
 
-// A pause that nobody ends is over to the picosecond; the frame on the wire when it came
-// was not cut.
+// A pause without a RESUME ends at the exact picosecond. It did not cut the frame that was on the
+// wire when it came.
 func TestPFCPauseOfAHostExpires(t *testing.T) {
 	loop, h, out := talker(t, nil)
 	flowTo(t, h, 2, 0)
@@ -134,8 +134,8 @@ func TestPFCPauseOfAHostExpires(t *testing.T) {
 	}
 }
 
-// Acknowledgements and congestion notifications are a class of their own: data's pause
-// leaves them alone, and theirs leaves data alone.
+// Acknowledgements and congestion notifications have a class of their own: a pause of data does not
+// affect them, and a pause of their class does not affect data.
 func TestPFCOfAcknowledgements(t *testing.T) {
 	const ms = units.Millisecond
 	for _, tt := range []struct {
@@ -176,7 +176,7 @@ func TestPFCOfAcknowledgements(t *testing.T) {
 	}
 }
 
-// A pause is no loss: the retransmission timeout waits as long as the sender has to.
+// A pause is no loss: the retransmission timeout is extended by the pause.
 func TestPFCIsNoLoss(t *testing.T) {
 	const ms = units.Millisecond
 	for _, tt := range []struct {
@@ -233,7 +233,8 @@ func TestPFCFramesAHostIgnores(t *testing.T) {
 	}
 }
 
-// A PAUSE stops lossless classes alone, also one of all classes; a class that becomes lossy goes on at once.
+// A PAUSE stops only lossless classes, also if it names all classes. A class that becomes lossy resumes at
+// once.
 func TestPauseOfLossyClasses(t *testing.T) {
 	loop, h, _ := talker(t, func(c *agent.Config) { c.Lossy = 1 << 0 })
 	pause(loop, h, 0, 1000, 0)
@@ -275,8 +276,8 @@ func TestPFCConfiguration(t *testing.T) {
 	}
 }
 
-// Whatever is paused, no frame of a paused class begins, and the link is never idle while a
-// flow of a class that is not paused has something to send.
+// For any pauses, no frame of a paused class begins, and the link is never idle while a flow of
+// another class has data.
 func TestPFCPropertyOfAHost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		loop, h, out := talker(t, nil)
@@ -297,7 +298,7 @@ func TestPFCPropertyOfAHost(t *testing.T) {
 			all = append(all, pfc{now, now + 64*us*units.Time(quanta), about})
 			pause(loop, h, now, quanta, about...)
 		}
-		// paused returns until when a class is paused by the frames up to a time.
+		// paused returns the end of a class's pause, given the frames up to a time.
 		paused := func(class int, at units.Time) units.Time {
 			until := at
 			for _, p := range all {

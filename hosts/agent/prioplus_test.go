@@ -40,8 +40,8 @@ func withPrioPlus(t *testing.T, c agent.Config, priority int) agent.Config {
 	return c
 }
 
-// Real frames, the wire's probes and round trips: the higher of two virtual priorities of
-// one queue has the link while it runs, and the lower has it before and after.
+// With real frames, probes and round trips: the higher of two virtual priorities in one queue has
+// the link while it runs. The lower has it before and after.
 func TestPrioPlusOverRealFrames(t *testing.T) {
 	s := newStar(t)
 	low := s.host(withPrioPlus(t, config(1, 40*units.Mbps), 1), 40*units.Mbps)
@@ -81,8 +81,8 @@ func TestPrioPlusOverRealFrames(t *testing.T) {
 	}
 }
 
-// Probes and their answers on the wire: opcodes, flow, no payload, data's DSCP one way and
-// the acknowledgements' the other; losses are made good.
+// Probes and their answers on the wire: opcodes, flow, no payload. They have the data's DSCP on the
+// way there and the acknowledgements' on the way back. Lost ones are repeated.
 func TestProbesOnTheWire(t *testing.T) {
 	s := newStar(t)
 	host := s.host(withPrioPlus(t, config(1, 40*units.Mbps), 1), 40*units.Mbps)
@@ -107,7 +107,7 @@ func TestProbesOnTheWire(t *testing.T) {
 			if answers == 1 {
 				return 0, 0
 			}
-			return 2, 0 // a duplicate is of no use
+			return 2, 0 // a duplicate has no effect
 		}
 		return 1, 0
 	}

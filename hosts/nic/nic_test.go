@@ -138,7 +138,7 @@ func overVeth(t *testing.T, from, to string) {
 		return n
 	}
 	na, nb := open(a, b, from), open(b, a, to)
-	for _, n := range []*nic.NIC{na, nb} { // the fabric's, which hosts learn when they run
+	for _, n := range []*nic.NIC{na, nb} { // the fabric's parameters, which hosts get when they run
 		if err := n.Do(ctx, func(ag *agent.Agent, _ units.Time) {
 			if err := ag.SetShimPort(4000); err != nil {
 				t.Error(err)
@@ -187,7 +187,7 @@ func overVeth(t *testing.T, from, to string) {
 	}
 }
 
-// A PFC frame on the wire holds a real host's flow back until it is resumed.
+// A PFC frame on the wire stops a real host's flow until the RESUME.
 func TestPFCOverVeth(t *testing.T) {
 	a, b := "hgnicpfca", "hgnicpfcb"
 	macs := pair(t, a, b)

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// immediately is a driver that does everything at once.
+// immediately is a driver that calls functions at once.
 type immediately struct{ a *agent.Agent }
 
 func (d immediately) Do(_ context.Context, fn func(*agent.Agent, units.Time)) error {
@@ -40,7 +40,7 @@ func attached(t *testing.T, args ...string) (*Options, *fabric, *agent.Agent, *b
 	return o, newFabric(o, immediately{a}, slog.New(slog.NewTextHandler(&log, nil))), a, &log
 }
 
-// parameters are pairs of name and value for a law.
+// parameters are a law's parameters, in pairs of name and value.
 func parameters(law string, pairs ...string) (list []*headgatev1.HostParameter) {
 	for i := 0; i < len(pairs); i += 2 {
 		list = append(list, &headgatev1.HostParameter{Law: law, Name: pairs[i], Value: pairs[i+1]})
@@ -59,8 +59,8 @@ func isKnown(f *fabric) bool {
 	}
 }
 
-// A host takes what its fabric has, keeps what it was given, says where that differs, and does not
-// start flows before.
+// A host takes its fabric's parameters, keeps those given by flags, reports where they differ, and starts no
+// flows before.
 func TestAdopt(t *testing.T) {
 	o, fab, a, log := attached(t, "--k", "74ms", "--m", "0.1")
 	if isKnown(fab) {
@@ -84,7 +84,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("flows do not start: %v", fab.err)
 	}
 
-	// What is applied later reaches flows that run.
+	// Parameters that are applied later reach running flows.
 	key, err := a.StartFlow(units.Second, o.Flows[0])
 	if err != nil {
 		t.Fatal(err)
@@ -98,14 +98,14 @@ func TestAdopt(t *testing.T) {
 	if r := a.Report()[0]; a.Config().Unit.Time() != 32*units.Microsecond || o.Soze.Alpha != 5*units.Mbps || r.Weight != 3 {
 		t.Errorf("unit %v, alpha %v, report %+v", a.Config().Unit.Time(), o.Soze.Alpha, r)
 	}
-	// What is as before makes no laws, which would have to learn their paths anew.
+	// Unchanged parameters make no new laws, which would have to learn their paths again.
 	o.Law = "none such"
 	if err := fab.adopt(t.Context(), parameters("soze", "alpha", "5Mbps")); err != nil {
 		t.Errorf("unchanged parameters make laws: %v", err)
 	}
 }
 
-// What makes no law is an error, and the flows do not start.
+// Parameters that no law accepts give an error, and the flows do not start.
 func TestAdoptRefuses(t *testing.T) {
 	for want, list := range map[string][]*headgatev1.HostParameter{
 		`the fabric's --p: "soon" is not a time`: parameters("soze", "p", "soon"),
@@ -123,7 +123,7 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// Flows wait for what they need of the controller, and for nothing else.
+// Flows wait for the parameters that they need from the controller, and for nothing else.
 func TestAwaits(t *testing.T) {
 	for _, tt := range []struct {
 		args  string
@@ -155,7 +155,7 @@ func TestAwaits(t *testing.T) {
 	}
 }
 
-// The UDP port is every law's. A host that has flows keeps theirs, and says so.
+// The UDP port concerns every law. A host with flows keeps its port and reports the difference.
 func TestAdoptPort(t *testing.T) {
 	o, fab, a, log := attached(t, "--law", "dcqcn")
 	if err := fab.adopt(t.Context(), parameters("", "udp-port", "4000")); err != nil {

@@ -14,7 +14,7 @@ import (
 
 const ms = units.Millisecond
 
-// lawFlags are what each law needs beside its name.
+// lawFlags are the flags that each law needs besides its name.
 func lawFlags(name string) []string {
 	args := []string{"--interface", "h1-eth0", "--ip", "10.0.1.1", "--law", name}
 	flow := "dst=10.0.4.1"
@@ -34,7 +34,7 @@ func lawFlags(name string) []string {
 	return append(args, "--flow", flow)
 }
 
-// Every law can be chosen, makes a flow that may send, and takes acknowledgements.
+// Every law can be chosen, gives a flow that may send, and accepts acknowledgements.
 func TestEveryLaw(t *testing.T) {
 	for _, k := range kinds() {
 		name := k.Name
@@ -77,7 +77,7 @@ func TestEveryLaw(t *testing.T) {
 	}
 }
 
-// A parameter that is given decides; one that is not is the paper's, stretched.
+// A given parameter is used as it is; a missing one is the paper's, scaled.
 func TestParam(t *testing.T) {
 	o, err := parse(t, append(lawFlags("dcqcn"), "--param", "min_rate=3Mbps")...)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// A queue that stays beyond p + k is said once, one that comes and goes is not.
+// A queue that stays beyond p + k is reported once; one that comes and goes is not.
 func TestCrowdedFlowsAreWarnedOf(t *testing.T) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))

@@ -68,7 +68,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// Without a controller a host has the unit that switches have by default with this p and k.
+// Without a controller, a host uses the unit that switches have by default with this p and k.
 func TestDefaultUnit(t *testing.T) {
 	for k, want := range map[string]units.Time{"74ms": 8, "400us": 1, "1s": 64} {
 		o, err := parse(t, "--interface", "h1-eth0", "--ip", "10.0.1.1", "--flow", "dst=10.0.4.1", "--k", k)
@@ -127,7 +127,7 @@ func TestFlagsRefuse(t *testing.T) {
 			t.Errorf("%v: error %v, want one with %q", tt.args, err, tt.want)
 		}
 	}
-	// All faults at once.
+	// All errors are reported together.
 	_, err := parse(t, "--rate", "0bps", "--law", "x")
 	for _, want := range []string{"--interface", "--flow", "--rate", "--law"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -183,7 +183,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// busy is an agent on a machine that never answers in time: whoever sets a deadline meets it.
+// busy is an agent on a machine that never answers in time: every deadline expires.
 type busy struct {
 	a      *agent.Agent
 	now    units.Time
@@ -204,7 +204,7 @@ func (b *busy) Do(ctx context.Context, fn func(*agent.Agent, units.Time)) error 
 	return nil
 }
 
-// A report that takes long ends nothing: the host goes on, and its summary is written.
+// A slow report ends nothing: the host continues and writes its summary.
 func TestBusyMachine(t *testing.T) {
 	o, err := parse(t, "--interface", "h1-eth0", "--ip", "10.0.1.1", "--flow", "dst=10.0.4.1", "--interval", "1ms", "--json", "-")
 	if err != nil {
@@ -228,7 +228,7 @@ func TestBusyMachine(t *testing.T) {
 	}
 }
 
-// The watchdog is told that the loop turns, and not when it is stuck.
+// The watchdog is notified while the loop runs, and not when it is stuck.
 func TestTurned(t *testing.T) {
 	b := &busy{cancel: func() {}}
 	if err := turned(t.Context(), b); err != nil || b.calls != 1 {

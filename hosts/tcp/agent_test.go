@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// table stands for the kernel: its connections, and what they were told.
+// table replaces the kernel: its connections, and the orders that they got.
 type table struct {
 	flows []kernel.Flow
 	told  map[kernel.Key]kernel.Order
@@ -32,7 +32,8 @@ func key(port uint16) (kernel.Key, agent.FlowKey) {
 	return kernel.Key{Src: netip.AddrPortFrom(src, port), Dst: netip.AddrPortFrom(dst, 80)}, agent.FlowKey{Src: src, Dst: dst, SrcPort: port, DstPort: 80}
 }
 
-// TestAgentReportsWhatSends: a connection is a flow from its first 64 KB on, until it has been quiet for long.
+// TestAgentReportsWhatSends: a connection is reported as a flow after its first 64 KB, until it has been quiet
+// for long enough.
 func TestAgentReportsWhatSends(t *testing.T) {
 	k, _ := key(1)
 	tab := &table{told: map[kernel.Key]kernel.Order{}}
@@ -62,7 +63,7 @@ func TestAgentReportsWhatSends(t *testing.T) {
 	}
 }
 
-// TestAgentObeys: orders add up, reach the kernel once each, and fail for connections that are not there.
+// TestAgentObeys: orders accumulate, reach the kernel once each, and fail for unknown connections.
 func TestAgentObeys(t *testing.T) {
 	k, flow := key(1)
 	tab := &table{flows: []kernel.Flow{{Key: k, Weight: 1}}, told: map[kernel.Key]kernel.Order{}}
@@ -89,7 +90,7 @@ func TestAgentObeys(t *testing.T) {
 	if _, other := key(2); !errors.Is(v.Hold(0, other, true), agent.ErrNoFlow) {
 		t.Error("a connection that is not there was held")
 	}
-	tab.flows[0].Started = 1 // another connection of the same ports
+	tab.flows[0].Started = 1 // another connection with the same ports
 	if err := a.look(0); err != nil || a.flows[flow].order.Held {
 		t.Errorf("a new connection has the old one's order: %v", err)
 	}

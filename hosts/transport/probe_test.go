@@ -17,7 +17,7 @@ func probing(t testing.TB) (*fixed, *transport.Sender) {
 	return l, newSender(t, transport.SenderConfig{Law: l, MSS: 1000, Size: 3000, InitialRTO: units.Millisecond})
 }
 
-// A law that stops data and asks for a probe gets one, and its answer, and data goes on.
+// A law stops data and asks for a probe. The probe is sent and answered, and data continues.
 func TestProbe(t *testing.T) {
 	l, s := probing(t)
 	if at := s.Ready(0); at != 5*us {
@@ -54,8 +54,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A probe or its answer that is lost: the timeout tells the law, and an answer that comes
-// after the next probe has left is of no use.
+// After a lost probe or answer, the timeout tells the law. An answer that arrives after the next probe has left
+// is ignored.
 func TestLostProbe(t *testing.T) {
 	l, s := probing(t)
 	first := s.Send(5 * us)
@@ -80,7 +80,7 @@ func TestLostProbe(t *testing.T) {
 	}
 }
 
-// Probes next to data in flight: numbers and timeouts do not mix.
+// Probes beside data in flight: packet numbers and timeouts do not interfere.
 func TestProbeBesideData(t *testing.T) {
 	l := newFixed(units.Gbps, 2000)
 	s := newSender(t, transport.SenderConfig{Law: l, MSS: 1000, InitialRTO: units.Millisecond})
@@ -101,7 +101,7 @@ func TestProbeBesideData(t *testing.T) {
 	}
 }
 
-// A flow that has sent everything does not probe.
+// A flow that has sent all its data does not probe.
 func TestNoProbeWithNothingToSend(t *testing.T) {
 	l := newFixed(units.Gbps, 2000)
 	s := newSender(t, transport.SenderConfig{Law: l, MSS: 1000, Size: 1000})
@@ -112,8 +112,7 @@ func TestNoProbeWithNothingToSend(t *testing.T) {
 	}
 }
 
-// A packet's place in the schedule is at the rate of now, not of when the one before it
-// left.
+// A packet's send time follows the present rate, not the rate when the packet before it left.
 func TestPacingFollowsTheRate(t *testing.T) {
 	l := newFixed(8*units.Mbps, 10000) // 1000 B per ms
 	s := newSender(t, transport.SenderConfig{Law: l, MSS: 1000})

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// fixed allows the same at all times and remembers what it was told.
+// fixed always allows the same window and rate, and records its calls.
 type fixed struct {
 	allow  law.Allowance
 	acks   []law.Ack
@@ -73,7 +73,7 @@ func TestSenderConfigIsChecked(t *testing.T) {
 	}
 }
 
-// drain sends all that may be sent at now and returns the packet numbers.
+// drain sends as much as allowed at now and returns the packet numbers.
 func drain(s *transport.Sender, now units.Time) (sent []uint64) {
 	for s.Ready(now) <= now {
 		sent = append(sent, s.Send(now).Index)
@@ -114,15 +114,14 @@ func TestWindowPacingAndRTT(t *testing.T) {
 	}
 }
 
-// A window that is not a whole number of packets is in flight on average, whether or not packets
-// leave together.
+// A window of a fractional number of packets is in flight on average, whether or not packets leave together.
 func TestFractionalWindow(t *testing.T) {
 	const rtt, until = 26 * units.Microsecond, 20 * units.Millisecond
 	for _, window := range []units.Bytes{1200, 2500, 5700, 20900, 31500, 31736, 78441} {
-		for _, pace := range []float64{1.25, 1000} { // of the rate that fills the window
+		for _, pace := range []float64{1.25, 1000} { // times the rate that fills the window
 			rate := units.Rate(pace * float64(window) * 8 / rtt.Seconds())
 			s := newSender(t, transport.SenderConfig{Law: newFixed(rate, window), MSS: 1000})
-			var flight []units.Time // when the packets in flight are answered
+			var flight []units.Time // when the packets in flight are acknowledged
 			now, acked, sum := units.Time(1), uint64(0), 0.0
 			for now < until {
 				for s.Ready(now) <= now {
@@ -145,7 +144,7 @@ func TestFractionalWindow(t *testing.T) {
 }
 
 func TestNakGoesBack(t *testing.T) {
-	l := newFixed(units.Rate(8e15), 10000) // no pacing to speak of
+	l := newFixed(units.Rate(8e15), 10000) // practically no pacing
 	s := newSender(t, transport.SenderConfig{Law: l, MSS: 1000})
 	for now := range units.Time(100) {
 		drain(s, now)
@@ -162,7 +161,7 @@ func TestNakGoesBack(t *testing.T) {
 	if seg.Index != 4 || !seg.Retransmit {
 		t.Errorf("after the NAK: %+v, want packet 4 again", seg)
 	}
-	// The answer to a packet sent twice is no RTT sample.
+	// The acknowledgement of a packet that was sent twice gives no RTT sample.
 	before := s.Stats().SRTT
 	s.OnFeedback(&transport.Feedback{PSN: 4}, 5000)
 	if s.Stats().SRTT != before {
@@ -187,7 +186,7 @@ func TestTimeoutBacksOff(t *testing.T) {
 	for range 4 {
 		gaps = append(gaps, s.Deadline()-now)
 		now = s.Deadline()
-		s.OnTimer(now - 1) // early: nothing happens
+		s.OnTimer(now - 1) // too early: nothing happens
 		s.OnTimer(now)
 		if seg := s.Send(now); seg.Index != 0 || !seg.Retransmit {
 			t.Fatalf("after a timeout: %+v", seg)
@@ -204,9 +203,8 @@ func TestTimeoutBacksOff(t *testing.T) {
 	}
 }
 
-// TestTimeoutOutgrowsSlowPath sends over a path whose round trip is three times the first
-// timeout and that loses nothing: the timeout grows until a packet is answered that was sent
-// once, and from then on nothing is sent twice.
+// TestTimeoutOutgrowsSlowPath uses a path without loss whose round trip is three times the first timeout. The
+// timeout grows until a packet that was sent once is acknowledged. After that no packet is sent twice.
 func TestTimeoutOutgrowsSlowPath(t *testing.T) {
 	const rtt = 3 * units.Millisecond
 	s := newSender(t, transport.SenderConfig{Law: newFixed(10*units.Mbps, 5000), MSS: 1000, InitialRTO: units.Millisecond, MinRTO: units.Millisecond})
@@ -243,8 +241,8 @@ func TestTimeoutOutgrowsSlowPath(t *testing.T) {
 	}
 }
 
-// TestTimeoutCoversTheRoundTrip: behind a queue of six seconds, which is longer than MaxRTO, nothing that
-// is only waiting is sent again, and MaxRTO does not shorten what the back-off adds.
+// TestTimeoutCoversTheRoundTrip: behind a queue of six seconds, longer than MaxRTO, a packet that only waits is
+// not sent again, and MaxRTO does not cut the back-off.
 func TestTimeoutCoversTheRoundTrip(t *testing.T) {
 	const rtt = 6 * units.Second
 	s := newSender(t, transport.SenderConfig{Law: newFixed(units.Mbps, 2000), MSS: 1000, InitialRTO: 10 * units.Second, MaxRTO: 4 * units.Second})
@@ -298,8 +296,8 @@ func TestReceiver(t *testing.T) {
 	}
 }
 
-// Over a network that loses, repeats and reorders packets of both directions, every byte
-// is delivered exactly once and in order, and the sender comes to know it.
+// Over a network that loses, duplicates and reorders packets in both directions, every byte is delivered once and
+// in order, and the sender learns of it.
 func TestEveryByteOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const mss = 100
@@ -400,8 +398,8 @@ func (q *quiet) OnEvent(law.Event, units.Time) {}
 func (q *quiet) Timer() units.Time             { return units.MaxTime }
 func (q *quiet) Allowance() law.Allowance      { return q.a }
 
-// A pause moves the timeout by its length, and no further when it is cut short; what an
-// acknowledgement restarts in a pause starts behind it.
+// A pause moves the timeout by its length, or by less if it is cut short. A timeout that an acknowledgement
+// restarts during a pause starts at the pause's end.
 func TestPauseMovesTheTimeout(t *testing.T) {
 	const ms = units.Millisecond
 	l, err := none.New(units.Gbps, 0)
@@ -437,8 +435,8 @@ func TestPauseMovesTheTimeout(t *testing.T) {
 	}
 }
 
-// A sender that is paused nine tenths of the time, as by a neighbour that drains slowly, has pauses in
-// each of its round trips. When the answers end, the timeout comes about as soon as for one that is not paused.
+// A sender that is paused for nine tenths of the time, as behind a slow neighbour, has pauses in each round trip.
+// When acknowledgements stop, its timeout comes about as soon as without pauses.
 func TestTimeoutOfOneMostlyPaused(t *testing.T) {
 	const ms, rtt = units.Millisecond, 600 * units.Millisecond
 	s := newSender(t, transport.SenderConfig{Law: newFixed(units.Gbps, units.MB), MSS: 1000, InitialRTO: units.Second, MinRTO: 100 * ms})

@@ -16,7 +16,7 @@ func (open) Allowance() law.Allowance {
 	return law.Allowance{Rate: units.Rate(8e15), Window: 4000}
 }
 
-// PSNs wrap after 2^24 packets; packet numbers go on.
+// PSNs wrap after 2^24 packets; packet numbers do not.
 func TestWrap(t *testing.T) {
 	const start = 2<<PSNBits - 500
 	s, err := NewSender(SenderConfig{Law: open{}, MSS: 1000}, 0)

@@ -51,7 +51,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// Over any path the shim ends with the largest delay, in any order of hops.
+// On any path, the shim ends up with the largest delay, for any order of hops.
 func TestStampKeepsTheLargest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := maxqd.Shim{Echo: rapid.Bool().Draw(t, "echo"), MaxQD: rapid.Uint16().Draw(t, "start")}

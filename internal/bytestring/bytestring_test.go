@@ -86,7 +86,7 @@ func TestAgainstBigIntegers(t *testing.T) {
 		if !IsMax(top.Bytes(), width) {
 			t.Fatalf("IsMax(%x, %d) = false", top.Bytes(), width)
 		}
-		// A signed number survives the way to its unsigned form and back.
+		// A signed number survives the conversion to its unsigned form and back.
 		if s := SignedOf(a); FitsSigned(s, width) && !bytes.Equal(SignExtend(Truncate(s, width), width), s) {
 			t.Fatalf("signed %x, width %d: %x, %x", s, width, Truncate(s, width), SignExtend(Truncate(s, width), width))
 		}

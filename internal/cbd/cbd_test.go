@@ -7,15 +7,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCycle compares with a search for paths from each channel back to itself: a cycle is found where
-// there is one, each of its channels depends on the next, and none comes twice.
+// TestCycle compares Cycle with a search for paths from each channel back to itself. It finds a cycle if there is
+// one; each channel of the cycle depends on the next, and none appears twice.
 func TestCycle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "channels")
 		d := make(dependencies, n)
 		for range rapid.IntRange(0, 2*n).Draw(t, "edges") {
 			from, to := rapid.IntRange(0, n-1).Draw(t, "from"), int32(rapid.IntRange(0, n-1).Draw(t, "to"))
-			if int(to) != from && !slices.Contains(d[from], to) { // no packet goes back by its link
+			if int(to) != from && !slices.Contains(d[from], to) { // no packet returns on the link that it came by
 				d[from] = append(d[from], to)
 			}
 		}
@@ -47,7 +47,7 @@ func TestCycle(t *testing.T) {
 	})
 }
 
-// ring is a ring of four switches in which packets go one way round, two links far.
+// ring is a ring of four switches in which packets go one way, over two links.
 func ring(lossless func(int) bool) *Fabric {
 	var ports [][]Port
 	for i := range 4 {
@@ -55,7 +55,7 @@ func ring(lossless func(int) bool) *Fabric {
 	}
 	return New(ports, lossless, func(leaf int, down []bool) [][]int {
 		next := make([][]int, 4)
-		for _, back := range []int{1, 2} { // nodes that are one and two links before the leaf
+		for _, back := range []int{1, 2} { // nodes one and two links before the leaf
 			n := (leaf + 4 - back) % 4
 			if down[n] || back == 2 && len(next[(n+1)%4]) == 0 {
 				break
@@ -71,7 +71,7 @@ func TestRing(t *testing.T) {
 	if got := ring(all).cycle(make([]bool, 4)); !slices.Equal(got, []int{0, 1, 2, 3}) {
 		t.Errorf("a ring: %v", got)
 	}
-	// A link that is down, and a switch that does not pause, break it.
+	// A failed link, or a switch without PFC, breaks the cycle.
 	if got := ring(all).cycle([]bool{false, true, false, false}); got != nil {
 		t.Errorf("without a link: %v", got)
 	}

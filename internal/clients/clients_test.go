@@ -21,7 +21,7 @@ import (
 
 const messageBytes = 12 << 10
 
-// endless is a service with a stream that has no end, and a call with a large answer.
+// endless is a service with an endless stream and a call with a large answer.
 var endless = grpc.ServiceDesc{
 	ServiceName: "Endless", HandlerType: (*any)(nil),
 	Methods: []grpc.MethodDesc{{MethodName: "Get", Handler: func(_ any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
@@ -77,8 +77,8 @@ func watch(t *testing.T, conn *grpc.ClientConn) grpc.ClientStream {
 	return s
 }
 
-// TestUnreadStreams: clients that do not read their streams hold no more than the budget, others are served
-// meanwhile, the streams end with RESOURCE_EXHAUSTED, and the connections of those that read nothing are closed.
+// TestUnreadStreams: clients that do not read their streams use no more memory than the budget. Others are served
+// meanwhile, the streams end with RESOURCE_EXHAUSTED, and connections that read nothing are closed.
 func TestUnreadStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 6 << 20
@@ -102,7 +102,7 @@ func TestUnreadStreams(t *testing.T) {
 		if s.Bytes > limit || s.Bytes < limit/4 || s.Calls != 101 || s.Unread != 0 || s.Refused != 0 {
 			t.Errorf("%+v", s)
 		}
-		_ = watch(t, dial()) // of which nobody reads either
+		_ = watch(t, dial()) // which are not read either
 		time.Sleep(Unread + 2*sweepEvery)
 		if s = b.Stats(); s.Calls != 0 || s.Unread < 101 || s.Closed != 0 {
 			t.Errorf("unread for %v: %+v", Unread, s)
@@ -132,13 +132,13 @@ func drain(s grpc.ClientStream) error {
 	}
 }
 
-// TestUnreadAnswers: answers that are not read count as well, and calls are refused while there is no room.
+// TestUnreadAnswers: unread answers count as well, and calls are refused while there is no room.
 func TestUnreadAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 8 << 20
 		b := New(limit)
 		dial := serve(t, b)
-		deaf := grpc.StreamDesc{ServerStreams: true} // of a call with one answer, which the client does not read
+		deaf := grpc.StreamDesc{ServerStreams: true} // a call with one answer, which the client does not read
 		conn := dial()
 		for range 20 {
 			s, err := conn.NewStream(t.Context(), &deaf, "/Endless/Get")
@@ -167,8 +167,8 @@ func TestUnreadAnswers(t *testing.T) {
 	})
 }
 
-// TestConnections: idle connections beyond the limit are refused and counted, new clients get in after the handshake's
-// deadline, and the Unix socket answers its owner all the time.
+// TestConnections: idle connections beyond the limit are refused and counted. New clients get in after the handshake's
+// deadline, and the Unix socket serves its owner all the time.
 func TestConnections(t *testing.T) {
 	const most = 20
 	b := New(1 << 20)
@@ -231,7 +231,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestOwnersShare: of a Unix socket's connections a quarter is kept for root and the process's own user.
+// TestOwnersShare: a quarter of a Unix socket's connections is reserved for root and for the process's own user.
 func TestOwnersShare(t *testing.T) {
 	const most = 8
 	path := filepath.Join(t.TempDir(), "socket")
@@ -241,7 +241,7 @@ func TestOwnersShare(t *testing.T) {
 	}
 	defer l.Close()
 	limited := Limit(l, Options{Name: "unix", Most: most, Budget: New(1), Log: slog.New(slog.DiscardHandler)}).(*listener)
-	limited.open.Store(most - most/4) // as many as others may have
+	limited.open.Store(most - most/4) // the number that others may have
 	for _, tt := range []struct {
 		open int64
 		in   bool
@@ -266,8 +266,8 @@ func TestOwnersShare(t *testing.T) {
 	}
 }
 
-// TestRequestsInSum: requests that are being answered take no more memory together than the budget has. One that is alone
-// is served, whatever its size.
+// TestRequestsInSum: the requests in progress use no more memory together than the budget. A single request is served,
+// whatever its size.
 func TestRequestsInSum(t *testing.T) {
 	b := New(1 << 20)
 	request := func(bytes int) *wrapperspb.BytesValue { return wrapperspb.Bytes(make([]byte, bytes)) }

@@ -16,14 +16,14 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// sender is a client that sends its messages as it likes.
+// sender is a client that controls how its messages are split.
 type sender struct {
 	net.Conn
 	*http2.Framer
 	t *testing.T
 }
 
-// newSender opens a connection and so many streams, numbered 1, 3, 5 …
+// newSender opens a connection with n streams, numbered 1, 3, 5 …
 func newSender(t *testing.T, l *bufconn.Listener, streams int) *sender {
 	conn, err := l.Dial()
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *sender) check(err error) {
 	}
 }
 
-// TestMessagesInPart: messages that have arrived in part take no more memory together than they may. The connection
-// with the most of them is closed, the others stay, and whole messages count no more.
+// TestMessagesInPart: the partly received messages of all clients are bounded in memory. The connection with most
+// of them is closed and the others stay. A complete message no longer counts.
 func TestMessagesInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, l := New(64<<20), bufconn.Listen(1<<16)
@@ -102,7 +102,7 @@ func TestMessagesInPart(t *testing.T) {
 	})
 }
 
-// reference returns the bytes of messages in part by a second reading of the same frames, with http2.Framer. It returns
+// reference counts the bytes of partly received messages by reading the same frames again with http2.Framer. It returns
 // false for frames that end a connection.
 func reference(stream []byte) (sum int64, legal bool) {
 	r := bytes.NewReader(stream)
@@ -138,8 +138,8 @@ func reference(stream []byte) (sum int64, legal bool) {
 	return sum, true
 }
 
-// FuzzInbound: whatever a client sends, in whatever pieces, the bytes of messages in part are those that a reader of
-// whole frames finds.
+// FuzzInbound: for any input, split in any way, the count of partly received bytes equals that of a reader of whole
+// frames.
 func FuzzInbound(f *testing.F) {
 	var frames bytes.Buffer
 	w := http2.NewFramer(&frames, nil)
@@ -166,7 +166,7 @@ func FuzzInbound(f *testing.F) {
 		if got != sum || got < 0 {
 			t.Fatalf("%d bytes were counted, and %d are kept", got, sum)
 		}
-		if c.has > 0 || c.skip > 0 || c.data > 0 || c.padded { // the framer does not return a frame that is cut
+		if c.has > 0 || c.skip > 0 || c.data > 0 || c.padded { // the framer returns no incomplete frame
 			return
 		}
 		if want, legal := reference(stream); legal && got != want {

@@ -39,7 +39,7 @@ func TestRead(t *testing.T) {
 	}
 	for _, c := range []struct {
 		dirs       Dirs
-		name, want string // the content, or with ! a part of the error
+		name, want string // the content, or after ! a part of the error
 	}{
 		{dirs, "file", "in"},
 		{dirs, filepath.Join(in, "file"), "in"},

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// flow returns one of 1000 RoCE flows between two hosts, which differ in their source port.
+// flow returns one of 1000 RoCE flows between two hosts; they differ in their source ports.
 func flow(k int) Flow {
 	return Flow{Src: netip.AddrFrom4([4]byte{10, 0, 1, 1}), Dst: netip.AddrFrom4([4]byte{10, 0, 2, 1}), Protocol: 17, SrcPort: uint16(49152 + k*7%16384), DstPort: 4791}
 }
 
-// kinds are flows that differ in one field, as those of real fabrics do.
+// kinds are sets of flows that differ in one field, as in real fabrics.
 var kinds = map[string]func(k int) Flow{
 	"source ports": flow,
 	"hosts": func(k int) Flow {
@@ -22,8 +22,8 @@ var kinds = map[string]func(k int) Flow{
 	},
 }
 
-// tiers sends flows from a leaf by two aggregation switches to two cores each, by a number of parallel links
-// to each of the first two, and returns the largest part by which a link has more or less than its share.
+// tiers sends flows from a leaf through two aggregation switches to two cores each, over parallel links to each
+// aggregation switch. It returns the largest relative deviation of a link from its share.
 func tiers(devices [3]uint64, parallel, flows int) float64 {
 	up, above := make([]int, 2*parallel), make([]int, 4)
 	for k := range flows {
@@ -42,8 +42,9 @@ func tiers(devices [3]uint64, parallel, flows int) float64 {
 	return worst
 }
 
-// TestTiers: each link carries its share, by 10 %. Of 1000 flows, fair dice give each of four links so much in
-// nine of ten cases (the standard deviation is 5.5 %), so these are devices numbered from 1; of 16 384, always.
+// TestTiers: each link carries its share within 10 %. With 1000 flows, fair dice achieve that for four links in
+// nine of ten cases (the standard deviation is 5.5 %), so device numbers start at 1 here. With 16 384 flows it
+// always holds.
 func TestTiers(t *testing.T) {
 	for _, parallel := range []int{1, 2} {
 		if worst := tiers([3]uint64{1, 2, 3}, parallel, 1000); worst > 0.1 {
@@ -57,8 +58,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestSeedsAreIndependent: what a switch leaves to another says nothing of what that chooses. Counts are
-// as far from their shares as those of fair dice, whatever the seeds, the fields and the number of links.
+// TestSeedsAreIndependent: the choice of one switch says nothing about the next switch's choice. Counts deviate
+// from their shares as with fair dice, for all seeds, fields and numbers of links.
 func TestSeedsAreIndependent(t *testing.T) {
 	const flows, seeds = 1000, 50
 	for name, flow := range kinds {
@@ -88,7 +89,7 @@ func TestSeedsAreIndependent(t *testing.T) {
 	}
 }
 
-// TestSeed: neither numbers nor switches beside each other have seeds that are alike.
+// TestSeed: numbers or switches next to each other do not have similar seeds.
 func TestSeed(t *testing.T) {
 	seen := map[uint32]bool{}
 	for number := range uint32(100) {

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/internal/clients"
 )
 
-// large is a source of one switch with so many ports of 8 queues, which counts how often it is asked.
+// large is a source with one switch of n ports with 8 queues each. It counts its calls.
 type large struct {
 	ports int
 	asked atomic.Int64
@@ -43,7 +43,7 @@ func (l *large) State(target string, wants Wants) []State {
 
 func (*large) Changed(context.Context) <-chan struct{} { return nil }
 
-// samples is a request for everything, so many times, at an interval.
+// samples is a request with n subscriptions to everything, at an interval.
 func samples(paths int, every time.Duration) *gpb.SubscribeRequest {
 	subs := make([]*gpb.Subscription, paths)
 	for i := range subs {
@@ -52,7 +52,7 @@ func samples(paths int, every time.Duration) *gpb.SubscribeRequest {
 	return list("s", gpb.SubscriptionList_STREAM, subs...)
 }
 
-// TestUnreadStreams: streams that nobody reads hold one state together, and what they have of it is no map of their own.
+// TestUnreadStreams: unread streams share one copy of the state, and none has a map of its own.
 func TestUnreadStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams, paths = 50, 20
@@ -97,7 +97,7 @@ func (s unreadStream) Send(*gpb.SubscribeResponse) error {
 	return s.ctx.Err()
 }
 
-// TestSharedSamples: streams that want the same at the same time cost the source one look.
+// TestSharedSamples: streams that want the same data at the same time read the source once.
 func TestSharedSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams = 20
@@ -125,7 +125,7 @@ func TestSharedSamples(t *testing.T) {
 	})
 }
 
-// TestMessages: a message fits into gRPC's buffers of 16 KiB, of which it takes one of 1 MiB for more than 32.
+// TestMessages: a message fits into gRPC's buffers of 16 KiB. For one above 32 KiB, gRPC takes a buffer of 1 MiB.
 func TestMessages(t *testing.T) {
 	for _, e := range encodings {
 		s := &server{source: &large{ports: 64}, budget: clients.New(64 << 20)}
@@ -150,7 +150,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestBounds: what a request may ask for.
+// TestBounds: the limits of a request.
 func TestBounds(t *testing.T) {
 	subscribe := func(ports int, limit int64, r *gpb.SubscribeRequest) error {
 		s := &server{source: &large{ports: ports}, budget: clients.New(limit)}

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// FuzzGet: whatever a request asks for is refused with a status, or answered by leaves that the same
-// path alone selects.
+// FuzzGet: every request is either refused with a status, or answered with leaves that a request for the same
+// path alone also returns.
 func FuzzGet(f *testing.F) {
 	for _, p := range []string{"", operPath, "qos/.../state", "*/*[name=*]", "interfaces/interface[name=1][x=2]", "a:b/c[d=e]"} {
 		text, err := proto.Marshal(&gpb.GetRequest{Path: []*gpb.Path{path(p)}, Encoding: gpb.Encoding_JSON_IETF, Prefix: &gpb.Path{Target: "leaf1"}})
@@ -48,7 +48,7 @@ func FuzzGet(f *testing.F) {
 	})
 }
 
-// FuzzSubscribe: a list of subscriptions is refused with a status, or can be followed.
+// FuzzSubscribe: a list of subscriptions is either refused with a status, or can be followed.
 func FuzzSubscribe(f *testing.F) {
 	for _, r := range []*gpb.SubscribeRequest{
 		list("leaf1", gpb.SubscriptionList_STREAM, &gpb.Subscription{Path: path(operPath), Mode: gpb.SubscriptionMode_SAMPLE, SampleInterval: 1e9}),

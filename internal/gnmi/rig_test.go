@@ -10,11 +10,11 @@ import (
 	"google.golang.org/grpc"
 )
 
-// fake is a source whose state tests set.
+// fake is a source whose state the tests set.
 type fake struct {
 	mu      sync.Mutex
 	states  []State
-	changed chan struct{} // nil: nothing tells
+	changed chan struct{} // nil: no notifications
 }
 
 func (f *fake) State(target string, wants Wants) []State {
@@ -40,7 +40,7 @@ func (f *fake) set(target int, v Value) {
 	values[slices.IndexFunc(values, func(o Value) bool { return o.Leaf == v.Leaf && o.Of == v.Of })] = v
 }
 
-// port makes values of a port.
+// port returns the values of a port.
 func port(n string, oper string, octets uint64) []Value {
 	return []Value{
 		{OperStatus, [2]string{n}, oper}, {OutOctets, [2]string{n}, octets}, {QueueLen, [2]string{n, "7"}, uint64(0)}, {Victim, [2]string{n}, false},

@@ -30,7 +30,7 @@ func path(text string) *gpb.Path {
 	return p
 }
 
-// TestGet: what a path selects, in each encoding.
+// TestGet: the leaves that a path selects, in each encoding.
 func TestGet(t *testing.T) {
 	s := &server{source: fabric()}
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestBothElements: OpenConfig's own client sends a path in its old form as well.
+// TestBothElements: OpenConfig's own client also sends a path in its old form.
 func TestBothElements(t *testing.T) {
 	both := path("interfaces/interface[name=1]/state/oper-status")
 	both.Element = []string{"interfaces", "interface[name=1]", "state", "oper-status"} //lint:ignore SA1019 gnmi_cli sends it
@@ -92,7 +92,7 @@ func TestBothElements(t *testing.T) {
 	}
 }
 
-// TestGetAll: without a path everything comes, and nothing of it is configuration.
+// TestGetAll: a request without a path gets all state; a request for configuration gets nothing.
 func TestGetAll(t *testing.T) {
 	s := &server{source: fabric()}
 	for kind, want := range map[gpb.GetRequest_DataType]bool{gpb.GetRequest_ALL: true, gpb.GetRequest_STATE: true, gpb.GetRequest_CONFIG: false} {
@@ -106,7 +106,7 @@ func TestGetAll(t *testing.T) {
 	}
 }
 
-// TestRefused: each fault names the field, its value and what is allowed.
+// TestRefused: each error names the field, its value and the allowed values.
 func TestRefused(t *testing.T) {
 	s := &server{source: fabric(), running: context.Background()}
 	good := &gpb.Subscription{Path: path(operPath)}

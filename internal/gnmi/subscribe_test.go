@@ -13,7 +13,7 @@ import (
 	gpb "github.com/openconfig/gnmi/proto/gnmi"
 )
 
-// sent returns what a stream has got, as lines: TARGET PATH VALUE, TARGET -PATH, and sync.
+// sent returns the messages that a stream has got, as lines: TARGET PATH VALUE, TARGET -PATH, and sync.
 func (s *stream) sent() []string {
 	var lines []string
 	for {
@@ -70,7 +70,7 @@ func check(t *testing.T, when string, got []string, want ...string) {
 	}
 }
 
-// TestNotYet: what is not there yet is waited for, and told once it is.
+// TestNotYet: a missing leaf is sent as soon as it exists.
 func TestNotYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := fabric()
@@ -128,7 +128,7 @@ func TestPollWantsPolls(t *testing.T) {
 	})
 }
 
-// ended ends a stream of the fake clock.
+// ended waits for the end of a stream on the fake clock.
 func ended(t *testing.T, s *stream, cancel context.CancelFunc) {
 	t.Helper()
 	cancel()
@@ -163,8 +163,8 @@ func TestSample(t *testing.T) {
 	})
 }
 
-// TestOnChange: where the source tells, a change is there at once, but two within the least interval
-// are one; where it does not, within a second.
+// TestOnChange: if the source notifies, a change is sent at once, and two changes within the minimum interval are
+// one. Otherwise a change is sent within a second.
 func TestOnChange(t *testing.T) {
 	for _, tells := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestUpdatesOnly(t *testing.T) {
 	})
 }
 
-// TestStopping: a stream ends when the server stops, with its reason.
+// TestStopping: a stream ends when the server stops, with the reason.
 func TestStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reason := errors.New("stopping")

@@ -12,7 +12,7 @@ import (
 	gpb "github.com/openconfig/gnmi/proto/gnmi"
 )
 
-// everything is a switch of which each leaf is known.
+// everything is a switch with a value for each leaf.
 func everything() *fake {
 	known := map[*Leaf]any{
 		Type: Ethernet, Description: "h1", AdminStatus: Up, OperStatus: Up, ID: uint32(1), MTU: uint32(1514), Victim: true, PeerPaused: false, Storm: true,
@@ -34,8 +34,8 @@ func everything() *fake {
 	return &fake{states: []State{state}}
 }
 
-// TestYANG holds what is served to the models: to ours as it is and to OpenConfig's as testdata repeats them, or,
-// with OPENCONFIG, as a checkout of github.com/openconfig/public has them.
+// TestYANG checks the served leaves against the models: ours, and OpenConfig's. OpenConfig's come from testdata,
+// or, with OPENCONFIG, from a checkout of github.com/openconfig/public.
 func TestYANG(t *testing.T) {
 	lint, err := exec.LookPath("yanglint")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 type item struct{ key, at int }
 
-// TestOrder does random things to a heap and compares it with a sorted list.
+// TestOrder makes random operations on a heap and compares it with a sorted list.
 func TestOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	h := New(func(a, b *item) bool { return a.key < b.key }, func(x *item, at int) { x.at = at })

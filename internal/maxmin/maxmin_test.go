@@ -140,8 +140,8 @@ func TestEachFlowHasABottleneck(t *testing.T) {
 	})
 }
 
-// fill raises every flow in small steps by weight until a link or limit stops it: slow,
-// and as plain as the definition.
+// fill raises every flow in small steps by weight until a link or limit stops it: slow, but as simple as the
+// definition.
 func fill(capacity []float64, flows []maxmin.Flow, steps int) []float64 {
 	rate := make([]float64, len(flows))
 	stopped := make([]bool, len(flows))
@@ -185,7 +185,7 @@ func TestAgainstFillingStepByStep(t *testing.T) {
 		}
 		const steps = 20000
 		want := fill(capacity, flows, steps)
-		// Each flow may stop one step early on each link, and what that leaves over goes to others.
+		// Each flow may stop one step early on each link, and other flows get the rest.
 		slack := slices.Max(capacity) / steps * 4 * 40
 		for i := range want {
 			if math.Abs(got.Rate[i]-want[i]) > slack {

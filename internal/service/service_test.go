@@ -32,7 +32,7 @@ func TestReady(t *testing.T) {
 			case asked <- struct{}{}:
 			default:
 			}
-			<-ctx.Done() // as a loop that is stuck
+			<-ctx.Done() // as if the loop were stuck
 			return ctx.Err()
 		}
 		return nil
@@ -43,7 +43,7 @@ func TestReady(t *testing.T) {
 		}
 	}
 
-	// What was sent before the program was sick may still come; then nothing does.
+	// Messages sent before the program was stuck may still arrive; after them nothing does.
 	sick.Store(true)
 	<-asked
 	if err := conn.Close(); err != nil {

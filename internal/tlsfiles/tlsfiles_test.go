@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/internal/testcert"
 )
 
-// TestServerReadsAnew: the next handshake has a replaced certificate; while its key is missing the
-// old pair stays, and the log says so.
+// TestServerReadsAnew: the next handshake uses a replaced certificate. While its key is missing, the old pair is
+// used and the log says so.
 func TestServerReadsAnew(t *testing.T) {
 	a := testcert.New(t, t.TempDir())
 	a.Issue(t, "server", "one")

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// read reads a text with everything that a mapping can hold.
+// read parses a text with everything that a mapping can hold.
 func read(text string) (values []any, err error) {
 	d, err := Parse("x.yaml", []byte(text))
 	if err != nil {
@@ -93,7 +93,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What is put over a file is read as if the file said it, and faults name where it is from.
+// An overlay over a file is read as if the file contained it, and errors name the overlay.
 func TestSet(t *testing.T) {
 	for _, text := range []string{"a: {b: 1}", "{}", "a: {}"} {
 		d, err := Parse("x.yaml", []byte(text))
@@ -129,7 +129,7 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// TestOverlayOfLists: a mapping over a list changes what it names, and "*" everything.
+// TestOverlayOfLists: a mapping over a list changes the named elements; "*" changes all.
 func TestOverlayOfLists(t *testing.T) {
 	const base = "flows: [{group: a, x: 1}, {name: b, x: 2}, {x: 3}, {group: a, x: 4}]\n"
 	for over, want := range map[string]string{
@@ -171,8 +171,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestValues: each key has the value that it is read as, by names in place of indices, and a key that
-// stands there as it would be without it, or that would be computed, has none.
+// TestValues: each key has the value that is used, with names instead of indices. A key at its default, or at a
+// value that would be computed, is left out.
 func TestValues(t *testing.T) {
 	text := `
 rate: 1000Mbps

@@ -64,7 +64,7 @@ func TestParseShort(t *testing.T) {
 	}
 }
 
-// TestPortOnly is a report of a program that keeps no account of the buffer.
+// TestPortOnly: a report from a program without buffer accounts.
 func TestPortOnly(t *testing.T) {
 	b, err := hex.DecodeString("03fe" + golden[4:2*portSize] + "c0ffee")
 	if err != nil {

@@ -29,7 +29,7 @@ func TestCompletions(t *testing.T) {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
 	}
-	table.Gone("h1") // what ends until it is back is not known
+	table.Gone("h1") // flows that end meanwhile are unknown
 	table.Completed("h1", counts{small: {99, 990, 99}})
 	if got := table.Completions()[small].Flows; got != 5 {
 		t.Errorf("after a host was gone: %d flows, want 5", got)

@@ -8,7 +8,8 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 )
 
-// TestCounted: bursts are what pairs send in readings in a row; those that begin within Together are a fan-in.
+// TestCounted: the bytes of a pair in consecutive readings are one burst. Bursts that begin within Together are a
+// fan-in.
 func TestCounted(t *testing.T) {
 	pair := func(n, m byte) cnpgen.FlowKey {
 		return cnpgen.FlowKey{Src: netip.AddrFrom4([4]byte{10, 0, 0, n}), Dst: netip.AddrFrom4([4]byte{10, 0, 0, m})}
@@ -19,8 +20,8 @@ func TestCounted(t *testing.T) {
 		sent sent
 		want string
 	}{
-		{sent{pair(1, 9): 1000}, ""}, // within which time is not known
-		{sent{pair(1, 9): 500}, "10.0.0.1→10.0.0.9 0 B, 0 begun, 0 ended with 0 B, 0 at most, 1 run; "}, // which may have begun before
+		{sent{pair(1, 9): 1000}, ""}, // sent over an unknown time
+		{sent{pair(1, 9): 500}, "10.0.0.1→10.0.0.9 0 B, 0 begun, 0 ended with 0 B, 0 at most, 1 run; "}, // it may have begun earlier
 		{sent{pair(1, 9): 500, pair(2, 9): 10}, "10.0.0.1→10.0.0.9 500 B, 0 begun, 0 ended with 0 B, 0 at most, 1 run; 10.0.0.2→10.0.0.9 10 B, 1 begun, 0 ended with 0 B, 0 at most, 1 run; "},
 		{sent{pair(3, 9): 20}, "10.0.0.1→10.0.0.9 500 B, 0 begun, 1 ended with 1000 B, 1000 at most, 0 run; 10.0.0.2→10.0.0.9 10 B, 1 begun, 1 ended with 10 B, 10 at most, 0 run; " +
 			"10.0.0.3→10.0.0.9 20 B, 1 begun, 0 ended with 0 B, 0 at most, 1 run; 2 to 10.0.0.9; "},

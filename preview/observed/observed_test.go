@@ -9,7 +9,7 @@ import (
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// flow is one of host n to host m, by its port.
+// flow is a flow from host n to host m, with its port.
 func flow(n, m, port int, acked uint64) Flow {
 	at := func(i, port int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), uint16(port))
@@ -40,11 +40,11 @@ func TestTraffic(t *testing.T) {
 		flows []Flow
 		want  string
 	}{
-		{"h1", 0, []Flow{flow(1, 9, 1, 5000)}, "10.0.0.1→10.0.0.9 0 B, 0 begun, 0 ended with 0 B, 0 at most, 1 run; "}, // of which the begin was not seen
+		{"h1", 0, []Flow{flow(1, 9, 1, 5000)}, "10.0.0.1→10.0.0.9 0 B, 0 begun, 0 ended with 0 B, 0 at most, 1 run; "}, // its start was not seen
 		{"h1", 1, []Flow{flow(1, 9, 1, 8000), flow(1, 9, 2, 100)}, "10.0.0.1→10.0.0.9 3100 B, 1 begun, 0 ended with 0 B, 0 at most, 2 run; "},
 		{"h2", 1.1, nil, "10.0.0.1→10.0.0.9 3100 B, 1 begun, 0 ended with 0 B, 0 at most, 2 run; "},
 		{"h2", 1.4, []Flow{flow(2, 9, 1, 50)}, "10.0.0.1→10.0.0.9 3100 B, 1 begun, 0 ended with 0 B, 0 at most, 2 run; 10.0.0.2→10.0.0.9 50 B, 1 begun, 0 ended with 0 B, 0 at most, 1 run; 2 to 10.0.0.9; "},
-		{"h1", 2, []Flow{flow(1, 9, 2, 40)}, // the first ended; another has the second's ports
+		{"h1", 2, []Flow{flow(1, 9, 2, 40)}, // the first has ended; another flow has the second's ports
 			"10.0.0.1→10.0.0.9 3140 B, 2 begun, 2 ended with 8100 B, 8000 at most, 1 run; 10.0.0.2→10.0.0.9 50 B, 1 begun, 0 ended with 0 B, 0 at most, 1 run; 2 to 10.0.0.9; "},
 	} {
 		table.Report(step.host, second(step.at), step.flows)
@@ -52,8 +52,8 @@ func TestTraffic(t *testing.T) {
 			t.Errorf("at %v s: %s, want %s", step.at, got, step.want)
 		}
 	}
-	table.Gone("h1") // whose flows' end nobody reports
-	// A window later, what is two windows old is forgotten.
+	table.Gone("h1") // the end of its flows is not reported
+	// One window later, flows that are two windows old are forgotten.
 	table.Report("h2", begin.Add(Window), []Flow{flow(2, 9, 1, 60)})
 	if got := table.Traffic(); got.Since != begin || got.Pairs[1].Bytes != 60 || got.Pairs[0].Running != 0 {
 		t.Errorf("after a window: %+v", got)
@@ -64,7 +64,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestBeginsAreForgotten: a host may name any destination; what began in windows that are over is not kept.
+// TestBeginsAreForgotten: a host may name any destination. Starts in past windows are not kept.
 func TestBeginsAreForgotten(t *testing.T) {
 	var table Table
 	table.Report("h1", begin, nil)
@@ -75,7 +75,7 @@ func TestBeginsAreForgotten(t *testing.T) {
 			t.Errorf("window %d: the begins of flows to %d destinations are kept, want 1", i, got)
 		}
 	}
-	// A fan-in across the turn of a window is one.
+	// A fan-in that spans the end of a window is one fan-in.
 	at := begin.Add(time.Second + 10*Window)
 	table.Report("h2", at.Add(-Together), nil)
 	table.Report("h1", at.Add(-Together/2), []Flow{flow(1, 9, 1, 50)})
@@ -85,7 +85,7 @@ func TestBeginsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestBound: traffic between more pairs than a window has room for is left out, and does no harm.
+// TestBound: traffic between more pairs than a window can hold is left out without harm.
 func TestBound(t *testing.T) {
 	var table Table
 	flows := make([]Flow, 0, maxPairs+10)

@@ -13,7 +13,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// shown is what a switch shows: for how long the classes of its ports were paused, drops and the peak of headroom.
+// shown is a switch's status: how long the classes of its ports were paused, drops and the peak of headroom.
 func shown(name string, paused map[string]time.Duration, drops, peak uint64) *pb.SwitchStatus {
 	b := &pb.BufferStatus{
 		Classes: []*pb.BufferClass{{Port: 1, Peer: "h", Class: 3, LosslessDrops: &drops}},
@@ -58,7 +58,7 @@ func TestScores(t *testing.T) {
 			shown("s1", map[string]time.Duration{"1/3": a, "1/4": a / 2}, drops, peak), shown("s2", map[string]time.Duration{"1/3": b}, 0, 5),
 		}, nil)
 	}
-	// A class that was paused for long before does not hide another one that is paused now.
+	// A class with a long earlier pause does not hide another class that is paused now.
 	classes := func(at int, a, b time.Duration) Counters {
 		return ReadCounters(begin.Add(time.Duration(at)*time.Second), []*pb.SwitchStatus{shown("s1", map[string]time.Duration{"1/3": a, "1/4": b}, 0, 0)}, nil)
 	}
@@ -66,7 +66,7 @@ func TestScores(t *testing.T) {
 		t.Errorf("paused for %v %% of the time, want 20", v)
 	}
 	var book Predictions
-	book.Applied(1, "", nil, read(0, 0, 0, 0, 0), Fabric{Links: 5, Scale: 1}) // nobody predicted it
+	book.Applied(1, "", nil, read(0, 0, 0, 0, 0), Fabric{Links: 5, Scale: 1}) // nothing was predicted for it
 	if got := list(&book, 1, read(1, 0, 0, 0, 0)); got != "" {
 		t.Errorf("%q of what nobody predicted", got)
 	}
@@ -90,7 +90,7 @@ func TestScores(t *testing.T) {
 	if got := list(&book, 3, now); got != fmt.Sprintf(want, false, " 50", " 5", " 0", " 9") {
 		t.Error(got)
 	}
-	// What went out of force unseen keeps what was measured when somebody last asked.
+	// A configuration that was replaced between two readings keeps the measurements of the last reading.
 	if got := list(&book, 4, read(100, 20*time.Second, time.Second, 3, 9000)); got != fmt.Sprintf(want, true, " 50", " 5", " 0", " 9") {
 		t.Error(got)
 	}
@@ -102,7 +102,8 @@ func TestScores(t *testing.T) {
 	}
 }
 
-// TestFlowsScore: completion times and slowdown are those of flows that ended while the change was in force, at line rate.
+// TestFlowsScore: completion times and slowdowns are those of flows that ended while the configuration was in force, at
+// line rate.
 func TestFlowsScore(t *testing.T) {
 	small, large := Sizes{Below: 10_000}, Sizes{From: 1_000_000}
 	before := ReadCounters(begin, nil, map[Sizes]Completions{small: {Flows: 2, FCT: 1e9, Slowdown: 50}})
@@ -115,7 +116,7 @@ func TestFlowsScore(t *testing.T) {
 		scale   int64
 		want    string
 	}{
-		{"fct", after, 1, "150 true"}, // of three flows in 90 µs and one in 510
+		{"fct", after, 1, "150 true"}, // of three flows that took 90 µs and one that took 510
 		{"fct", after, 10, "15 true"},
 		{"slowdown", after, 10, "3 true"},
 		{"fct_to_10KB", after, 1, "30 true"},

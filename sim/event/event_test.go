@@ -62,7 +62,8 @@ func TestThePastIsNow(t *testing.T) {
 	}
 }
 
-// TestAgainstSortedList holds the queue against a plain list, with times near and far and events scheduled while others are taken.
+// TestAgainstSortedList compares the queue with a plain list, for near and far times, with events scheduled while
+// others are taken.
 func TestAgainstSortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := &Queue{}

@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-// near is the part of a recorded number by which a run may differ from it. Runs do not depend on the
-// machine; what changes the simulator's numbers further wants its figures recorded again.
+// near is the fraction by which a run's number may differ from the recorded one. Runs do not depend on the
+// machine. A change of the simulator that moves a number further requires new records of its figures.
 const near = 0.01
 
-// bound is what a measure of a variant may be, both ends included.
+// bound is the allowed range of a variant's measure, both ends included.
 type bound struct {
 	variant, measure string
 	low, high        float64
 }
 
-// checkBounds runs a built-in experiment with as many seeds as its claims want, holds the measures of
-// each to bounds, and each claim to the number and verdict of the record.
+// checkBounds runs a built-in experiment with as many seeds as its claims need. It compares the variants'
+// measures with bounds, and each claim with the number and verdict of the record.
 func checkBounds(t *testing.T, name string, bounds []bound) {
 	t.Helper()
 	f, err := Open(name)
@@ -48,7 +48,7 @@ func checkBounds(t *testing.T, name string, bounds []bound) {
 	checkClaims(t, f, r)
 }
 
-// checkClaims wants the numbers and verdicts that the pages show.
+// checkClaims requires the numbers and verdicts that the pages show.
 func checkClaims(t *testing.T, f *File, r *Report) {
 	t.Helper()
 	rec, _, err := f.Recorded()
@@ -64,8 +64,8 @@ func checkClaims(t *testing.T, f *File, r *Report) {
 	}
 }
 
-// like reports whether a claim has its recorded number, within near or, over several seeds, its
-// confidence interval.
+// like reports whether a claim's number agrees with the recorded one, within near or, over several seeds, within
+// its confidence interval.
 func like(j, want *Judgement) bool {
 	if j.Ours == nil || want.Ours == nil {
 		return j.Ours == want.Ours

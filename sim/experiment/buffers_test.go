@@ -28,9 +28,9 @@ run: {until: 5ms, stop_when_done: true}
 measures: [{name: drops, what: drops}]
 `
 
-// TestAdaptiveKnowsDelays holds the headroom of each port under "adaptive" against what
-// its own link's delay asks for, whatever the file says of headroom, and has it lose nothing
-// where headroom for the near link does.
+// TestAdaptiveKnowsDelays compares the headroom of each port under "adaptive" with the need of its own link's
+// delay, whatever the file says about headroom. It loses nothing in a case in which the near link's headroom
+// loses packets.
 func TestAdaptiveKnowsDelays(t *testing.T) {
 	drops := func(buffer string) (Plan, uint64) {
 		f, err := Parse("unequal.yaml", []byte(strings.ReplaceAll(unequal, "BUFFER", buffer)))
@@ -66,12 +66,12 @@ func TestAdaptiveKnowsDelays(t *testing.T) {
 	}
 }
 
-// TestDroppedAnswersAreSaid: where lossless classes fill the shared pool, the lossy class of ACKs
-// has nothing without memory of its own, and the table says so.
+// TestDroppedAnswersAreSaid: if lossless classes fill the shared pool, the lossy class of ACKs gets nothing
+// without memory of its own, and the table says so.
 func TestDroppedAnswersAreSaid(t *testing.T) {
 	for private, warned := range map[string]bool{"": true, ", lossy_private: 8KB": false} {
 		text := strings.ReplaceAll(unequal, "BUFFER", "{policy: static, size: 1300KB, threshold: 500KB, lossless: [0]"+private+"}")
-		text += "packet: {ack: 1500B}\n" // finds no room where a packet of data does not
+		text += "packet: {ack: 1500B}\n" // has no room where a data packet still has
 		f, err := Parse("unequal.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestDroppedAnswersAreSaid(t *testing.T) {
 	}
 }
 
-// TestChipReservesForAllPorts: the headroom of a chip is that of all its ports, whatever is connected, in each policy.
+// TestChipReservesForAllPorts: in each policy, a chip reserves headroom for all its ports, connected or not.
 func TestChipReservesForAllPorts(t *testing.T) {
 	for policy, want := range map[string]units.Bytes{"sih": 8 * 50_000, "dsh": 8 * 50_000, "dt": 8 * 50_000} {
 		text := strings.NewReplacer("20us", "1us", "BUFFER", "{policy: "+policy+", size: 2MB, headroom: 50KB, private: 1KB, lossless: [0], chip_ports: 8}").Replace(unequal)

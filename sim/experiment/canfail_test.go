@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// made is a report in which the pairs of a claim have made-up numbers, whatever runs would say.
+// made is a report with invented numbers for a claim's pairs, without a run.
 func (c *Claim) made(number func(i int) float64) *Report {
 	runs := map[string]*Outcome{}
 	set := func(r reference, v float64) {
@@ -30,7 +30,7 @@ func (c *Claim) made(number func(i int) float64) *Report {
 	return r
 }
 
-// wrong are numbers that a claim must not agree with.
+// wrong are numbers with which a claim must not agree.
 func (c *Claim) wrong() (list []float64) {
 	beyond := func(v, by float64) float64 { return v + by*max(math.Abs(v), 1)/1000 }
 	if !math.IsNaN(c.paper) {
@@ -51,9 +51,9 @@ func (c *Claim) wrong() (list []float64) {
 
 var trendWords = regexp.MustCompile(`\b(rises|falls|grows|rise|fall|grow) (with|as)\b`)
 
-// TestClaimsCanFail gives each claim made-up results with which it must not agree: numbers beyond its tolerance or its bounds, no
-// difference where the paper has one, and the opposite of a trend. A claim about a buffer is of one that is limited, and one that something rises
-// is of more than two points.
+// TestClaimsCanFail gives each claim invented results with which it must not agree: numbers beyond its tolerance or
+// bounds, no difference where the paper has one, and the opposite of a trend. A claim about a buffer must have a
+// limited buffer, and a trend must have more than two points.
 func TestClaimsCanFail(t *testing.T) {
 	for _, name := range Builtin() {
 		f, err := Open(name)
@@ -99,7 +99,7 @@ func TestClaimsCanFail(t *testing.T) {
 	}
 }
 
-// lossOrPause reports whether a measure is of what only a limited buffer does.
+// lossOrPause reports whether a measure can only be non-zero with a limited buffer.
 func lossOrPause(f *File, r reference) bool {
 	for _, p := range f.Plans {
 		for _, me := range p.Measures {
@@ -115,7 +115,7 @@ func lossOrPause(f *File, r reference) bool {
 	return false
 }
 
-// TestTrend: 1 for what always rises, −1 for what always falls, and seed by seed.
+// TestTrend: 1 for values that always rise, −1 for values that always fall, seed by seed.
 func TestTrend(t *testing.T) {
 	c := Claim{trend: true, paper: math.NaN(), than: math.NaN(), above: 0.5, below: math.NaN()}
 	for _, x := range []string{"a", "b", "c", "d"} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Parse reads an experiment at its own scale.
+// Parse reads an experiment at its default scale.
 func Parse(file string, text []byte) (*File, error) { return parse(file, text, false) }
 
 func TestJudge(t *testing.T) {
@@ -98,7 +98,7 @@ func TestClaimFaults(t *testing.T) {
 	}
 }
 
-// TestFull: the section full is put over the file, and the file is checked with it.
+// TestFull: the section full is merged over the file, and the check covers it.
 func TestFull(t *testing.T) {
 	text := []byte(claimed[:strings.Index(claimed, "claims")] + "full: {topology: {hosts: 4}}\n")
 	for full, hosts := range map[bool]int{false: 2, true: 4} {
@@ -115,7 +115,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestClaimAlongALine: a claim of a line takes its least or greatest number over x.
+// TestClaimAlongALine: a claim about a line uses the line's least or greatest number over x.
 func TestClaimAlongALine(t *testing.T) {
 	head := claimed[:strings.Index(claimed, "variants")]
 	f, err := Parse("line.yaml", []byte(head+`

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestCoresAgree holds the beginning of every experiment on three cores against one: outcomes
-// have the same text.
+// TestCoresAgree compares the beginning of every experiment on three cores with that on one: outcomes have the
+// same text.
 func TestCoresAgree(t *testing.T) {
 	if race.Enabled || testing.Short() {
 		t.Skip("simulates the beginning of all experiments")

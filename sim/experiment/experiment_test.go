@@ -89,7 +89,7 @@ func TestReportsAgreeWhateverTheCores(t *testing.T) {
 			t.Errorf("group %+v has not ended", g)
 		}
 	}
-	if n := o.Groups[2].Flows; n != 3*2*2 { // the ring's 2(n − 1) steps of n flows
+	if n := o.Groups[2].Flows; n != 3*2*2 { // the ring's 2(n − 1) steps with n flows each
 		t.Errorf("the ring had %d flows, want 12", n)
 	}
 }
@@ -160,7 +160,7 @@ func TestInterruptedRunsAreMarked(t *testing.T) {
 	}
 }
 
-// TestDeadlocksAreCounted: over several seeds the table says in how many runs there was one.
+// TestDeadlocksAreCounted: over several seeds, the table shows the number of runs with a deadlock.
 func TestDeadlocksAreCounted(t *testing.T) {
 	for _, c := range []struct {
 		since []float64
@@ -184,8 +184,7 @@ func TestDeadlocksAreCounted(t *testing.T) {
 	}
 }
 
-// TestBadFiles holds the faults of files against golden texts; run with -update to rewrite
-// them.
+// TestBadFiles compares the errors of files with golden texts; run with -update to rewrite them.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -215,10 +214,10 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// FuzzParse reads files with some bytes cut out and others put in. The input is the edits, not the
-// text: the go command spends up to a minute on each new input to shorten it, by the square of its
-// length, and files have a thousand bytes. An edit is a place of two bytes, how many to cut, how
-// many to put in, and those.
+// FuzzParse reads files from which some bytes were cut, and into which others were put. The input is the edits,
+// not the text: the go command takes up to a minute to shorten each new input, in the square of its length, and
+// files have a thousand bytes. An edit is a position (two bytes), the number of bytes to cut, the number to
+// insert, and the inserted bytes.
 func FuzzParse(f *testing.F) {
 	texts := []string{"", small}
 	files, err := filepath.Glob("testdata/bad/*.yaml")
@@ -249,7 +248,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Laws are held against the paths that their flows take, and files stand beside the experiment.
+// The check compares laws with their flows' paths, and files beside the experiment exist.
 func TestLawsOfThePath(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "sizes.cdf"), []byte("1000 0\n2000 100\n"), 0o600); err != nil {

@@ -25,8 +25,8 @@ variants:
 seeds: 2
 `
 
-// TestGap: the gap is the sum of the flows' parts, and there is none while a flow goes on; a report that
-// was joined from shards has the same.
+// TestGap: the gap is the sum of the flows' parts, and is undefined while a flow is unfinished. A report joined
+// from shards gives the same.
 func TestGap(t *testing.T) {
 	f, err := Parse("gaps.yaml", []byte(gaps))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// hpccFiles are a topology, flows and sizes in the form of the public HPCC simulator.
+// hpccFiles are a topology, flows and sizes in the formats of HPCC's public simulator.
 var hpccFiles = map[string]string{
 	"topology.txt": "5 2 4\n0 4\n0 1 100Gbps 0.001ms 0\n0 2 100Gbps 0.001ms 0\n4 3 100Gbps 0.001ms 0\n0 4 100Gbps 1000ns 0\n",
 	"flow.txt":     "2\n1 3 3 100 1000 2.000010\n2 1 4 100 10000 2\n",
@@ -39,7 +39,7 @@ func openBeside(t *testing.T, text string, files map[string]string) (*File, erro
 	return Parse(filepath.Join(dir, "x.yaml"), []byte(text))
 }
 
-// TestHPCCFiles: a fabric, flows and sizes in the form of the public HPCC simulator.
+// TestHPCCFiles reads a fabric, flows and sizes in the formats of HPCC's public simulator.
 func TestHPCCFiles(t *testing.T) {
 	f, err := openBeside(t, hpccRun, hpccFiles)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/internal/keydoc"
 )
 
-// TestReference: docs/reference has each key and each measure, and each has a text.
+// TestReference: docs/reference lists each key and each measure, and each has a text.
 func TestReference(t *testing.T) {
 	keys, err := Keys()
 	if err != nil || len(keys) < 200 {
@@ -92,7 +92,7 @@ Amounts, times and rates have a unit (B, KB = 1000 B, KiB = 1024 B; ps, ns, us, 
 	}
 }
 
-// TestKeysByKind: a key that only some kinds have says which, and is required where each of them needs it.
+// TestKeysByKind: a key that only some kinds have names those kinds, and is required if each of them needs it.
 func TestKeysByKind(t *testing.T) {
 	keys, err := Keys()
 	if err != nil {
@@ -128,7 +128,7 @@ func TestKeysByKind(t *testing.T) {
 	}
 }
 
-// TestLawParameters: a key of laws says what each kind allows and takes by default.
+// TestLawParameters: a key of laws gives the allowed values and the default for each kind.
 func TestLawParameters(t *testing.T) {
 	keys, err := Keys()
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLinks: a flow that PFC stops for the sake of others is a victim, one that takes part is none; each link
-// says for how long it was stopped.
+// TestLinks: a flow that PFC stops because of other flows is a victim; a flow that takes part in the congestion
+// is none. Each link has the time for which it was stopped.
 func TestLinks(t *testing.T) {
 	got, o := measured(t, `
 topology: {kind: dumbbell, left: 2, right: 6, host: {rate: 100Gbps, delay: 1us}, trunk: {rate: 100Gbps, delay: 1us}}
@@ -54,7 +54,7 @@ measures:
 	}
 }
 
-// TestDropsOfLinks: a link has the drops of the packets that came over it; all links together have those of the run.
+// TestDropsOfLinks: a link has the drops of packets that arrived over it; the sum over links is the run's.
 func TestDropsOfLinks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		buffer string

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// star is four hosts at one switch, on whose links 1054 B frames with 1000 B of payload take
-// 84.32 ns and 1 µs.
+// star is four hosts at one switch. On its links, frames of 1054 B with 1000 B of payload take 84.32 ns plus 1
+// µs.
 const star = `
 topology: {kind: star, hosts: 4, host: {rate: 100Gbps, delay: 1us}}
 `
@@ -34,7 +34,7 @@ func measured(t *testing.T, text string) (map[string]Value, *Outcome) {
 	return got, o
 }
 
-// want is what a measure comes to, to within a part of it.
+// want is the expected value of a measure, within a fraction of it.
 type want struct {
 	name        string
 	value, near float64
@@ -50,8 +50,8 @@ func checkMeasures(t *testing.T, got map[string]Value, wants []want) {
 	}
 }
 
-// TestMeasuresOfFlows: flows that meet nobody take their ideal time, 10 packets
-// 2·(84.32 ns + 1 µs) + 9·84.32 ns and 2·(5.12 ns + 1 µs) for the ACK.
+// TestMeasuresOfFlows: flows without contention take their ideal time: for 10 packets 2·(84.32 ns + 1 µs) +
+// 9·84.32 ns, and 2·(5.12 ns + 1 µs) for the ACK.
 func TestMeasuresOfFlows(t *testing.T) {
 	got, o := measured(t, star+`
 flows:
@@ -91,8 +91,8 @@ measures:
 	}
 }
 
-// TestMeasuresOfPorts: of two hosts that send to a third at line rate, PFC stops each for half
-// of the time, and each has half of the receiver's link. A static threshold is what it is.
+// TestMeasuresOfPorts: two hosts send to a third at line rate. PFC stops each for half of the time, and each has
+// half of the receiver's link. A static threshold has its configured value.
 func TestMeasuresOfPorts(t *testing.T) {
 	got, o := measured(t, star+`
 buffer: {policy: static, size: 4MB, threshold: 100KB, lossless: [0], lossy_private: 3KB}
@@ -142,8 +142,8 @@ measures:
 		{"rate", got["in 2 ms"].Value / 2, 1e-12},
 		{"share", 50, 0.05}, {"others", got["a"].Value, 0}, {"link", 100, 1e-3},
 		{"threshold", 100, 0}, {"off while", 1, 0}, {"sampled", 50, 0.2}, {"everything", got["queue"].Value, 1e-3},
-		// A host sends at line rate until the PAUSE takes effect; meanwhile both share what drains.
-		// A port sends a PAUSE with the frame that takes it over 100 KB.
+		// A host sends at line rate until the PAUSE takes effect; until then both share the drain rate. A port
+		// sends a PAUSE with the frame that exceeds 100 KB.
 		{"least at pause", 100 + 1.054/2, 0.01}, {"most at pause", 100 + 1.054/2, 0.01},
 		{"arrival", 100, 0.01}, {"departure", 50, 0.1},
 	})
@@ -159,8 +159,8 @@ measures:
 	}
 }
 
-// TestMeasuresOfPolicies: SPFC takes a port whose flow leaves at line rate for a victim's, but not where it is told another, DSH
-// stops whole ports, and τ of its queues is within Φ.
+// TestMeasuresOfPolicies: SPFC treats a port as a victim if its flow departs at line rate, unless its state is fixed in
+// the file. DSH stops whole ports, and τ of its queues is within Φ.
 func TestMeasuresOfPolicies(t *testing.T) {
 	got, _ := measured(t, star+`
 buffer: {policy: spfc, size: 4MB, headroom: 100KB, alpha: 1/2, lossless: [0]}
@@ -215,9 +215,9 @@ measures:
 	}
 }
 
-// TestConverge: two flows share a link by halves; the second is there 100 µs after the first
-// and its acknowledgements a round trip later, so the second sample of 50 µs is the first in
-// which both have their share.
+// TestConverge: two flows share a link in halves. The second starts 100 µs after the first, and its
+// acknowledgements begin a round trip later. So the second sample of 50 µs is the first in which both have their
+// share.
 func TestConverge(t *testing.T) {
 	got, _ := measured(t, star+`
 flows:
@@ -250,8 +250,8 @@ measures:
 	}
 }
 
-// TestFairBesideAcks: two flows the opposite way have the links that acknowledgements of the other
-// leave them, 94.9 Gb/s of payload and 5.4 of those. Both are at the fair rate then, not 6 % off it.
+// TestFairBesideAcks: two flows in opposite directions share their links with each other's acknowledgements: 94.9
+// Gb/s of payload, and 5.4 Gb/s of acknowledgements. Both then count as being at the fair rate, not 6 % off it.
 func TestFairBesideAcks(t *testing.T) {
 	got, _ := measured(t, star+`
 flows:
@@ -268,8 +268,8 @@ measures:
 	}
 }
 
-// TestNotificationsAndDrops: of two groups that share a marked queue each has its CNPs, and
-// lossy packets that find no memory are counted by class; DWRR serves two classes by their quanta.
+// TestNotificationsAndDrops: two groups share a marked queue, and each has its own CNPs. Lossy packets without
+// memory are counted by class. DWRR serves two classes by their quanta.
 func TestNotificationsAndDrops(t *testing.T) {
 	got, o := measured(t, star+`
 classes: {strict: [7], quanta: [3200B, 1600B]}
@@ -301,7 +301,7 @@ measures:
 	}
 }
 
-// TestConvergeWantsAll: the flow that is farthest off decides, and a sample without flows is none.
+// TestConvergeWantsAll: the flow that is farthest off decides. A sample without flows does not count.
 func TestConvergeWantsAll(t *testing.T) {
 	tr := &track{times: []float64{1, 2, 3, 4}, off: [][]float64{{0.2, 0.01}, {0.01, 0.04}, {0.01, 0.06}, {0, 0.03}}}
 	for _, c := range []struct{ part, want float64 }{{0.1, 2}, {0.05, 4}, {0.5, 1}, {0.01, math.NaN()}} {
@@ -315,8 +315,7 @@ func TestConvergeWantsAll(t *testing.T) {
 	}
 }
 
-// TestCoflowCompletion: a coflow of one mapper and one reducer is a flow; its completion time
-// is the flow's.
+// TestCoflowCompletion: a coflow of one mapper and one reducer is a flow, and has the flow's completion time.
 func TestCoflowCompletion(t *testing.T) {
 	got, o := measured(t, star+`
 flows:
@@ -338,7 +337,7 @@ measures:
 	if o.Groups[0].Flows == 0 || o.Groups[1].Flows%3 != 0 {
 		t.Errorf("groups %+v", o.Groups)
 	}
-	// Coflows of one mapper and of two have the same size in all.
+	// Coflows of one mapper and of two have the same total size.
 	sizes := map[int64]int{}
 	for _, f := range o.Flows {
 		if f.Group == "drawn" {
@@ -371,7 +370,7 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// TestEachFlowConverges: a flow that is off its rate in its own last sample has not converged, also where it ends before
+// TestEachFlowConverges: a flow that is off its rate in its own last sample has not converged, even if it ends before
 // the others.
 func TestEachFlowConverges(t *testing.T) {
 	of := func(offs ...[]float64) []float64 { // of two flows, by sample; NaN where a flow does not count

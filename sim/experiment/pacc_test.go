@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// TestPACCExperiments holds the measures of pacc-6 and pacc-1 within bounds that a broken
-// controller leaves.
+// TestPACCExperiments checks that the measures of pacc-6 and pacc-1 are within bounds that a broken controller
+// exceeds.
 func TestPACCExperiments(t *testing.T) {
 	if race.Enabled || testing.Short() {
 		t.Skip("simulates more than a second of a switch: seconds, and minutes with the race detector")
@@ -22,8 +22,8 @@ func TestPACCExperiments(t *testing.T) {
 			{"pacc carry", "queue with two", 125, 150}, {"dcqcn", "queue with four least", 0, 20},
 			{"dcqcn", "flow 4 of four", 6.3, 9}, {"pacc", "drops", 0, 0},
 		},
-		// The loop that both analyses call unstable empties the queue while alpha is high, and
-		// settles when it has fallen.
+		// Both analyses call this loop unstable. It empties the queue while alpha is high, and settles when alpha
+		// has fallen.
 		"pacc-100g": {
 			{"two flows, unscaled", "goodput 1–5 ms", 80, 92}, {"two flows, unscaled", "queue 1–5 ms least", 0, 0},
 			{"two flows, unscaled", "queue 15–20 ms least", 490, 560}, {"two flows, unscaled", "queue 15–20 ms most", 500, 580},
@@ -43,7 +43,7 @@ func TestPACCExperiments(t *testing.T) {
 	}
 }
 
-// A file says what is wrong with its PACC where it is.
+// Errors in a file's PACC settings name their place.
 func TestPACCFaults(t *testing.T) {
 	const head = "topology: {kind: star, hosts: 2, host: {rate: 25Gbps, delay: 1us}}\nflows: [{kind: flow, from: 0, to: 1, size: 1KB}]\nrun: {until: 1ms}\n"
 	for text, want := range map[string]string{

@@ -11,9 +11,9 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// TestPaperNumbers runs figures of the papers and holds their claims to the recorded numbers, which
-// an implementation with a broken part leaves: no dual-RTT increase, no estimate of flows, a tenth
-// of the exponent, headroom that is not shared. Bounds are for what no claim says.
+// TestPaperNumbers runs figures of the papers and compares their claims with the recorded numbers. An
+// implementation with a broken part gives other numbers: without dual-RTT increase, without the estimate of
+// flows, with a tenth of the exponent, or with unshared headroom. Bounds cover values without a claim.
 func TestPaperNumbers(t *testing.T) {
 	if race.Enabled || testing.Short() {
 		t.Skip("simulates some 400 ms of fabrics: seconds, and minutes with the race detector")
@@ -32,18 +32,20 @@ func TestPaperNumbers(t *testing.T) {
 		"prioplus-3":   nil,
 		"prioplus-10a": takeovers(),
 		"prioplus-10b": nil,
-		// The start strategies' windows, and what they put into the queue.
+		// The start strategies' windows, and the bytes that they queue.
 		"prioplus-table-2": nil,
 		"prioplus-10c":     nil,
-		// 24 fan-in flows of 64 KB stop F0 for half of 200 µs under SIH and not under DSH, where τ costs it
-		// 5 % until Algorithm 4 has made it 0: without τ it has 47.3 Gb/s, without insurance and port-level PAUSEs packets are dropped.
+		// Under SIH, 24 fan-in flows of 64 KB stop F0 for half of 200 µs. Under DSH they do not; τ costs it 5 % until
+		// Algorithm 4 has made τ 0. Without τ it has 47.3 Gb/s; without insurance and port-level PAUSEs, packets are
+		// dropped.
 		"dsh-14": {
 			{"dcqcn sih", "F0 in the 200 µs after", 21, 22}, {"dcqcn dsh", "F0 in the 200 µs after", 47.5, 49},
 			{"powertcp sih", "F0 in the 200 µs after", 37.5, 39}, {"powertcp dsh", "PAUSE frames", 0, 0},
-			{"none dsh", "pause time", 13950, 14250}, // three times as long where queues do not share what their port may hold
+			{"none dsh", "pause time", 13950, 14250}, // three times as long if queues do not share their port's limit
 			{"none sih", "drops", 0, 0},
 		},
-		// F1 gains at once under SPFC, with memory that is counted and with memory that is held, and P0 is stopped under DT.
+		// F1 gains at once under SPFC, with counted memory and with memory that is really held, and P0 is stopped under
+		// DT.
 		"spfc-5": {
 			{"spfc", "F1 in the first ms", 85, 86}, {"spfc", "F1 during the burst", 90.5, 92}, {"spfc", "PAUSEs of P0", 0, 0},
 			{"held spfc", "F1 in the first ms", 85, 86}, {"held spfc", "F1 during the burst", 75, 92}, {"dt 1", "P0 during the burst", 15, 45},
@@ -57,8 +59,8 @@ func TestPaperNumbers(t *testing.T) {
 	}
 }
 
-// TestReducedFigures runs a few variants of figures that take longer, over less time where one is
-// given, and holds ratios of a measure to what they were.
+// TestReducedFigures runs a few variants of figures that take longer, over less time if one is given, and
+// compares ratios of a measure with recorded ones.
 func TestReducedFigures(t *testing.T) {
 	if race.Enabled || testing.Short() {
 		t.Skip("simulates some 100 ms of fabrics: seconds, and minutes with the race detector")
@@ -69,29 +71,30 @@ func TestReducedFigures(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		edits  []string // what is in the file, and what is in its place
+		edits  []string // text of the file, and its replacement
 		ratios []ratio
 	}{
-		// Interfered flows do as well under DSH as under SIH, and not without shared headroom.
+		// Interfered flows do as well under DSH as under SIH, but not without shared headroom.
 		{"dsh-15", []string{"stop: 20ms", "stop: 10ms"}, []ratio{
 			{"interfered FCT", "none dsh 0.8", "none sih 0.8", 1.072},
-			{"PAUSE frames", "none dsh 0.8", "none sih 0.8", 1.15}, // fourteen times as many where a port resumes above its own limit
+			{"PAUSE frames", "none dsh 0.8", "none sih 0.8", 1.15}, // fourteen times as many if a port resumes above its own limit
 			{"interfered FCT", "none dsh-not-shared 0.8", "none sih 0.8", 3.003},
 		}},
-		// The victim's port keeps more with K = 5 than with DT or K = 3, and PAUSEs are fewer with K = 9.
+		// The victim's port keeps more with K = 5 than with DT or K = 3, and there are fewer PAUSEs with K = 9.
 		{"spfc-11", nil, []ratio{
 			{"P0", "ε = 0.75 K = 5 N = 28", "ε = 0.75 DT N = 28", 5.311},
 			{"P0", "ε = 0.75 K = 3 N = 28", "ε = 0.75 K = 5 N = 28", 0.8831},
 			{"PAUSE rate", "ε = 0.75 K = 9 N = 28", "ε = 0.75 K = 5 N = 28", 0.821},
 		}},
-		// A victim's port that has the whole buffer is not stopped by 29 bursts, one with a dynamic threshold is.
+		// 29 bursts do not stop a victim's port that may use the whole buffer; they stop one with a dynamic
+		// threshold.
 		{"spfc-4", nil, []ratio{{"P0 during the burst", "spfc N = 29", "dt 2 N = 29", 1.602}}},
-		// H1 has sent at line rate, and is a victim's port no more when it joins the bursts: were it one still, it alone
-		// could fill the pool, and P0 be stopped as under DT.
+		// H1 has sent at line rate. It is no longer a victim's port when it joins the bursts. If it were, it alone
+		// could fill the pool, and P0 would be stopped as under DT.
 		{"spfc-4", []string{"count: 73", "count: 88", "alpha: 2,", "alpha: 1/8,", "policy: spfc, spfc_whole: true, mmu", "policy: spfc, mmu", "run: {until", "  - {kind: flow, group: before, from: h1, to: h29, stop: 0.3ms, law: none}\nrun: {until"},
 			[]ratio{{"P0 during the burst", "held spfc N = 24", "held dt 2 N = 24", 3.179}}},
-		// Ten flows of a host that start together come near to max-min soon. Where
-		// each joins as if it were alone on its host they are 11 times as far from it as one flow a host, not 3.6.
+		// Ten flows of a host that start together come near max-min quickly. If each joined as if it were alone on
+		// its host, they would be 11 times as far from it as one flow per host, not 3.6 times.
 		{"soze-19", []string{"until: 4ms", "until: 1.5ms", "to: 4ms", "to: 1.5ms", "from: 3.4ms", "from: 1ms"},
 			[]ratio{{"strays mean in the end", "10 per host k 4 0.1 to 12.1 µs", "1 per host k 4 0.1 to 12.1 µs", 3.577}}},
 	} {
@@ -131,8 +134,8 @@ func TestReducedFigures(t *testing.T) {
 	}
 }
 
-// takeovers bounds how each priority of Figure 10a takes the link: goodput as the authors' ns-3 code
-// has it, and times a little above the longest of 40 seeds, but for one in which priority 3 loses the link once more.
+// takeovers bounds how each priority of Figure 10a takes over the link: goodput as in the authors' ns-3 code, and
+// times slightly above the longest of 40 seeds, except one seed in which priority 3 loses the link once more.
 func takeovers() (bounds []bound) {
 	for i, most := range []float64{300, 600, 750, 1200, 1200, 1500, 2000, 550} {
 		bounds = append(bounds,
@@ -145,8 +148,8 @@ func takeovers() (bounds []bound) {
 	return bounds
 }
 
-// TestTakeoverIsForGood: a goodput that falls again has not been taken over, and one that never
-// comes has no time.
+// TestTakeoverIsForGood: a goodput that falls again does not count as a takeover, and one that is never reached
+// has no time.
 func TestTakeoverIsForGood(t *testing.T) {
 	for _, c := range []struct {
 		goodput string
@@ -165,7 +168,7 @@ func TestTakeoverIsForGood(t *testing.T) {
 	}
 }
 
-// TestRecoveryIsForGood: as a takeover, but to what the group had before.
+// TestRecoveryIsForGood: like a takeover, but to the group's earlier goodput.
 func TestRecoveryIsForGood(t *testing.T) {
 	for _, c := range []struct {
 		goodput string
@@ -184,7 +187,7 @@ func TestRecoveryIsForGood(t *testing.T) {
 	}
 }
 
-// TestAnnotatedExample keeps the file that explains the format readable.
+// TestAnnotatedExample checks that the file that explains the format can be read.
 func TestAnnotatedExample(t *testing.T) {
 	f, err := Open("../examples/annotated.yaml")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestOfFlows: a list of flows has the numbers that a run's measures with the same keys have.
+// TestOfFlows: the numbers from a list of flows equal those of a run's measures with the same keys.
 func TestOfFlows(t *testing.T) {
 	flow := func(size int64, fct, ideal units.Time) FlowRecord {
 		return FlowRecord{Size: size, FCT: fct * units.Microsecond, Ideal: ideal * units.Microsecond}

@@ -12,9 +12,9 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// TestRecordsAreCurrent: what `sim list` says of a figure comes from a run of the file as it is. A headline that
-// is missed, and a direction that does not agree, name the heading on the page of disagreements under which
-// what was measured stands.
+// TestRecordsAreCurrent: the results that `sim list` shows for a figure come from a run of the present file. A
+// missed headline, or a direction that disagrees, names the heading on the page of disagreements that has the
+// measurements.
 func TestRecordsAreCurrent(t *testing.T) {
 	race.SkipSequential(t)
 	text, err := os.ReadFile("../../docs/results/disagreements.md")
@@ -45,7 +45,7 @@ func TestRecordsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestPages: the pages show a record, its pictures, and figures that have not been run.
+// TestPages: the pages show a record, its pictures, and figures without a run.
 func TestPages(t *testing.T) {
 	dir := t.TempDir()
 	ran, err := Parse("ran.yaml", []byte(claimed+`  - {name: nothing is lost, variant: near, measure: lost, paper: 0, within: 0}
@@ -137,7 +137,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestPicturesFromRecords: bars and sweeps can be drawn from the records, and each of their numbers is on the picture.
+// TestPicturesFromRecords: bars and sweeps can be drawn from the records, and each number is in the picture.
 func TestPicturesFromRecords(t *testing.T) {
 	drawn, papers := 0, 0
 	for _, name := range Builtin() {
@@ -191,7 +191,7 @@ func TestDisplayName(t *testing.T) {
 	}
 }
 
-// TestAxes: every combination of the axes' points is a variant, with the patches of both.
+// TestAxes: every combination of the axes' points is a variant with the patches of both.
 func TestAxes(t *testing.T) {
 	head := claimed[:strings.Index(claimed, "variants")]
 	f, err := Parse("axes.yaml", []byte(head+`

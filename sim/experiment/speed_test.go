@@ -17,9 +17,9 @@ func BenchmarkPermutation(b *testing.B) { benchmark(b, "bench-permutation", 10*u
 // BenchmarkFatTree is the first part of bench-fat-tree, 1024 hosts.
 func BenchmarkFatTree(b *testing.B) { benchmark(b, "bench-fat-tree", 200*units.Microsecond) }
 
-// benchmark runs an experiment on one processor and on all, in turn: what a processor's second
-// brings on one, how many times as fast it is on all, and how many times it could be at most
-// with the fabric's parts as they are, which does not depend on what else the machine does.
+// benchmark runs an experiment on one processor and on all, in turn. It reports the work per second on one
+// processor, the speed-up on all, and the largest speed-up that the fabric's partitions allow, which does not
+// depend on other load of the machine.
 func benchmark(b *testing.B, name string, until units.Time) {
 	f, err := Open(name)
 	if err != nil {

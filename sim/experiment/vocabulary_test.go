@@ -16,10 +16,10 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// alone is the µs of a flow of n full packets that meets nobody on star's links.
+// alone returns the time, in µs, of a flow of n full packets without contention on star's links.
 func alone(n int) float64 { return 2*(0.08432+1) + float64(n-1)*0.08432 + 2*(0.00512+1) }
 
-// TestRanksBySize: flows have the class, law and group of their size, coflows of their whole.
+// TestRanksBySize: flows get the class, law and group for their size, and coflows those for their total size.
 func TestRanksBySize(t *testing.T) {
 	const ranks = `{bounds: [10KB, 1MB], ranks: [{group: small, class: 5}, {group: middle, class: 4}, {group: large, class: 3, law: swift, weight: 2}]}`
 	got, o := measured(t, star+`
@@ -68,7 +68,7 @@ measures:
 	}
 }
 
-// TestAfter: flows wait for those before them and a pause; the times of theirs count from there.
+// TestAfter: flows wait for earlier flows and a pause, and their own times count from there.
 func TestAfter(t *testing.T) {
 	got, o := measured(t, star+`
 flows:
@@ -83,7 +83,7 @@ measures:
   - {name: round, what: cct, group: d}
   - {name: d, what: makespan, group: d}
 `)
-	// A ring of two has two steps of 10 KB a round; its flows meet only acknowledgements.
+	// A ring of two has two steps of 10 KB per round; its flows share links only with acknowledgements.
 	step := alone(10)
 	checkMeasures(t, got, []want{{"c", 100 + alone(10), 1e-9}, {"rounds", 2, 0}, {"round", 2 * step, 0.05}, {"d", 4*step + 50, 0.02}})
 	start := map[string]float64{}
@@ -97,7 +97,8 @@ measures:
 	}
 }
 
-// TestJobs: a DAG's stages wait and compute, and their flows weigh by what is left after them.
+// TestJobs: a DAG's stages wait and compute, and their flows' weights follow from the work that remains after
+// them.
 func TestJobs(t *testing.T) {
 	got, o := measured(t, star+`
 flows:
@@ -129,7 +130,7 @@ measures: [{name: job, what: cct, group: job}]
 	}
 }
 
-// TestTrace: a CSV says what flows there are.
+// TestTrace: a CSV file gives the flows.
 func TestTrace(t *testing.T) {
 	dir := t.TempDir()
 	parse := func(csv, keys string) (*File, error) {
@@ -171,8 +172,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestPersistentConnections: a second message of a connection waits for the first, and one of
-// another pair does not.
+// TestPersistentConnections: a second message of a connection waits for the first; one of another pair does not.
 func TestPersistentConnections(t *testing.T) {
 	got, _ := measured(t, star+`
 flows:
@@ -189,8 +189,8 @@ measures:
 	checkMeasures(t, got, []want{{"a min", alone(10), 1e-9}, {"a max", 2 * alone(10), 1e-9}, {"b min", alone(19), 0.02}, {"r", 4, 0}})
 }
 
-// TestJitter: a flow of one packet and its acknowledgement cross four links that delay each by
-// up to 1 µs, 0.5 µs in the mean; frames of a longer one keep their order.
+// TestJitter: a flow of one packet and its acknowledgement cross four links that delay each by up to 1 µs, 0.5 µs
+// on average. Frames of a longer flow keep their order.
 func TestJitter(t *testing.T) {
 	got, _ := measured(t, `
 topology: {kind: star, hosts: 4, host: {rate: 100Gbps, delay: 1us, jitter: 1us}}
@@ -211,8 +211,7 @@ measures:
 	}
 }
 
-// TestSpread: links have delays of their own in each run, which every frame has and which count
-// as part of the path.
+// TestSpread: in each run, links have individual delays. They apply to every frame and count as part of the path.
 func TestSpread(t *testing.T) {
 	f, err := Parse("x.yaml", []byte(`
 topology: {kind: star, hosts: 2, host: {rate: 100Gbps, delay: 1us, spread: 1us}}
@@ -240,7 +239,7 @@ measures: [{name: min, what: fct, stat: min}, {name: max, what: fct, stat: max},
 	}
 }
 
-// TestNoNoise: noise times 0 is none; a distribution of sizes has no 0, so that it was 1 ps.
+// TestNoNoise: noise times 0 is no noise. A size distribution cannot have 0, so the noise must not be 1 ps.
 func TestNoNoise(t *testing.T) {
 	f, err := Parse("x.yaml", []byte(`
 topology: {kind: star, hosts: 2, host: {rate: 100Gbps, delay: 1us}}
@@ -257,7 +256,7 @@ measures: [{name: fct, what: fct}]
 	}
 }
 
-// TestBuffersOfTheirOwn: switches and ports may differ from the rest.
+// TestBuffersOfTheirOwn: switches and ports may have settings of their own.
 func TestBuffersOfTheirOwn(t *testing.T) {
 	f, err := Parse("x.yaml", []byte(`
 topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, host: {rate: 100Gbps, delay: 1us}}
@@ -300,8 +299,8 @@ run: {until: 1ms}
 	}
 }
 
-// TestChanges: of two flows that share a link one gets all of it in a higher class; then its law
-// lets a packet go per round trip.
+// TestChanges: two flows share a link; one gets all of it in a higher class. Then its law allows one packet per
+// round trip.
 func TestChanges(t *testing.T) {
 	got, _ := measured(t, star+`
 laws: {slow: {kind: none, window: 1KB}}
@@ -321,8 +320,8 @@ measures:
 	checkMeasures(t, got, []want{{"a before", 47.4, 0.01}, {"a below", 0, 0}, {"b above", 94.88, 0.01}, {"b slow", 8 / alone(1), 0.05}})
 }
 
-// TestPrecedence: twelve flows of one class that share hosts and links have them one after
-// another, the highest first; each is done when those above it and it could be.
+// TestPrecedence: twelve flows of one class that share hosts and links get them one after another, the highest
+// first. Each ends as early as the flows above it allow.
 func TestPrecedence(t *testing.T) {
 	var flows, measures strings.Builder
 	var wants []want
@@ -347,8 +346,8 @@ measures:
 	checkMeasures(t, got, []want{{"high", alone(100), 0.03}, {"both", alone(2100), 0.01}})
 }
 
-// TestPaced: at first a window of ten packets leaves in one burst or evenly over a round trip; two
-// such senders queue up or do not. Either way a window goes per round trip.
+// TestPaced: a window of ten packets leaves either in one burst or evenly over a round trip; only bursts of two
+// such senders queue up. In both cases one window leaves per round trip.
 func TestPaced(t *testing.T) {
 	for paced, most := range map[string]float64{"false": 11, "true": 1.1} {
 		got, _ := measured(t, star+`

@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// FuzzTopology: what is read has as many nodes and links as it says, and can be checked.
+// FuzzTopology: a topology that was read has as many nodes and links as its header says, and can be checked.
 func FuzzTopology(f *testing.F) {
 	f.Add(star)
 	f.Add("4 1 3\n0\n")
@@ -89,7 +89,7 @@ func FuzzTopology(f *testing.F) {
 	})
 }
 
-// FuzzFlows: what is read begins at 0 and has sizes.
+// FuzzFlows: flows that were read start at 0 or later and have sizes.
 func FuzzFlows(f *testing.F) {
 	f.Add(flows)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/internal/cbd"
 )
 
-// TestCycles: shortest paths in trees go up and then down, so nothing depends on itself. Links
-// that fail make paths bounce: down to a leaf and up again. DSH's Figure 16 is such a fabric.
+// TestCycles: shortest paths in trees go up and then down, so no buffer depends on itself. Failed links make
+// paths go down to a leaf and up again, as in DSH's Figure 16.
 func TestCycles(t *testing.T) {
 	leafSpine := func(failed ...string) *Graph {
 		g, err := LeafSpine(4, 2, 2, line, line)
@@ -39,8 +39,8 @@ func TestCycles(t *testing.T) {
 		{"star", s["star"], 2, "||[] 0 0 0"},
 		{"fat-tree", s["fat-tree"], 1, "||[] 32 0 0"},
 		{"leaf-spine", leafSpine(), 1, "||[] 8 0 0"},
-		// Two links of one leaf cut it off; those of one spine leave it out. The others are pairs of
-		// different leaves and spines, whose paths bounce.
+		// Two failed links of one leaf cut it off; two of one spine leave the spine out. The other pairs, of
+		// different leaves and spines, have paths that go down and up again.
 		{"leaf-spine, two failures", leafSpine(), 2, "|leaf2→spine0→leaf3→spine1→leaf2|[leaf0–spine0 leaf1–spine1] 36 12 0"},
 		{"DSH Figure 16", leafSpine("leaf3–spine0", "leaf0–spine1"), 1, "leaf1→spine0→leaf2→spine1→leaf1||[] 0 0 0"},
 	} {
@@ -51,7 +51,7 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// TestCyclesEnd: what was not looked at when the caller went away is counted.
+// TestCyclesEnd: combinations that were not examined when the caller gave up are counted.
 func TestCyclesEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -60,8 +60,8 @@ func TestCyclesEnd(t *testing.T) {
 	}
 }
 
-// TestCyclesAreAllFound compares the survey, which leaves out what cannot matter, with a search
-// for every combination of two failures.
+// TestCyclesAreAllFound compares the survey, which skips irrelevant combinations, with a search of every
+// combination of two failures.
 func TestCyclesAreAllFound(t *testing.T) {
 	for name, g := range shapes(t) {
 		var links []int

@@ -48,8 +48,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestPaths checks that a path leads from source to destination over working links, is as
-// short as every other, and that equal-cost paths are all used about alike.
+// TestPaths: a path leads from source to destination over working links and is a shortest one, and equal-cost
+// paths are used about equally.
 func TestPaths(t *testing.T) {
 	for name, g := range shapes(t) {
 		p := NewPorts(g)

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestTPCH holds the file against the specification's own sums: eight tables, 22 queries,
-// and some 1 GB at scale factor 1 (956 MB before indexes and rounding of row lengths).
+// TestTPCH compares the file with the specification's own sums: eight tables, 22 queries, and some 1 GB at scale
+// factor 1 (956 MB before indexes and rounding of row lengths).
 func TestTPCH(t *testing.T) {
 	q, err := TPCH()
 	if err != nil {
@@ -67,8 +67,8 @@ func TestTPCH(t *testing.T) {
 	}
 }
 
-// TestStagesWait runs a diamond of four stages and holds each start against the ends of
-// what it waits for.
+// TestStagesWait runs a diamond of four stages and compares each start with the ends of the stages that it waits
+// for.
 func TestStagesWait(t *testing.T) {
 	line := topo.Line{Rate: 100 * units.Gbps, Delay: units.Microsecond}
 	g, err := topo.Star(8, line)
@@ -116,7 +116,7 @@ func TestStagesWait(t *testing.T) {
 	if start != want {
 		t.Errorf("stages start at %v, want %v", start, want)
 	}
-	// Both inputs of d end on the hosts that d runs on, and a's on those of b, the first that waits for it.
+	// Both inputs of d end on d's hosts, and a's output on the hosts of b, the first stage that waits for it.
 	if !maps.Equal(receivers[1], senders[3]) || !maps.Equal(receivers[2], senders[3]) || !maps.Equal(receivers[0], senders[1]) {
 		t.Errorf("senders %v, receivers %v: what a stage ships does not end where the next runs", senders, receivers)
 	}

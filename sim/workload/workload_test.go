@@ -112,9 +112,9 @@ func TestPoissonOffersItsLoad(t *testing.T) {
 	}
 }
 
-// TestSplit: of sizes that are even up to 100 KB, half of the flows are below 50 KB and half of
-// the bytes below 100 KB/√2.
-// TestBetween: parts of a distribution have together its mean, and draw nothing but their own sizes.
+// TestSplit: for sizes uniform up to 100 KB, half of the flows are below 50 KB, and half of the bytes are in
+// flows below 100 KB/√2. TestBetween: the parts of a distribution together have its mean, and each draws only its
+// own sizes.
 func TestBetween(t *testing.T) {
 	bounds := []units.Bytes{0, 25_000, 30_000, 3_750_000, 1 << 40}
 	rng := sim.Stream(1, "between")
@@ -168,7 +168,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestWeigh: stages weigh by what is left of the job on the longest path.
+// TestWeigh: a stage's weight is the remaining work of the job on the longest path.
 func TestWeigh(t *testing.T) {
 	stages := []Stage{{Name: "a", Bytes: 4}, {Name: "b", Bytes: 1}, {Name: "c", Bytes: 6, After: []int{0}}, {Name: "d", Bytes: 2, After: []int{1, 2}}}
 	for _, c := range []struct {
@@ -184,7 +184,7 @@ func TestWeigh(t *testing.T) {
 			}
 		}
 	}
-	// Of two ways on the longer counts, whichever is named first.
+	// Of two paths the longer one counts, in any order.
 	fork := []Stage{{Name: "a"}, {Name: "b", After: []int{0}}, {Name: "c", After: []int{0}}, {Name: "d", After: []int{2}}}
 	if err := Weigh(fork, false); err != nil || fork[0].Weight != 3 {
 		t.Errorf("error %v, weight %v, want 3", err, fork[0].Weight)
@@ -194,8 +194,8 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
-// TestFanIns: fan-ins have a size between two, as many arrive at once as is asked for, and more
-// flows than senders go round; the load stays what it is.
+// TestFanIns: fan-in sizes lie between two bounds, the requested number arrives at once, flows beyond the number
+// of senders reuse senders, and the load stays the same.
 func TestFanIns(t *testing.T) {
 	hosts := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	p := &Pattern{FlowSpec: sim.FlowSpec{Law: lineRate{}}}

@@ -31,8 +31,7 @@ const (
 	cpuPort  = 510
 )
 
-// wait is how long a test waits for a message that must come.
-// wait is how long a message that must come may take on a machine with other work.
+// wait is the time that a test waits for an expected message, on a busy machine.
 const wait = 60 * time.Second
 
 // device is a switch without traffic manager: what ingress enqueues goes through egress at

@@ -38,9 +38,9 @@ func onosPipelines(t *testing.T) map[string]string {
 	return files
 }
 
-// TestONOS: every BMv2 pipeline of ONOS' repository is pushed as ONOS pushes it. An entry is
-// written in each of its tables and read back. A packet-out with the one metadata field that ONOS'
-// interpreters send leaves by its port.
+// TestONOS: every BMv2 pipeline in ONOS' repository is pushed as ONOS pushes it. An entry is written in each of
+// its tables and read back. A packet-out with only the metadata field that ONOS' interpreters set leaves by its
+// port.
 func TestONOS(t *testing.T) {
 	for program, p4info := range onosPipelines(t) {
 		t.Run(strings.TrimPrefix(filepath.Dir(program)+"/"+filepath.Base(program), os.Getenv("ONOS")), func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestONOS(t *testing.T) {
 	}
 }
 
-// fill writes an entry in each table that takes one, with a group of two members where the table has an action profile.
+// fill writes an entry in each table that takes one, with a group of two members if the table has an action profile.
 func (r *rig) fill(info *p4configv1.P4Info) {
 	r.t.Helper()
 	actions := map[uint32]*p4configv1.Action{}
@@ -143,7 +143,7 @@ func (r *rig) match(e *p4v1.TableEntry, f *p4configv1.MatchField) {
 	e.Match = append(e.Match, m)
 }
 
-// packetOut sends a packet out of port 1 with egress_port alone.
+// packetOut sends a packet out of port 1 with only egress_port set.
 func (r *rig) packetOut(s *session, info *p4configv1.P4Info) {
 	r.t.Helper()
 	for _, header := range info.ControllerPacketMetadata {
@@ -160,7 +160,7 @@ func (r *rig) packetOut(s *session, info *p4configv1.P4Info) {
 				Payload: frame, Metadata: []*p4v1.PacketMetadata{{MetadataId: m.Id, Value: []byte{0, 1}}},
 			}}})
 			s.arbitrate(&p4v1.MasterArbitrationUpdate{DeviceId: deviceID, ElectionId: id(1)})
-			s.told(codes.OK) // the packet-out was taken before, and nothing was said against it
+			s.told(codes.OK) // the packet-out was taken, and no error was reported
 			r.dev.mu.Lock()
 			defer r.dev.mu.Unlock()
 			if r.dev.sent[1] != 1 || len(r.dev.sent) != 1 {

@@ -65,8 +65,8 @@ func dst(e *p4v1.Entity) (v uint64) {
 	return v
 }
 
-// TestEntryMemory bounds what an entry takes, with its direct counter and its time of the last hit: a
-// thousand switches of ten thousand entries fit into one machine.
+// TestEntryMemory bounds the memory of an entry with its direct counter and the time of its last hit: a thousand
+// switches with ten thousand entries fit into one machine.
 func TestEntryMemory(t *testing.T) {
 	const entries, most = 20000, 500 // bytes
 	filled(t, 1)                     // what all servers share

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/internal/clients"
 )
 
-// TestKeepalive: a client that pings every 1.1 s, with no call open, keeps its connection.
-// gRPC's servers end it after their answer to the fourth ping by default; the fifth comes at once.
+// TestKeepalive: a client that pings every 1.1 s without an open call keeps its connection. By default gRPC's
+// servers close it after the fourth ping; here the fifth is sent at once.
 func TestKeepalive(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -31,9 +31,8 @@ func joinable(t *testing.T) {
 	t.Cleanup(func() { longSegments.Store(false) })
 }
 
-// TestJoin: a batch that is cut by its virtio_net headers consists of the frames that were added,
-// bit for bit, whether they are the parts of one segment or differ from such parts by a byte, by
-// their order, or by one that is lacking.
+// TestJoin: cutting a joined batch by its virtio_net headers gives back the added frames, bit for bit. The frames
+// are parts of one segment, or differ from such parts by a byte, by their order, or by a missing one.
 func TestJoin(t *testing.T) {
 	joinable(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -112,8 +111,8 @@ func TestJoinWhole(t *testing.T) {
 	}
 }
 
-// TestCutAtReceive: a segment that a host leaves to its interface to cut arrives as frames of the MTU, whether it
-// fits a slot of the receive ring or not.
+// TestCutAtReceive: a segment that a host leaves uncut arrives as frames of the MTU, whether or not it fits a
+// slot of the receive ring.
 func TestCutAtReceive(t *testing.T) {
 	p := veth.New(t, 1)[0]
 	joinable(t)
@@ -166,7 +165,7 @@ func TestCutAtReceive(t *testing.T) {
 	}
 }
 
-// segments returns the frames that an interface cuts from a TCP segment of so many bytes of data, size bytes each.
+// segments returns the frames that an interface cuts from a TCP segment of n bytes of data, size bytes each.
 func segments(data, size int) [][]byte {
 	f := make([]byte, linkHeader+20+32+data)
 	for i := range f {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hang is when a test gives up. What it waits for takes milliseconds; this is for a machine
-// with other work.
+// hang is the time after which a test gives up. The awaited event takes milliseconds; the rest is for a busy
+// machine.
 const hang = 30 * time.Second
 
 // pipeInput is one end of a pair of sockets, whose frames are four bytes long.

@@ -95,8 +95,8 @@ func TestXDPGeneric(t *testing.T) {
 	tags(t, sw, host) // those that come in, the lower interface has taken off
 }
 
-// exchange checks that frames from one port reach the other whole and in order, more of
-// them than any ring holds.
+// exchange sends more frames than any ring holds from one port to the other, and checks that they arrive complete
+// and in order.
 func exchange(t *testing.T, from, to *receiver) {
 	t.Helper()
 	const n, window = 5000, 100

@@ -129,8 +129,8 @@ func numbers(t *testing.T, path string, n int) (got []byte) {
 
 const listen = "127.0.0.1:0"
 
-// hang is when a test gives up. What it waits for takes milliseconds; this is for a machine
-// with other work.
+// hang is the time after which a test gives up. The awaited event takes milliseconds; the rest is for a busy
+// machine.
 const hang = 30 * time.Second
 
 func TestPcapFiles(t *testing.T) {

@@ -42,8 +42,8 @@ func TestCostOfAChange(t *testing.T) {
 	}
 	const few, many, each = 10, 10000, 5 // bytes an entry, where sorting them takes 160
 	changeFew, changeMany := change(few), change(many)
-	// The least of several, in turns: the loops of both devices, the switches of the test and pools that were emptied take some too,
-	// more of it on a busy machine, where a change takes longer.
+	// The least of several rounds. The loops of both devices, the test's switches and emptied pools allocate too, and
+	// more so on a busy machine, where a change takes longer.
 	a, b := changeFew(1), changeMany(1)
 	for i := range uint32(100) {
 		a, b = min(a, changeFew(2+i)), min(b, changeMany(2+i))

@@ -12,7 +12,8 @@ import (
 	"github.com/headgate/headgate/p4src"
 )
 
-// Only where the P4Runtime server is in the process that forwards does its end say anything.
+// The end of a P4Runtime server tells something about forwarding only if the server is in the
+// forwarding process.
 func TestGone(t *testing.T) {
 	pipe, err := pipeline.Load(p4src.P4Info, p4src.JSON())
 	if err != nil {

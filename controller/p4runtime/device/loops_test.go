@@ -19,8 +19,8 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// slowLearner is a feature whose loop takes long for each digest and longer for each tick, as one that reads a
-// whole table does. prober notes when probes reach a loop.
+// slowLearner is a feature whose loop is slow for each digest and slower for each tick, like one that reads a
+// whole table. prober records when probes reach a loop.
 type slowLearner struct{ learned *atomic.Int64 }
 
 func (slowLearner) Interval() time.Duration { return time.Millisecond }
@@ -42,7 +42,7 @@ func (l slowLearner) Receive(_ time.Time, m feature.Message) {
 
 type prober struct{ seen chan time.Duration }
 
-// looping is a feature with a loop that wants nothing.
+// looping is a feature with a loop and no desired entries.
 func looping(name string, l feature.Loop) *feature.Feature {
 	return &feature.Feature{
 		Name: name, Desired: func(*feature.Env) ([]*p4v1.Entity, error) { return nil, nil },
@@ -72,7 +72,7 @@ func (l onceTicked) Tick(context.Context, time.Time) error {
 	return feature.ErrDone
 }
 
-// TestDone: a loop that is done ticks no more, and receives what it receives.
+// TestDone: a finished loop gets no more ticks, but still receives messages.
 func TestDone(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	l := onceTicked{prober{make(chan time.Duration, 1)}, &atomic.Int64{}}
@@ -95,8 +95,8 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// TestProbesPassATableOfStrangers: a probe reaches its loop at once, though another loop of the switch ticks over a
-// table and has more digests waiting than it can take.
+// TestProbesPassATableOfStrangers: a probe reaches its loop at once, although another loop of the switch is busy
+// with a table and has more digests waiting than it can take.
 func TestProbesPassATableOfStrangers(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	fake := switchtest.New(t, 1)
@@ -134,7 +134,7 @@ func TestProbesPassATableOfStrangers(t *testing.T) {
 	if worst > 100*time.Millisecond {
 		t.Errorf("a probe took %v, want less than a tick of the other loop, 300 ms", worst)
 	}
-	// The learner's lane keeps what it has room for and drops the rest, counted.
+	// The learner's lane keeps messages up to its size, and drops and counts the others.
 	eventually(t, "learned or dropped", func() bool {
 		dropped := int64(d.Stats().DroppedMessages)
 		return learner.learned.Load() > 0 && dropped > 0 && learner.learned.Load()+dropped*pieceEntries >= lists*1000
@@ -144,7 +144,7 @@ func TestProbesPassATableOfStrangers(t *testing.T) {
 	}
 }
 
-// probeFrame is a packet-in with a probe's reason and the time of its making.
+// probeFrame is a packet-in with a probe's reason and the probe's send time.
 func probeFrame(t *testing.T, p *pipeline.Pipeline) *p4v1.PacketIn {
 	t.Helper()
 	in := &p4v1.PacketIn{Payload: binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))}
@@ -157,8 +157,8 @@ func probeFrame(t *testing.T, p *pipeline.Pipeline) *p4v1.PacketIn {
 	return in
 }
 
-// TestInboxOrder: what is urgent is taken first, each lane keeps its order, and a full lane holds none of the
-// others up.
+// TestInboxOrder: urgent messages are taken first, each lane keeps its order, and a full lane does not delay
+// the others.
 func TestInboxOrder(t *testing.T) {
 	b := newInbox()
 	put := func(lane, entries int) *delivery {
@@ -183,7 +183,7 @@ func TestInboxOrder(t *testing.T) {
 	}
 }
 
-// BenchmarkInbox is a message that is put behind so many others, and one that is taken.
+// BenchmarkInbox adds a message behind n others, and takes one.
 func BenchmarkInbox(b *testing.B) {
 	for _, waiting := range []int{1, laneEntries[laneBulk] - 1} {
 		b.Run(strconv.Itoa(waiting), func(b *testing.B) {

@@ -18,8 +18,8 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// TestChangesBeforeComparisons: what a link event changes is written while a periodic comparison of the
-// switch waits for its turn, and while one reads the switch. Such a comparison is put off, but not for ever.
+// TestChangesBeforeComparisons: a link event's changes are written while a periodic comparison of the switch
+// waits for its turn or reads the switch. The comparison is postponed, but not for ever.
 func TestChangesBeforeComparisons(t *testing.T) {
 	for _, queued := range []bool{true, false} {
 		env := testenv.New(t, "../../..", nil)
@@ -27,7 +27,7 @@ func TestChangesBeforeComparisons(t *testing.T) {
 		semaphore := NewReadSemaphore(1)
 		semaphore.periodic <- struct{}{}
 		var hang atomic.Bool          // reads do not end
-		var reads, ended atomic.Int64 // so many of them began, or were given up
+		var reads, ended atomic.Int64 // number of reads begun or cancelled
 		released := make(chan struct{})
 		fake := switchtest.New(t, 1)
 		fake.Start(grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {

@@ -24,7 +24,7 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// run starts a switch, and a device that does not come back to it soon.
+// run starts a switch and a device with a long retry interval.
 func run(t *testing.T, env *feature.Env, fake *switchtest.Switch) *Device {
 	fake.Start()
 	d := New(Options{
@@ -38,8 +38,8 @@ func run(t *testing.T, env *feature.Env, fake *switchtest.Switch) *Device {
 	return d
 }
 
-// TestSwitchWithoutCPUPort: a switch that takes no packets is degraded, with the reason, though
-// it holds all its entries, and stays so over the next comparison.
+// TestSwitchWithoutCPUPort: a switch that takes no packets is degraded, with the reason, although
+// it has all its entries. It stays degraded after the next comparison.
 func TestSwitchWithoutCPUPort(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	fake := switchtest.New(t, 1)
@@ -71,8 +71,8 @@ func TestSwitchWithoutCPUPort(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeTheProgram: a switch that has just been restarted refuses the packets of loops
-// that do not know yet. That says nothing of the switch with its program.
+// TestRefusedBeforeTheProgram: a restarted switch refuses packets of loops that have not noticed
+// the restart. These refusals do not degrade the switch once it has its program.
 func TestRefusedBeforeTheProgram(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	d := run(t, env, switchtest.New(t, 1))
@@ -87,7 +87,7 @@ func TestRefusedBeforeTheProgram(t *testing.T) {
 	}
 }
 
-// pollers returns a feature that has port 1 polled.
+// pollers returns a feature that polls port 1.
 func pollers(pipe *pipeline.Pipeline) *feature.Feature {
 	f := (&attacher{pipe: pipe}).feature()
 	f.Attach = func(_ *feature.Env, sw feature.Switch) feature.Loop { return pollLoop{sw} }
@@ -105,7 +105,7 @@ func (pollLoop) Receives() feature.Kinds {
 func (pollLoop) Receive(time.Time, feature.Message) {}
 
 // TestMuteSwitch: simple_switch_grpc without a CPU port takes packets and sends none. It is
-// degraded with the reason, and nothing that does not come from it tells of its links.
+// degraded, with the reason, and missing probes do not affect its links.
 func TestMuteSwitch(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	fake := switchtest.New(t, 1)
@@ -137,7 +137,8 @@ func TestMuteSwitch(t *testing.T) {
 		}})
 	})
 	eventually(t, "ready", func() bool { return d.Status().State == pb.SwitchStatus_STATE_READY && !d.Health().Attached.IsZero() })
-	// Once it has sent something it is slow, or hangs: that is told, and probes judge its links.
+	// After it has sent something once, it is slow or hangs. The status says so, and probes decide
+	// on its links.
 	fake.OnPacket(nil)
 	eventually(t, "slow", func() bool {
 		s := d.Status()
@@ -145,8 +146,8 @@ func TestMuteSwitch(t *testing.T) {
 	})
 }
 
-// TestDegradedSwitchIsLeftInPeace: with the daemon's options a switch that refuses entries is
-// not read again and again, not even when loops have something to say.
+// TestDegradedSwitchIsLeftInPeace: with the daemon's options, a switch that refuses entries is not
+// read again and again, even if loops send messages.
 func TestDegradedSwitchIsLeftInPeace(t *testing.T) {
 	if d := New(Options{}); d.opts.RetryMin < 100*time.Millisecond || d.opts.RetryMax < 5*time.Second {
 		t.Errorf("waits of %v to %v by default", 10*d.opts.RetryMin, 10*d.opts.RetryMax)
@@ -167,7 +168,7 @@ func TestDegradedSwitchIsLeftInPeace(t *testing.T) {
 	for range 20 {
 		d.kick <- struct{}{}
 	}
-	d.kick <- struct{}{} // the reconciler has done with those before
+	d.kick <- struct{}{} // the reconciler ends after these
 	if got := d.Stats().Reads; got != before {
 		t.Errorf("read %d more times", got-before)
 	}

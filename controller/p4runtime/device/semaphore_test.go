@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// TestReadSemaphore: a switch whose device has no slot is not read, and is written to without one once it is
-// known what it holds.
+// TestReadSemaphore: a switch is read only if its device has a slot. Once its entries are known, it is
+// written without a slot.
 func TestReadSemaphore(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	fake := switchtest.New(t, 1)

@@ -25,7 +25,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// attacher is a feature that wants one limit, and keeps the switches that it was attached ta.
+// attacher is a feature with one desired limit. It records the switches to which it was attached.
 type attacher struct {
 	pipe *pipeline.Pipeline
 
@@ -57,7 +57,7 @@ func (a *attacher) Attach(_ *feature.Env, sw feature.Switch) feature.Loop {
 	return nil
 }
 
-// last waits until there were n attachments, and returns the last.
+// last waits for n attachments and returns the last one.
 func (a *attacher) last(t *testing.T, n int) feature.Switch {
 	t.Helper()
 	var sw feature.Switch
@@ -125,8 +125,8 @@ func (m *memoryManager) breaks(b bool) {
 	m.broken = b
 }
 
-// TestVictims: what a loop says to the traffic manager is written at once, survives resyncs
-// and failures, shows in no plan, and ends with the loop.
+// TestVictims: a loop's settings for the traffic manager are written at once, survive resyncs and
+// failures, appear in no plan, and end with the loop.
 func TestVictims(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	o := &attacher{pipe: env.Pipeline}
@@ -191,11 +191,11 @@ func TestVictims(t *testing.T) {
 		}
 	}
 
-	// The same configuration again, settings of its own.
+	// The same configuration again, with other settings of its own.
 	apply(want(env, 0))
 	holds("the victim under new settings", 0, 3)
 
-	// What the traffic manager does not take degrades the switch, and is tried again.
+	// Settings that the traffic manager refuses degrade the switch and are tried again.
 	m.breaks(true)
 	if err := sw.Victims([]uint32{1, 3}); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestVictims(t *testing.T) {
 	holds("the victims after all", 0, 1, 3)
 	eventually(t, "ready", func() bool { return d.Status().State == pb.SwitchStatus_STATE_READY })
 
-	// Another configuration ends the loop and what it has said.
+	// Another configuration ends the loop and its settings.
 	other := *env
 	other.Config = testenv.New(t, "../../..", func(text string) string { return text + "# another\n" }).Config
 	apply(want(&other, 0))
@@ -213,7 +213,7 @@ func TestVictims(t *testing.T) {
 	if err := sw.Victims([]uint32{3}); !errors.Is(err, errDropped) {
 		t.Errorf("error = %v", err)
 	}
-	// So does a switch that was restarted.
+	// A restart of the switch ends them, too.
 	sw = o.last(t, 2).(feature.TrafficManager)
 	if err := sw.Victims([]uint32{1}); err != nil {
 		t.Fatal(err)

@@ -24,10 +24,10 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// ports is what a switch was heard to say.
+// ports holds the port states that a switch has reported.
 type ports = map[uint32]pb.PortStatus_State
 
-// following follows a switch in the background.
+// following follows a switch's port states in the background.
 type following struct {
 	conn  *grpc.ClientConn
 	calls atomic.Int32
@@ -78,7 +78,8 @@ func (f *following) until(t *testing.T, want ports) {
 	}
 }
 
-// TestEmbedded: the embedded switch tells of its cables, of those that are cut later, too.
+// TestEmbedded: the embedded switch reports the state of its cables, also of cables that are cut
+// later.
 func TestEmbedded(t *testing.T) {
 	loop := clock.NewLoop()
 	s, err := softswitch.NewOnLoop(loop, softswitch.Config{Name: "s", DeviceID: 1, CPUPort: 510, Traffic: tm.Config{Queues: 8}})
@@ -112,8 +113,8 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// stratum stands in for Stratum as its sources of 2023 have it: ifindex of all interfaces once, changes
-// of oper-status of one interface each. Interfaces are called by slot and port.
+// stratum imitates Stratum as in its sources of 2023: it sends the ifindex of all interfaces once, and
+// changes of oper-status for one interface at a time. Interface names consist of slot and port.
 type stratum struct {
 	gpb.UnimplementedGNMIServer
 	change chan *gpb.Notification
@@ -179,7 +180,7 @@ func serve(t *testing.T, register func(*grpc.Server)) string {
 	return l.Addr().String()
 }
 
-// TestStratum: names of interfaces are no numbers, and states are told one by one.
+// TestStratum: interface names are not port numbers, and states arrive one by one.
 func TestStratum(t *testing.T) {
 	s := &stratum{change: make(chan *gpb.Notification)}
 	f := follow(t, serve(t, func(g *grpc.Server) { gpb.RegisterGNMIServer(g, s) }), Stratum)
@@ -196,7 +197,7 @@ func TestStratum(t *testing.T) {
 			Prefix: &gpb.Path{Elem: state("2/0", "oper-status").GetElem()[:2]},
 			Update: []*gpb.Update{{Path: &gpb.Path{Elem: state("2/0", "oper-status").GetElem()[2:]}, Val: oper("", "UP").Update[0].Val}},
 		}, ports{132: pb.PortStatus_STATE_UNKNOWN, 140: pb.PortStatus_STATE_UP}},
-		{oper("9/0", "DOWN"), nil}, // an interface that came later: nothing is known of its number
+		{oper("9/0", "DOWN"), nil}, // an interface added later: its port number is unknown
 		{oper("2/0", "DOWN"), ports{132: pb.PortStatus_STATE_UNKNOWN, 140: pb.PortStatus_STATE_DOWN}},
 	} {
 		s.change <- step.n
@@ -210,7 +211,7 @@ func TestStratum(t *testing.T) {
 	}
 }
 
-// TestNoGNMI: a switch that serves none, as BMv2, is asked once.
+// TestNoGNMI: a switch without gNMI, such as BMv2, is asked once.
 func TestNoGNMI(t *testing.T) {
 	for _, n := range []Numbers{OpenConfig, Stratum} {
 		f := follow(t, serve(t, func(*grpc.Server) {}), n)

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// FuzzPacketIn: a packet of a switch is refused, or its fields have names.
+// FuzzPacketIn: a packet-in is either refused, or all its fields have names.
 func FuzzPacketIn(f *testing.F) {
 	for _, in := range []*p4v1.PacketIn{
 		{Payload: []byte("y"), Metadata: []*p4v1.PacketMetadata{{MetadataId: 1, Value: []byte{0, 3}}, {MetadataId: 3, Value: []byte{1}}}},
@@ -33,7 +33,7 @@ func FuzzPacketIn(f *testing.F) {
 	})
 }
 
-// FuzzEntity: words of the command line are refused, or make an entity or a packet-out.
+// FuzzEntity: a command line's words are either refused, or give an entity or a packet-out.
 func FuzzEntity(f *testing.F) {
 	for _, s := range []string{"table ipv4 dst=10.0.0.0/8 => forward port=1", "member m 1 => a", "digest flows", "register r[3] = 9", "group g 1 members 1 2", "clone 5 ports 1"} {
 		f.Add(s)

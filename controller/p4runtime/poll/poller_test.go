@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/p4src/pollreport"
 )
 
-// TestPoll: a port is asked again once it was quiet for long enough, whoever asked before.
+// TestPoll: a port is polled again once it was quiet for long enough, whoever polled it last.
 func TestPoll(t *testing.T) {
 	var out []*p4v1.PacketOut
 	var refuse error
@@ -47,15 +47,15 @@ func TestPoll(t *testing.T) {
 		t.Errorf("poll %v", out[0])
 	}
 	refuse = errors.New("busy")
-	for range 2 { // one that was not sent has not been asked
+	for range 2 { // a poll that was not sent does not count
 		if err := p.Poll(now.Add(time.Second), time.Second, 4); !errors.Is(err, refuse) || !strings.Contains(err.Error(), "poll of port 4: busy") {
 			t.Errorf("error %v", err)
 		}
 	}
 }
 
-// TestSilent: nothing is concluded from a few polls, from a moment, or from what was before Reset
-// or the last answer.
+// TestSilent: a switch does not count as silent after a few polls, after a short time, or for polls
+// from before Reset or before the last answer.
 func TestSilent(t *testing.T) {
 	pipe := testenv.New(t, "../../..", nil).Pipeline
 	var out *p4v1.PacketOut
@@ -91,7 +91,8 @@ func TestSilent(t *testing.T) {
 	step("an answer came", 5, time.Minute, false)
 }
 
-// TestReport: an answer says when it was asked for; broken ones and others' are nobody's.
+// TestReport: an answer carries the time of its request. Broken answers and answers to other
+// controllers are ignored.
 func TestReport(t *testing.T) {
 	var out *p4v1.PacketOut
 	pipe := testenv.New(t, "../../..", nil).Pipeline
@@ -109,7 +110,7 @@ func TestReport(t *testing.T) {
 	if !ok || r == nil || r.Port != 3 || r.DepartedBytes != 5 || !r.Asked.Equal(now) {
 		t.Errorf("report %+v, %v", r, ok)
 	}
-	time.Sleep(time.Microsecond) // another controller does not start in the same nanosecond
+	time.Sleep(time.Microsecond) // another controller's start differs by at least a nanosecond
 	other := poll.New(pipe, nil)
 	for _, tt := range []struct {
 		name string

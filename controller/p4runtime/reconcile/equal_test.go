@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
-// TestEqual compares equal with proto.Equal over entities that differ from one another in each field that
-// any of their messages has, also in one that a later P4Runtime may add.
+// TestEqual compares equal with proto.Equal over entities that differ in one field each, for every field
+// of every message, also fields that a later P4Runtime may add.
 func TestEqual(t *testing.T) {
 	p := load(t)
 	route := func(to func(*pipeline.Entry) *pipeline.Entry) *p4v1.Entity {
@@ -64,8 +64,8 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// variants returns an entity and copies of it that each differ in one place: a field that is not set or has
-// another value, a list that is shorter or longer, or a field that nobody knows.
+// variants returns an entity and copies of it that differ in one place each: a field that is missing or has
+// another value, a list that is shorter or longer, or an unknown field.
 func variants(t *testing.T, e *p4v1.Entity) []*p4v1.Entity {
 	list := []*p4v1.Entity{e}
 	vary := func(path []func(protoreflect.Message) protoreflect.Message, edit func(protoreflect.Message)) {
@@ -112,7 +112,7 @@ func variants(t *testing.T, e *p4v1.Entity) []*p4v1.Entity {
 	return list
 }
 
-// other returns a value that no entity of the test has.
+// other returns a value that no entity in the test has.
 func other(t *testing.T, f protoreflect.FieldDescriptor) protoreflect.Value {
 	switch f.Kind() {
 	case protoreflect.BoolKind:

@@ -47,7 +47,7 @@ func add(t fataler, s *State, e *p4v1.Entity) {
 	}
 }
 
-// drawState makes a random state in which nothing refers to what is not there.
+// drawState makes a random state without dangling references.
 func drawState(t *rapid.T, p *pipeline.Pipeline, size int) *State {
 	s := &State{}
 	var members, groups []uint32
@@ -91,7 +91,7 @@ func drawState(t *rapid.T, p *pipeline.Pipeline, size int) *State {
 	return s
 }
 
-// device is a switch that holds to the specification and checks every step.
+// device is a switch that follows the specification and checks every step.
 type device struct {
 	t     *rapid.T
 	state map[Key]*p4v1.Entity
@@ -124,7 +124,7 @@ func (d *device) write(u *p4v1.Update) {
 	d.check(u)
 }
 
-// check looks for references to what is not there, and for overfull tables.
+// check looks for dangling references and overfull tables.
 func (d *device) check(u *p4v1.Update) {
 	entries := 0
 	for k, e := range d.state {
@@ -215,7 +215,7 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-// TestKeysDiffer guards the key's encoding against two entries with one key.
+// TestKeysDiffer checks that no two entries have the same encoded key.
 func TestKeysDiffer(t *testing.T) {
 	entry := func(priority int32, matches ...*p4v1.FieldMatch) *p4v1.Entity {
 		return p4rtmsg.Of(&p4v1.TableEntry{TableId: 7, Priority: priority, Match: matches})
@@ -252,7 +252,7 @@ func TestKeysDiffer(t *testing.T) {
 	}
 }
 
-// partial is a reader that answers some kinds with an error, as targets do.
+// partial is a reader that answers some kinds of entities with an error, as targets do.
 type partial struct {
 	err  map[string]error // by type of the request
 	list map[string][]*p4v1.Entity
@@ -340,7 +340,7 @@ func (r reading) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Enti
 	return r, nil
 }
 
-// What a loop has learned is neither kept in line nor deleted.
+// Entries that a loop has learned are neither corrected nor deleted.
 func TestReadLeavesLearnedTablesAlone(t *testing.T) {
 	p := load(t)
 	e, err := p.Entry("pacc.flow").Exact("src_addr", p4rtmsg.Uint(1)).Exact("dst_addr", p4rtmsg.Uint(2)).
@@ -355,8 +355,8 @@ func TestReadLeavesLearnedTablesAlone(t *testing.T) {
 	}
 }
 
-// Default entries, which turn features on and off, change after all entries are in and
-// before any is deleted.
+// Default entries switch features on and off. They change after all entries are inserted and before
+// any is deleted.
 func TestDefaultsChangeBetween(t *testing.T) {
 	p := load(t)
 	limit := func(port, bytes uint64) *p4v1.Entity {

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A Read fails with UNKNOWN and one detail a request; what counts is in the details.
+// A Read fails with UNKNOWN and one detail per request; the details have the real codes.
 func TestReadError(t *testing.T) {
 	with := func(list ...codes.Code) error {
 		st := status.New(codes.Unknown, "some requests failed")

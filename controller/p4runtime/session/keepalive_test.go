@@ -13,12 +13,12 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// TestKeepalive: a switch is given up after ten heartbeats without a word since it was asked; those for which
-// the controller itself is late do not count, and one that says something is not even asked.
+// TestKeepalive: a session ends after ten unanswered heartbeats. Heartbeats that the controller itself sends
+// late do not count, and a switch that sends messages is not asked.
 func TestKeepalive(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		events string // the switch says something (w), answers (a), a heartbeat is due (b) or comes late (l)
+		events string // the switch sends a message (w) or answers (a), a heartbeat is due (b) or comes late (l)
 		asked  int
 		dead   bool
 	}{
@@ -54,7 +54,7 @@ func TestKeepalive(t *testing.T) {
 	}
 }
 
-// TestHeard: everything that comes from a switch says that it lives.
+// TestHeard: every message from a switch shows that it is alive.
 func TestHeard(t *testing.T) {
 	s := switchtest.New(t, 1)
 	s.Start()
@@ -94,7 +94,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// TestUserTimeout: the kernel knows how long the other end may acknowledge nothing.
+// TestUserTimeout: the kernel gets the time for which the other end may leave data unacknowledged.
 func TestUserTimeout(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

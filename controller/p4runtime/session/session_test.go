@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorder is a handler that can be waited on.
+// recorder is a handler with conditions that a test can wait for.
 type recorder struct {
 	mu      sync.Mutex
 	changed chan struct{}
@@ -64,7 +64,7 @@ func (r *recorder) Message(m *p4v1.StreamMessageResponse) {
 	})
 }
 
-// until waits for a condition on the recorder.
+// until waits until a condition holds for the recorder.
 func (r *recorder) until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -88,8 +88,8 @@ func (r *recorder) is(t *testing.T, role Role) {
 	r.until(t, role.String(), func() bool { return r.role == role })
 }
 
-// start runs a session until the test or the returned function ends it. A busy machine may
-// take a while to compile a program that is pushed: no heartbeat comes between.
+// start runs a session until the test ends, or until the returned function is called. A busy
+// machine may compile a pushed program slowly, so no heartbeat is due meanwhile.
 func start(t *testing.T, s *switchtest.Switch, election uint64) (*Session, *recorder, func()) {
 	t.Helper()
 	return startWith(t, s, election, time.Minute)
@@ -123,7 +123,7 @@ func load(t *testing.T) *pipeline.Pipeline {
 	return p
 }
 
-// terms are those of a leader; over says that it leads no more.
+// terms are a leader's terms; over is set when it has lost leadership.
 type terms struct {
 	now  uint64
 	over bool
@@ -139,8 +139,8 @@ func (l *terms) RaiseTerm(above uint64) (uint64, error) {
 	return l.now, nil
 }
 
-// TestTermsGoOn: the leader of a cluster that was restored from an older backup, or made anew, takes a switch that knows
-// a higher term, once whoever had that has left, and keeps it.
+// TestTermsGoOn: the leader of a cluster that is new, or was restored from an older backup, takes over a switch that
+// knows a higher term, once that term's owner has left, and keeps it.
 func TestTermsGoOn(t *testing.T) {
 	s := switchtest.New(t, 1)
 	s.Start()
@@ -169,8 +169,8 @@ func TestTermsGoOn(t *testing.T) {
 	r.is(t, Primary)
 }
 
-// TestTerms: a leader of a cluster never takes a switch from a later one, also not when that is gone, and
-// a later one takes it at once, whatever the lower halves of their election ids are.
+// TestTerms: a cluster's leader never takes over a switch from a later leader, even one that is gone. A
+// later leader takes it over at once, whatever the lower halves of the election ids are.
 func TestTerms(t *testing.T) {
 	s := switchtest.New(t, 1)
 	s.Start()
@@ -270,8 +270,8 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestNextSession: once a session has ended its switch knows, so that the next one may bid with the
-// same election id at once.
+// TestNextSession: the switch notices the end of a session, so the next session can use the same
+// election id at once.
 func TestNextSession(t *testing.T) {
 	s := switchtest.New(t, 1)
 	s.Start()
@@ -290,7 +290,7 @@ func TestNextSession(t *testing.T) {
 	}
 }
 
-// first is a recorder that hands on which roles a session has.
+// first is a recorder that passes on the session's roles.
 type first struct {
 	*recorder
 	roles chan Role
@@ -369,7 +369,7 @@ func TestWrite(t *testing.T) {
 	if err != nil || len(list) != 6 {
 		t.Errorf("read %d, %v", len(list), err)
 	}
-	// A push takes the replication engine's state away first.
+	// A push first removes the state of the replication engine.
 	if err := c.Push(ctx, other); err != nil {
 		t.Fatal(err)
 	}
@@ -401,8 +401,8 @@ func TestMessages(t *testing.T) {
 	r.until(t, "all messages", func() bool { return len(r.packets) == 1 && r.digests == 1 && r.idle == 1 })
 }
 
-// TestPushWithoutDevice: of a program without a device configuration the P4Info is compared,
-// and nothing is pushed.
+// TestPushWithoutDevice: for a program without a device configuration, the session compares P4Info
+// and pushes nothing.
 func TestPushWithoutDevice(t *testing.T) {
 	fake := switchtest.New(t, 1)
 	fake.Start()
@@ -443,8 +443,8 @@ func TestHollowPush(t *testing.T) {
 	}
 }
 
-// TestLaterLeaderSeen: BMv2 makes the next best primary when the primary leaves. One that knows of a
-// later leader of its cluster writes nothing all the same.
+// TestLaterLeaderSeen: BMv2 makes the next candidate primary when the primary leaves. A candidate
+// that knows of a later leader of its cluster still writes nothing.
 func TestLaterLeaderSeen(t *testing.T) {
 	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -477,7 +477,7 @@ func TestLaterLeaderSeen(t *testing.T) {
 			t.Errorf("%+v: when that one left %v", c, got)
 		}
 	}
-	// Of a leader whose cluster is lost it takes the switch by a higher term.
+	// It takes the switch from a leader of a lost cluster by a higher term.
 	l := newStream(conn, Options{ElectionID: 1, Log: slog.Default(), Terms: &terms{now: 5}})
 	told(l, codes.AlreadyExists, 7)
 	if got := told(l, codes.OK, 5); got != Backup || len(l.out) != 2 || l.bid.GetHigh() != 8 {

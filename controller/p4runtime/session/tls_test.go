@@ -20,8 +20,8 @@ import (
 	"github.com/headgate/headgate/internal/testcert"
 )
 
-// TestCertificatesAreReadAnew: a switch with another certificate is trusted as soon as the file
-// says so, by the options that it was dialled with before.
+// TestCertificatesAreReadAnew: the session reads the CA file again, so that a switch with a new
+// certificate is trusted as soon as the file has its CA, with the same dial options.
 func TestCertificatesAreReadAnew(t *testing.T) {
 	first, second := testcert.New(t, t.TempDir()), testcert.New(t, t.TempDir())
 	var serving atomic.Pointer[tls.Certificate]

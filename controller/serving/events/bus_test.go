@@ -95,7 +95,8 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// What a subscriber reads and what it is told it missed add up to what was published, in order.
+// The events that a subscriber reads, plus the number that it is told it missed, give all published
+// events in order.
 func TestNothingIsLostSilently(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := NewBus[int](rapid.IntRange(0, 4).Draw(t, "history"))
@@ -129,8 +130,8 @@ func TestNothingIsLostSilently(t *testing.T) {
 	})
 }
 
-// TestUnreadSubscribers: what waits for subscribers that do not read is bounded for all together, and each is told how
-// much it missed.
+// TestUnreadSubscribers: the events that wait for slow subscribers are bounded in total, and each subscriber learns
+// how many it missed.
 func TestUnreadSubscribers(t *testing.T) {
 	const subscribers, values = 1000, 2000
 	b := NewBus[int](0)
@@ -155,7 +156,7 @@ func TestUnreadSubscribers(t *testing.T) {
 	}
 }
 
-// TestLargeValues: the bytes that wait are bounded, too, for one subscriber and for many.
+// TestLargeValues: the waiting bytes are bounded as well, for one subscriber and for many.
 func TestLargeValues(t *testing.T) {
 	const size = 1 << 20
 	for _, subscribers := range []int{1, 2, 100} {

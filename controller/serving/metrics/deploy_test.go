@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestDeploy holds the dashboard and the alerting rules to the metrics that there are.
+// TestDeploy checks that the dashboard and the alerting rules use only existing metrics.
 func TestDeploy(t *testing.T) {
 	known := map[string]bool{}
 	name := regexp.MustCompile(`fqName: "([a-z_]+)"`)

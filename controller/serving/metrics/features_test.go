@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/serving/tables"
 )
 
-// everyRow fills every table with a row.
+// everyRow adds a row to every table.
 const everyRow = `{
 	"buffer": {"switch": {"threshold_bytes": 1, "polled": "2026-01-01T00:00:00Z"}, "pools": [{}], "ports": [{"late": "1s", "most_late": "1s"}],
 		"classes": [{"paused": true, "paused_time": "1s", "lossless_drops": 1}], "watchdog": [{}], "alarms": [{}]},
@@ -22,7 +22,7 @@ const everyRow = `{
 	"telemetry": {"ports": [{"delay": "1s", "polled": "2026-01-01T00:00:00Z"}], "queues": [{}]}
 }`
 
-// TestFeatures holds what the features show to Prometheus' conventions and to those of
+// TestFeatures checks that the features' tables follow the conventions of Prometheus and of
 // `headgate get status`.
 func TestFeatures(t *testing.T) {
 	status := &pb.FeatureStatus{}

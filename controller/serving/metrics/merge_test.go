@@ -12,7 +12,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// many is a fabric of switches with 100 ports each, the last of which is down.
+// many is a fabric of switches with 100 ports each. The last port of each is down.
 func many(switches int) *source {
 	src := &source{}
 	for i := range switches {
@@ -27,14 +27,14 @@ func many(switches int) *source {
 			classes.Classes = append(classes.Classes, &pb.BufferClass{Port: uint32(p + 1)})
 		}
 		s.Ports[99].State = pb.PortStatus_STATE_DOWN
-		classes.Classes[7].PausedTime = pb.OfNanoseconds(2e9) // that of the others is not known
+		classes.Classes[7].PausedTime = pb.OfNanoseconds(2e9) // the other ports' is unknown
 		src.switches = append(src.switches, s)
 	}
 	return src
 }
 
-// TestManyPorts: a fabric of 10 000 ports, and one of twice that, answer a scrape with a bounded
-// amount of text, and what stands for all ports of a switch says the right thing about them.
+// TestManyPorts: the scrape of a fabric with 10 000 ports, and of one twice as large, has a bounded
+// size, and the series that merge a switch's ports are right.
 func TestManyPorts(t *testing.T) {
 	perPort := `headgate_port_queueing_delay_seconds{peer="",port="100",switch="switch1"} 99`
 	upPerPort := `headgate_port_up{peer="host-1-100",port="100",switch="switch1"} 0`

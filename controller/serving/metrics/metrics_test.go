@@ -46,7 +46,7 @@ func collector(t *testing.T) (*Collector, *source) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nobody named these, so that whoever chooses such names makes no series of his own.
+	// No budget names these applications, so an invented name adds no series.
 	for i, app := range []string{"", "stranger", "danger"} {
 		other, err := weights.NewKey("10.0.0.3", "10.0.0.2", uint32(i+1), 9)
 		if err != nil {
@@ -134,7 +134,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Names follow Prometheus' conventions, and what has a unit ends in it.
+// Names follow Prometheus' conventions, and names of quantities with a unit end in the unit.
 func TestNames(t *testing.T) {
 	c, _ := collector(t)
 	reg := prometheus.NewPedanticRegistry()

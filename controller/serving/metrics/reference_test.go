@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/reference/metrics.md")
 
-// TestReference: docs/reference/metrics.md is what the collector describes.
+// TestReference: docs/reference/metrics.md equals the collector's descriptions.
 func TestReference(t *testing.T) {
 	const page = "../../../docs/reference/metrics.md"
 	ch := make(chan *prometheus.Desc, 1000)

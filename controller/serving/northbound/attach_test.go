@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 )
 
-// hostStream is a host's end of Attach with the last command it got.
+// hostStream is a host's end of Attach with the last command that it got.
 type hostStream struct {
 	grpc.BidiStreamingClient[pb.HostReport, pb.HostCommand]
 	last string
@@ -43,8 +43,7 @@ func reported(src string, port uint32, weight float64, app string) *pb.FlowRepor
 	return &pb.FlowReport{Flow: flow(src, port), Weight: weight, Application: app, RateBps: 7}
 }
 
-// expect reads commands; one that repeats the last is skipped, as a weight may be both
-// pushed and answered.
+// expect reads commands and skips repeated ones, because a weight may be both pushed and answered.
 func expect(t *testing.T, s *hostStream, want ...string) {
 	t.Helper()
 	for _, w := range want {
@@ -84,11 +83,11 @@ func TestAttachRegistersAndPushes(t *testing.T) {
 	if err := r.weights.SetBudget(weights.Caller{Peer: "operator"}, "a", 5); err != nil {
 		t.Fatal(err)
 	}
-	set("10.0.0.1", 1, 2) // known before the host attaches
+	set("10.0.0.1", 1, 2) // registered before the host attaches
 	set("10.0.0.2", 9, 1) // another host's
 	s := attach(t, r, "h1", reported("10.0.0.1", 1, 1, "a"), reported("10.0.0.1", 2, 1, "a"), reported("10.0.0.1", 3, 4, "a"))
 	expect(t, s,
-		"1 2 ", // the report's weight is not the registered one
+		"1 2 ", // the report's weight differs from the registered one
 		`3 0 application "a" is over its budget: in use 4 - before 0 + asked 4 = 8 > limit 5`,
 		"1 2 ", "2 1 ") // the state
 	if f, ok := r.weights.Flow(key("10.0.0.1", 2)); !ok || f.Host != "h1" {
@@ -113,7 +112,7 @@ func TestAttachRegistersAndPushes(t *testing.T) {
 		t.Errorf("the audit log lacks the refusal: %+v", r.audit.List("", 100))
 	}
 
-	// A flow that ends gives its weight back to the budget.
+	// A flow that ends frees its weight in the budget.
 	send(t, s, "h1", reported("10.0.0.1", 3, 2.5, "a"))
 	expect(t, s, "3 2.5 ")
 	if err := s.CloseSend(); err != nil {
@@ -130,7 +129,8 @@ func TestAttachRegistersAndPushes(t *testing.T) {
 	}
 }
 
-// TestNewAddress: a host that gets another address while it is attached attaches again, and has flows from there.
+// TestNewAddress: a host that gets another address while it is attached attaches again, and then has flows from
+// that address.
 func TestNewAddress(t *testing.T) {
 	r := start(t)
 	s := attach(t, r, "h1", reported("10.0.0.7", 1, 1, ""))
@@ -219,7 +219,7 @@ func TestWatchFlows(t *testing.T) {
 	}
 }
 
-// A host is told first what all hosts must agree on, and again when that has changed.
+// A host first gets the parameters that all hosts must share, and gets them again after a change.
 func TestAttachGivesParameters(t *testing.T) {
 	r := start(t)
 	next := func(s *hostStream) *pb.HostParameters {
@@ -245,7 +245,7 @@ func TestAttachGivesParameters(t *testing.T) {
 	if got := next(s).GetParameters(); len(got) != 1 || got[0].GetLaw() != "l" || got[0].GetName() != "p" || got[0].GetValue() != "6ms" {
 		t.Errorf("parameters %v", got)
 	}
-	// The same is not sent again: the weight is the next command.
+	// Unchanged parameters are not sent again: the next command is the weight.
 	send(t, s, "h1", reported("10.0.0.1", 1, 1, ""))
 	if m, err := s.Recv(); err != nil || m.GetWeight().GetFlow().GetSrcPort() != 1 {
 		t.Errorf("command %v, %v", m, err)

@@ -11,8 +11,8 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// TestClientsOfNanoseconds: the deprecated fields of requests are obeyed, and answers have them beside the Durations,
-// of calls and of streams.
+// TestClientsOfNanoseconds: requests may use the deprecated fields. Answers, of calls and of streams, have them
+// beside the Durations.
 func TestClientsOfNanoseconds(t *testing.T) {
 	r := start(t)
 	f, err := r.fabric().GetFabric(t.Context(), &pb.GetFabricRequest{})
@@ -32,7 +32,7 @@ func TestClientsOfNanoseconds(t *testing.T) {
 	}
 	flow.Flow = reported("10.0.0.1", 1, 2, "").Flow
 	s := attach(t, r, "h1", flow)
-	send(t, s, "h1", flow) // when it is taken, the first one was
+	send(t, s, "h1", flow) // when it is taken, the server has handled the first one
 	for seen := false; !seen; {
 		l, err := r.host().ListFlows(t.Context(), &pb.ListFlowsRequest{})
 		if err != nil {

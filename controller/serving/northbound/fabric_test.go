@@ -97,7 +97,7 @@ func TestFaultsBecomeFieldViolations(t *testing.T) {
 	}
 }
 
-// TestLargeConfiguration: what the daemon reads from a file it takes by the API, too.
+// TestLargeConfiguration: the API accepts every configuration that the daemon accepts as a file.
 func TestLargeConfiguration(t *testing.T) {
 	r := start(t)
 	text := strings.Repeat("#", yamlnode.MaxText)
@@ -163,7 +163,7 @@ func TestWatchEvents(t *testing.T) {
 	}
 }
 
-// A client that comes back with its last cursor misses nothing, or is told.
+// A client that returns with its last cursor gets all missed events, or is told that some are lost.
 func TestEventsResume(t *testing.T) {
 	r := start(t)
 	watch := func(after string) func() *pb.Event {
@@ -192,7 +192,7 @@ func TestEventsResume(t *testing.T) {
 	if e := again(); e.GetKind() != "3" {
 		t.Errorf("after the second event: %v, want the third", e)
 	}
-	publish(4, 23) // the bus of the test remembers 16
+	publish(4, 23) // the test's bus remembers 16 events
 	late := watch(second)
 	if e := late(); e.GetKind() != "stream.dropped" || e.GetMessage() != "this client missed 5 events" || e.GetCursor() != "" {
 		t.Errorf("five of 21 events are forgotten, and the stream starts with %v", e)
@@ -218,7 +218,8 @@ func TestEventsResume(t *testing.T) {
 	}
 }
 
-// A client that never reads fills its flow-control window; what it missed it is told.
+// A client that never reads fills its flow-control window. Later it learns how many events it
+// missed.
 func TestSlowClientsAreTold(t *testing.T) {
 	r := start(t)
 	stream, err := r.fabric().WatchEvents(t.Context(), &pb.WatchEventsRequest{})
@@ -296,7 +297,7 @@ func TestPanicBecomesInternal(t *testing.T) {
 	}
 }
 
-// TestEveryErrorHasAReason: an error that has no reason of its own leaves the server with that of its code.
+// TestEveryErrorHasAReason: an error without a reason of its own gets the reason of its code.
 func TestEveryErrorHasAReason(t *testing.T) {
 	r := start(t)
 	_, err := r.fabric().PlanConfig(t.Context(), &pb.PlanConfigRequest{Config: "panic"})
@@ -325,7 +326,7 @@ func TestEveryErrorHasAReason(t *testing.T) {
 		err := explained(tc.err)
 		s, ok := status.FromError(err)
 		if !ok {
-			s = status.FromContextError(err) // as gRPC's server does
+			s = status.FromContextError(err) // like gRPC's server
 		}
 		if reason, _ := pb.Reason(err); s.Code() != tc.code || reason != tc.reason {
 			t.Errorf("%v: code %v, reason %q; want %v, %q", tc.err, s.Code(), reason, tc.code, tc.reason)
@@ -383,7 +384,8 @@ func TestStreamsEndWhenTheServerStops(t *testing.T) {
 	}
 }
 
-// Two listeners are one API: who attaches at one is seen at the other. When one fails, both end.
+// Two listeners serve one API: a host that attaches at one is visible at the other. If one fails,
+// both end.
 func TestTwoListeners(t *testing.T) {
 	reg := weights.New(weights.Options{})
 	srv := New(Options{Backend: &backend{}, Weights: reg, Audit: audit.New(audit.Options{}), Authorizer: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})

@@ -34,7 +34,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// backend is a fabric of one switch and two hosts. A configuration that contains "fault" has faults, and one with "panic" panics.
+// backend is a fabric of one switch and two hosts. It refuses a configuration that contains "fault", and panics at one
+// that contains "panic".
 type backend struct {
 	mu      sync.Mutex
 	applied []string
@@ -51,7 +52,7 @@ func (b *backend) HostParameters() []*pb.HostParameter {
 	return b.parameters
 }
 
-// Counted: the switch counts what h1 sends; since when is not known of h2.
+// Counted: the switch counts h1's bytes; the start of h2's count is unknown.
 func (b *backend) Counted() []observed.Source {
 	return []observed.Source{
 		{Host: "h1", Switch: "s1", Since: clock, FanIn: 3, Pairs: []observed.Pair{
@@ -142,7 +143,7 @@ func (b *backend) SetLink(_ context.Context, x, y string, up bool) error {
 	return b.err
 }
 
-// rig is a server over the fake with a client connection.
+// rig is a server with a fake backend, and a client connection.
 type rig struct {
 	*backend
 	weights    *weights.Registry
@@ -156,7 +157,7 @@ type rig struct {
 
 func start(t *testing.T) *rig { return startWith(t, func(*rig, *Options) {}) }
 
-// startWith is start with other options, and what they are of in the rig.
+// startWith is start with other options. Options that refer to the rig get it as an argument.
 func startWith(t *testing.T, change func(*rig, *Options)) *rig {
 	t.Helper()
 	log := audit.New(audit.Options{Now: func() time.Time { return clock }})

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/controller/authz/audit"
 )
 
-// TestLease: hosts that stay away lose what they registered, those that come back do not.
+// TestLease: a host that stays away loses its registrations; one that returns in time keeps them.
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -65,8 +65,8 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// TestSlowStore: while the end of one host's lease is written to a store that is slow, other hosts attach, report and
-// leave, and that host waits.
+// TestSlowStore: while the end of one host's lease is written to a slow store, other hosts attach, report and leave.
+// Only that host waits.
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := make(chan struct{})
@@ -106,8 +106,8 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// TestLeaseEndsWeights: what a host registered before the controller was restarted ends when
-// the host does not come back; what an operator registered stays.
+// TestLeaseEndsWeights: after a controller restart, a host's weights end if the host does not
+// return. An operator's weights stay.
 func TestLeaseEndsWeights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := audit.New(audit.Options{})

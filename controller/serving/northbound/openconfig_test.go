@@ -11,8 +11,7 @@ import (
 	"github.com/headgate/headgate/internal/gnmi"
 )
 
-// TestFeatureLeaves: features fill each leaf with the keys of its path, and what is unknown has no
-// value.
+// TestFeatureLeaves: features fill each leaf with its path's keys; an unknown leaf has no value.
 func TestFeatureLeaves(t *testing.T) {
 	all := &pb.FeatureStatus{}
 	if err := protojson.Unmarshal([]byte(`{"buffer": {"switch": {"threshold_bytes": 1}, "pools": [{"pool": "shared"}], "ports": [{"port": 1}],
@@ -45,7 +44,7 @@ func TestFeatureLeaves(t *testing.T) {
 	}
 }
 
-// TestOpenConfig: ports and status become the values that are wanted.
+// TestOpenConfig: ports and status are converted to the expected values.
 func TestOpenConfig(t *testing.T) {
 	wants := gnmi.Wants{gnmi.Victim: true, gnmi.OperStatus: true, gnmi.QueueLen: true}
 	o := openConfig{Options{Backend: &backend{}, Events: events.NewBus[*pb.Event](0)}}

@@ -12,7 +12,8 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// TestListWeightsInPages: pages hold each flow once, in the order of one large answer, though flows come and go between them.
+// TestListWeightsInPages: the pages have each flow once, in the order of a single large answer, although flows begin
+// and end between them.
 func TestListWeightsInPages(t *testing.T) {
 	r := start(t)
 	set := func(host, port int) {

@@ -20,8 +20,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// A host agent with PrioPlus at the other end of the API: its flow waits for a channel, runs
-// in it, follows a new plan, and stops when its priority becomes another application's.
+// A real host agent with PrioPlus uses the API: its flow waits for a channel, uses it, follows a
+// new plan, and stops when another application gets its priority.
 func TestHostFollowsChannels(t *testing.T) {
 	r := start(t)
 	unit, err := maxqd.NewUnit(units.Microsecond)

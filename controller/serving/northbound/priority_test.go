@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// plan is the paper's over a base of 12 µs with three priorities.
+// plan is the paper's plan over a base of 12 µs, with three priorities.
 func plan(t *testing.T, noise units.Time) *config.Config {
 	t.Helper()
 	c, err := config.Parse("f.yaml", fmt.Appendf(nil, `
@@ -126,8 +126,8 @@ func TestWatchPriorities(t *testing.T) {
 	}
 }
 
-// A host's flow gets the channel of its virtual priority, the next one as soon as the plan
-// changes, and none that belongs to another application.
+// A host's flow gets the channel of its virtual priority, a new channel as soon as the plan
+// changes, and none that another application owns.
 func TestAttachGivesChannels(t *testing.T) {
 	r := start(t)
 	configure(t, r, plan(t, paperNoise))
@@ -162,7 +162,7 @@ func TestAttachGivesChannels(t *testing.T) {
 	if c := next(); c.Flow.SrcPort != 4 || !strings.Contains(c.Refused, "want 1 to 3") {
 		t.Errorf("no such priority: %v", c)
 	}
-	// Having it, nothing more is sent, until the plan changes; refusals are not repeated.
+	// After that nothing is sent until the plan changes; refusals are not repeated.
 	send(t, s, "h1", wants(1, 2, given.Channel), wants(2, 3, nil), wants(4, 1<<30, nil))
 	configure(t, r, plan(t, 2*units.Microsecond))
 	if c := next(); c.Flow.SrcPort != 1 || c.Channel.GetTarget().AsDuration() != 22400 {

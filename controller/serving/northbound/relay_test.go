@@ -25,7 +25,7 @@ import (
 	"github.com/headgate/headgate/controller/state/history"
 )
 
-// standIn is a leader that answers every call with nothing, and notes it.
+// standIn is a leader that answers every call with an empty message, and records it.
 type standIn struct {
 	address string
 	mu      sync.Mutex
@@ -48,7 +48,7 @@ func newStandIn(t *testing.T) *standIn {
 	return l
 }
 
-// took returns what was asked since the last time.
+// took returns the methods called since the last time.
 func (l *standIn) took() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *standIn) took() []string {
 	return list
 }
 
-// serveOn serves on an address of loopback until the test ends.
+// serveOn serves on a loopback address until the test ends.
 func serveOn(t *testing.T, run func(context.Context, net.Listener) error) string {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,7 +76,7 @@ func serveOn(t *testing.T, run func(context.Context, net.Listener) error) string
 	return lis.Addr().String()
 }
 
-// asking calls a method of a relay with an empty request, and returns who answered.
+// asking calls a method of a relay with an empty request, and returns the member that answered.
 func asking(t *testing.T, o RelayOptions, method string) (by string, err error) {
 	t.Helper()
 	r := NewRelay(o)
@@ -92,7 +92,7 @@ func asking(t *testing.T, o RelayOptions, method string) (by string, err error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SendMsg(&raw{}); err != nil && !errors.Is(err, io.EOF) { // RecvMsg says why it has ended
+	if err := s.SendMsg(&raw{}); err != nil && !errors.Is(err, io.EOF) { // RecvMsg returns the reason of its end
 		t.Fatal(err)
 	}
 	if err := s.CloseSend(); err != nil {
@@ -106,8 +106,8 @@ func asking(t *testing.T, o RelayOptions, method string) (by string, err error) 
 	return by, err
 }
 
-// TestStandingBy: each method of the API is one that a member which stands by answers itself, or one of the
-// leader's. Where nobody leads the latter say so, and what they want a leader for.
+// TestStandingBy: a follower either answers a method itself or passes it to the leader; each method is in
+// one of the two groups. Without a leader, the second group fails with an error that says so.
 func TestStandingBy(t *testing.T) {
 	leader := newStandIn(t)
 	log := audit.New(audit.Options{})
@@ -145,7 +145,7 @@ func TestStandingBy(t *testing.T) {
 					what   string
 					leader func() (string, <-chan struct{})
 					shared func(context.Context) (*FollowerState, error)
-					by     string   // who answers, empty for the leader
+					by     string   // the member that answers, empty for the leader
 					want   []string // of the error, nil for none
 				}{
 					{"somebody leads", leads, state(authz.Admin), map[bool]string{true: "c2"}[here && !authz.MethodOf(method).LeaderFirst], nil},
@@ -177,9 +177,9 @@ func TestStandingBy(t *testing.T) {
 	}
 }
 
-// TestLeaderThatDoesNotAnswer: a call that a frozen leader has ends when another one leads.
+// TestLeaderThatDoesNotAnswer: a call to a frozen leader ends when another member becomes leader.
 func TestLeaderThatDoesNotAnswer(t *testing.T) {
-	frozen, err := net.Listen("tcp", "127.0.0.1:0") // takes the connection, and never reads it
+	frozen, err := net.Listen("tcp", "127.0.0.1:0") // accepts the connection and never reads from it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestLeaderThatDoesNotAnswer(t *testing.T) {
 		defer mu.Unlock()
 		return address, changed
 	}
-	go func() { // the call has asked who leads once its connection is there
+	go func() { // the call has looked up the leader once its connection exists
 		c, err := frozen.Accept()
 		if err != nil {
 			return
@@ -210,8 +210,8 @@ func TestLeaderThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestRelayThatEnds: a call that a member has handed on when it begins to lead, or stops, was not cancelled
-// by who made it.
+// TestRelayThatEnds: a member becomes leader, or stops, while it relays a call. The caller then does not
+// see its call as cancelled by itself.
 func TestRelayThatEnds(t *testing.T) {
 	leader, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -223,7 +223,7 @@ func TestRelayThatEnds(t *testing.T) {
 		Creds:  insecure.NewCredentials(), Log: slog.New(slog.DiscardHandler),
 	})
 	defer r.hangUp()
-	go func() { // the call waits for its connection, which ends before the leader is there
+	go func() { // the call waits for its connection, which ends before a leader exists
 		if c, err := leader.Accept(); err == nil {
 			defer c.Close()
 			r.hangUp()

@@ -25,7 +25,7 @@ import (
 	"github.com/headgate/headgate/controller/topology"
 )
 
-// kept is a rig whose weights and priorities are in a store.
+// kept is a rig whose weights and priorities are kept in a store.
 func kept(t *testing.T, change func(*Options)) *rig {
 	db, err := store.Open("", store.Options{})
 	if err != nil {
@@ -41,7 +41,7 @@ func kept(t *testing.T, change func(*Options)) *rig {
 	})
 }
 
-// members is a cluster each of whose members can be replaced.
+// members is a cluster whose members can be replaced one by one.
 type members struct{}
 
 func (members) Replace(context.Context, string) error { return nil }
@@ -50,7 +50,8 @@ func asked(t *testing.T, id string) context.Context {
 	return metadata.AppendToOutgoingContext(t.Context(), pb.RequestIDKey, id)
 }
 
-// TestRequestIDs: a change with an id is made once, answered again, and the id is good for no other change.
+// TestRequestIDs: a change with an id is made once; a repetition gets the same answer. The id is refused
+// for any other change.
 func TestRequestIDs(t *testing.T) {
 	r := kept(t, func(o *Options) { o.Members = members{} })
 	if _, err := r.weights.Set(weights.Caller{}, weights.Change{Key: mustKey(t, "10.0.0.3:1,10.0.0.9:50151"), Weight: 1}); err != nil {
@@ -61,7 +62,7 @@ func TestRequestIDs(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		call  func(ctx context.Context, other bool) (proto.Message, error)
-		undo  func() error // so that another change would be seen
+		undo  func() error // so that a second change would be visible
 		lines int          // of the audit log
 	}{
 		"SetWeight": {func(ctx context.Context, other bool) (proto.Message, error) {
@@ -121,8 +122,7 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreKept: a copy of a request that was refused, which comes late, is not made when what it was refused for has
-// changed.
+// TestRefusalsAreKept: a late copy of a refused request is not carried out, even if the reason of the refusal is gone.
 func TestRefusalsAreKept(t *testing.T) {
 	r := kept(t, func(*Options) {})
 	take := func(ctx context.Context, application string) error {
@@ -152,7 +152,7 @@ func name(other bool) string {
 	return ""
 }
 
-// TestChangesHaveIDs: each method that the leader alone answers, as it changes something, is one that takes an id.
+// TestChangesHaveIDs: each changing method that only the leader answers takes an id.
 func TestChangesHaveIDs(t *testing.T) {
 	for _, s := range []grpc.ServiceDesc{pb.FabricService_ServiceDesc, pb.StateService_ServiceDesc, pb.WeightService_ServiceDesc, pb.PriorityService_ServiceDesc, pb.HostService_ServiceDesc} {
 		for _, m := range s.Methods {
@@ -164,7 +164,7 @@ func TestChangesHaveIDs(t *testing.T) {
 	}
 }
 
-// TestRequestsTakeTurns: calls with one id at one time make one change.
+// TestRequestsTakeTurns: simultaneous calls with one id make one change.
 func TestRequestsTakeTurns(t *testing.T) {
 	r := kept(t, func(*Options) {})
 	ctx := asked(t, "once")
@@ -180,7 +180,7 @@ func TestRequestsTakeTurns(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLeadIsOver: who may not lead any more answers nothing, on streams neither, but what it knows of its own process.
+// TestLeadIsOver: a member that has lost leadership answers only about its own process, on calls and on streams.
 func TestLeadIsOver(t *testing.T) {
 	var over atomic.Bool
 	r := kept(t, func(o *Options) {
@@ -221,7 +221,7 @@ func mustKey(t *testing.T, text string) weights.Key {
 	return k
 }
 
-// TestLeadEndsDuringACall: the lease is looked at when the answer is there. What was acknowledged is in the store.
+// TestLeadEndsDuringACall: the lease is checked when the answer is ready. An acknowledged change is in the store.
 func TestLeadEndsDuringACall(t *testing.T) {
 	over := false
 	l := lead{func() error {
@@ -253,7 +253,8 @@ func TestLeadEndsDuringACall(t *testing.T) {
 	}
 }
 
-// TestReadsWaitForChanges: what another member may have answered with already, a read waits for.
+// TestReadsWaitForChanges: a read waits for changes that another member may have acknowledged
+// already.
 func TestReadsWaitForChanges(t *testing.T) {
 	p := &outcome.Pending{}
 	r := kept(t, func(o *Options) { o.Pending = p })
@@ -277,7 +278,7 @@ func TestReadsWaitForChanges(t *testing.T) {
 	}
 }
 
-// TestOutcomes: what the store says of a change is what a client hears.
+// TestOutcomes: the client gets the outcome that the store reports for a change.
 func TestOutcomes(t *testing.T) {
 	for _, tc := range []struct {
 		err    error

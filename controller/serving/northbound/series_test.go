@@ -10,7 +10,8 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// TestSeries: samples are taken while the server serves, and a bad request names its field.
+// TestSeries: the server takes samples while it runs, and the error for a bad request names its
+// field.
 func TestSeries(t *testing.T) {
 	r := start(t)
 	for _, c := range []struct {

@@ -12,7 +12,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// TestTraffic: what hosts report is added up by their names; other addresses are nobody's.
+// TestTraffic: the reports are summed by host names; unknown addresses are left out.
 func TestTraffic(t *testing.T) {
 	r := start(t)
 	moved := func(dst string, acked uint64) *pb.FlowReport {
@@ -27,7 +27,7 @@ func TestTraffic(t *testing.T) {
 	if err := s.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	for err := error(nil); !errors.Is(err, io.EOF); { // then all reports were taken
+	for err := error(nil); !errors.Is(err, io.EOF); { // the server has taken all reports by then
 		if _, err = s.Recv(); err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestCompletionsScore: completion times that hosts report are held against the predictions of a configuration.
+// TestCompletionsScore: the completion times that hosts report are compared with a configuration's predictions.
 func TestCompletionsScore(t *testing.T) {
 	r := start(t)
 	s := attach(t, r, "h1")
@@ -85,7 +85,8 @@ func TestCompletionsScore(t *testing.T) {
 	}
 }
 
-// TestPredictions: what was predicted of a configuration is kept for its generation; nonsense is refused.
+// TestPredictions: a prediction for a configuration is kept for its generation; invalid predictions are
+// refused.
 func TestPredictions(t *testing.T) {
 	r := start(t)
 	apply := func(p ...*pb.Prediction) (*pb.ApplyConfigResponse, error) {

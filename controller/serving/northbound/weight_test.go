@@ -64,7 +64,7 @@ func TestWeightsRefused(t *testing.T) {
 		name  string
 		err   error
 		code  codes.Code
-		field string // of the violation, or the subject of the precondition
+		field string // of the violation, or the precondition's subject
 		want  string
 	}{
 		{"no flow", call(&pb.SetWeightRequest{Weight: 1}), codes.InvalidArgument, "flow.src_ipv4", `src_ipv4: "" is not allowed`},

@@ -15,13 +15,13 @@ import (
 	"github.com/headgate/headgate/controller/config"
 )
 
-// fake is a fabric of one switch, whose ports 1 and 2 lead to hosts h1 and h2, by 100 Mb/s each.
+// fake is a fabric of one switch, whose ports 1 and 2 lead to hosts h1 and h2 at 100 Mb/s each.
 type fake struct {
 	now    time.Time
 	ports  int
 	status *pb.FeatureStatus
 	flows  []Flow
-	trunk  bool // every flow crosses a link of 30 Mb/s between switches, too
+	trunk  bool // every flow also crosses a link of 30 Mb/s between switches
 }
 
 func (f *fake) Fabric() *pb.GetFabricResponse {
@@ -52,13 +52,13 @@ func (f *fake) SwitchSummaries(string, bool) []*pb.SwitchStatus {
 	return []*pb.SwitchStatus{s}
 }
 
-// start returns a recorder of a fabric with so many ports.
+// start returns a recorder of a fabric with n ports.
 func start(ports int) (*fake, *Recorder) {
 	f := &fake{now: time.Unix(1e9, 0), ports: ports}
 	return f, New(f, func() []Flow { return f.flows })
 }
 
-// pass lets steps of time pass.
+// pass advances time by steps.
 func (f *fake) pass(r *Recorder, steps int) {
 	for range steps {
 		f.now = f.now.Add(Step)
@@ -66,7 +66,7 @@ func (f *fake) pass(r *Recorder, steps int) {
 	}
 }
 
-// says has port 1 say what its counters stand at.
+// says sets the counters that port 1 reports.
 func (f *fake) says(transmitted, held uint64, paused time.Duration, granted uint64) {
 	polled := timestamppb.New(f.now.Add(Step))
 	f.status = &pb.FeatureStatus{
@@ -98,14 +98,15 @@ func get(t *testing.T, r *Recorder, q Query) *pb.GetSeriesResponse {
 	return out
 }
 
-// TestPort: rates, queues, shares of paused time and CNPs follow from counters, and what is not known is NaN.
+// TestPort: rates, queues, shares of paused time and CNPs are computed from counters; an unknown value is
+// NaN.
 func TestPort(t *testing.T) {
 	f, r := start(2)
 	f.says(1000, 500, time.Second, 7)
 	f.pass(r, 1)
 	f.says(2_501_000, 0, 2*time.Second, 17)
 	f.pass(r, 1)
-	f.pass(r, 1) // the switch says nothing new
+	f.pass(r, 1) // the switch reports nothing new
 	f.says(5_001_000, 9, 2*time.Second, 17)
 	f.pass(r, 1)
 	f.says(1, 9, 0, 0) // it was restarted
@@ -135,7 +136,8 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// TestFlow: rates are those of acknowledged bytes, shares weighted max-min over the links that flows cross.
+// TestFlow: a flow's rate counts acknowledged bytes. Its share is weighted max-min over the links that
+// flows cross.
 func TestFlow(t *testing.T) {
 	f, r := start(2)
 	f.flows = []Flow{flowOf(1, 1, 3), flowOf(1, 2, 1), {Host: "h1", Key: flowOf(2, 9, 1).Key, Weight: 1}} // the last is not h1's
@@ -175,7 +177,7 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// TestBusiest: the ports with the most load and pauses are returned, in the order of the configuration.
+// TestBusiest: the ports with the most load and pauses are returned in the configuration's order.
 func TestBusiest(t *testing.T) {
 	f, r := start(4)
 	for i := range uint64(2) {
@@ -193,7 +195,7 @@ func TestBusiest(t *testing.T) {
 	}
 }
 
-// TestBounds: memory does not grow with the fabric, nor with the flows that hosts report.
+// TestBounds: memory does not grow with the fabric or with the number of reported flows.
 func TestBounds(t *testing.T) {
 	for _, ports := range []int{1, portsPerStep, 3*portsPerStep + 1} {
 		f, r := start(ports)
@@ -212,15 +214,15 @@ func TestBounds(t *testing.T) {
 	if len(out.GetFlows()) != maxFlows || out.GetFlowsLeftOut() != 3 || !math.IsNaN(float64(out.GetFlows()[0].GetShareBps()[0])) {
 		t.Errorf("%d flows, %d left out, the share is %v", len(out.GetFlows()), out.GetFlowsLeftOut(), out.GetFlows()[0].GetShareBps())
 	}
-	f.flows = f.flows[3:] // three have ended, and give their places to the three that had none
+	f.flows = f.flows[3:] // three have ended, and the three without a series take their places
 	f.pass(r, 2)
 	if out := get(t, r, Query{}); len(out.GetFlows()) != maxFlows || out.GetFlowsLeftOut() != 0 || out.GetFlows()[0].GetFlow().GetSrcPort() != 1003 {
 		t.Errorf("%d flows from %v, %d left out", len(out.GetFlows()), out.GetFlows()[0].GetFlow(), out.GetFlowsLeftOut())
 	}
 }
 
-// TestFlowsBeyondTheBound: a flow without a series costs a sample no more than a flow with one, or hosts that report
-// many flows would take the controller's processor.
+// TestFlowsBeyondTheBound: in a sample, a flow without a series costs no more than one with a series. Otherwise
+// hosts that report many flows could use up the controller's processor.
 func TestFlowsBeyondTheBound(t *testing.T) {
 	const times = 16
 	sample := func(flows int) time.Duration {

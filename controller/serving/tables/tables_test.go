@@ -26,7 +26,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestOf: every kind of value arrives, and what is unknown is unset.
+// TestOf: every kind of value is converted, and an unknown value is unset.
 func TestOf(t *testing.T) {
 	now := time.Now()
 	soon := time.Now().Add(time.Hour)

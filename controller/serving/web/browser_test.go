@@ -13,7 +13,8 @@ import (
 	bt "github.com/headgate/headgate/tests/browsertest"
 )
 
-// open has a browser show a page of the small fabric, and returns what runs actions in it.
+// open shows a page of the small fabric in a browser, and returns a function that runs actions in
+// it.
 func open(t *testing.T) (url string, run func(...chromedp.Action)) {
 	t.Helper()
 	ctx := bt.Start(t)
@@ -35,18 +36,18 @@ const (
 	focused = "(document.activeElement.id || document.activeElement.getAttribute('href'))"
 )
 
-// TestSizes: on a desk, a tablet and a phone, in the light and in the dark, the page shows the fabric, and nothing of it is
-// beside the window.
+// TestSizes: in desktop, tablet and phone sizes, with light and dark colours, the page shows the fabric, and nothing
+// overflows the window.
 func TestSizes(t *testing.T) {
 	url, run := open(t)
 	for _, w := range []bt.Window{{Width: 1440, Height: 900}, {Width: 820, Height: 1100, Dark: true}, {Width: 390, Height: 844, Touch: true}, {Width: 390, Height: 844, Dark: true, Touch: true}} {
 		t.Run(fmt.Sprintf("%d dark=%v", w.Width, w.Dark), func(t *testing.T) {
 			run(w.Set(), chromedp.Navigate(url), bt.Until(ready),
 				bt.Is(t, "document.documentElement.scrollWidth <= innerWidth", "true"),
-				bt.Is(t, "document.getElementById('name').textContent", "two <b>switches</b>"), // a name is text
+				bt.Is(t, "document.getElementById('name').textContent", "two <b>switches</b>"), // the text is a name
 				bt.Is(t, "document.getElementById('summary').textContent", "generation 7 · 1 of 2 switches ready · 1 of 4 links down · 1 port paused · 2 flows"),
 				bt.Is(t, "['.ready', '.disconnected', 'circle.queue[r]', '.pause[d]', '.victim[d]', 'line.down'].map(s => document.querySelectorAll('#fabric ' + s).length > 0)", "true,true,true,true,true,true"),
-				// A host that sends has a link that is loaded: the half that leads away from h1 is wide.
+				// A sending host has a loaded link: the half that leads away from h1 is wide.
 				bt.Is(t, `Number(document.querySelector('[data-key="s1:1-h1"] line:nth-of-type(2)').getAttribute('stroke-width')) > 8`, "true"),
 				bt.Is(t, "document.querySelectorAll('#flow-table tr[data-key]').length", "3"), // the host's heading and two flows
 				bt.Is(t, "document.querySelector('#charts .cnps .empty').textContent", "Within ten minutes no congestion notification was sent."),
@@ -56,8 +57,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestKeyboard: from the page's address to a flow's rates without a mouse. The focus stays where it is while the page is
-// brought up to date.
+// TestKeyboard: a user gets from the page's address to a flow's rates without a mouse. The focus stays in place while
+// the page is updated.
 func TestKeyboard(t *testing.T) {
 	url, run := open(t)
 	updates := func(n int) chromedp.Action {
@@ -65,7 +66,7 @@ func TestKeyboard(t *testing.T) {
 	}
 	run(bt.Window{Width: 1440, Height: 900}.Set(), chromedp.Navigate(url), bt.Until(ready),
 		chromedp.KeyEvent("/"), bt.Is(t, focused, "search"),
-		chromedp.Evaluate("document.getElementById('search').value = ''", nil), // DevTools types the / all the same
+		chromedp.Evaluate("document.getElementById('search').value = ''", nil), // DevTools types the / nevertheless
 		chromedp.KeyEvent("h1:1001"), bt.Until("document.querySelectorAll('#found a[href]').length === 1"),
 		chromedp.KeyEvent(kb.ArrowDown), bt.Is(t, focused, "#flow%2F10.0.0.1%3A1001%2C10.0.0.2%3A50151"),
 		chromedp.KeyEvent(kb.Enter), bt.Until(title+" === 'h1:1001 → h2:50151'"), bt.Is(t, focused, "title"),
@@ -76,7 +77,7 @@ func TestKeyboard(t *testing.T) {
 		chromedp.Focus(`#fabric a.node[data-key="s1"]`), chromedp.Evaluate("window.held = document.activeElement", nil), updates(2),
 		bt.Is(t, "document.activeElement === window.held && window.held.dataset.key", "s1"),
 		chromedp.KeyEvent(kb.Enter), bt.Until(title+" === 's1'"),
-		// Queues that hold nothing are left out.
+		// Empty queues are left out.
 		bt.Is(t, `document.querySelector('[data-key="Queues that hold something"] tbody').innerText.trim().split('\n').length`, "1"),
 		chromedp.Focus("#filter"), chromedp.KeyEvent("probes"), updates(4), bt.Is(t, focused+" + document.getElementById('filter').value", "filterprobes"),
 		bt.Is(t, "[...document.querySelectorAll('#event-rows a')].map(a => a.textContent)", "s1:2-s2:2,s1,s2"),
@@ -85,7 +86,7 @@ func TestKeyboard(t *testing.T) {
 	)
 }
 
-// TestTap: a tap shows what a click shows.
+// TestTap: a tap has the same effect as a click.
 func TestTap(t *testing.T) {
 	url, run := open(t)
 	tap := func(selector string) chromedp.Action {

@@ -26,7 +26,7 @@ import (
 	"github.com/headgate/headgate/controller/serving/events"
 )
 
-// fake is a fabric of two switches and three hosts, of which h1 is paused and a victim, and sends two flows to h2.
+// fake is a fabric of two switches and three hosts. h1 is paused and a victim, and sends two flows to h2.
 type fake struct {
 	pb.UnimplementedFabricServiceServer
 	pb.UnimplementedHostServiceServer
@@ -61,7 +61,7 @@ func (f *fake) ListHistory(_ context.Context, r *pb.ListHistoryRequest) (*pb.Lis
 	return out, nil
 }
 
-// GetSeries has five minutes of waves for each port and flow.
+// GetSeries returns five minutes of waves for each port and flow.
 func (f *fake) GetSeries(_ context.Context, r *pb.GetSeriesRequest) (*pb.GetSeriesResponse, error) {
 	out := &pb.GetSeriesResponse{}
 	now := time.Now().Truncate(2 * time.Second)
@@ -97,7 +97,7 @@ func (f *fake) GetSeries(_ context.Context, r *pb.GetSeriesRequest) (*pb.GetSeri
 	return out, nil
 }
 
-// small is the fabric, with more events than are shown.
+// small is the fabric with more events than the page shows.
 func small() API {
 	const long = "host-with-a-name-that-is-longer-than-the-box"
 	f := &fake{
@@ -176,7 +176,7 @@ func TestState(t *testing.T) {
 	if n := sw.GetFeatures().GetTelemetry().GetQueues()[1].GetHeldBytes(); n != 40000 {
 		t.Errorf("%d bytes", n)
 	}
-	// The page takes the length of lists, and no list may be null.
+	// The page reads the length of lists, so no list may be null.
 	empty := &fake{fabric: &pb.GetFabricResponse{}}
 	text := get(t, handler(API{Fabric: empty, Hosts: empty, Events: events.NewBus[*pb.Event](0)}), "/api/fabric").Body.String()
 	for _, list := range []string{`"switches":[]`, `"hosts":[]`, `"links":[]`, `"events":[]`, `"reports":[]`} {
@@ -186,7 +186,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestMethods: the API's methods take their requests as JSON, and their errors are those of HTTP.
+// TestMethods: the API's methods take requests as JSON, and errors have HTTP's codes.
 func TestMethods(t *testing.T) {
 	h := handler(small())
 	for _, c := range []struct {
@@ -207,7 +207,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// The page works offline: nothing of it is elsewhere, and browsers are told so. Its own files can be read.
+// The page works offline: it loads nothing from other sites, and its headers forbid browsers to do so. Its
+// own files are readable.
 func TestPageIsWhole(t *testing.T) {
 	h := handler(small())
 	files := 0

@@ -29,8 +29,8 @@ func address(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestTerms: what one leader wrote the next one reads, after the journal was replaced by a smaller one and after a
-// restart of etcd too, under a higher term; who led before cannot write.
+// TestTerms: the next leader reads the last leader's writes under a higher term, after a smaller journal has
+// replaced the old one, and after a restart of etcd. The old leader cannot write any more.
 func TestTerms(t *testing.T) {
 	o := cluster.Options{
 		Name: "c1", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
@@ -70,7 +70,8 @@ func TestTerms(t *testing.T) {
 	if second.Number <= first.Number {
 		t.Errorf("term %d comes after %d", second.Number, first.Number)
 	}
-	// The context of a leader that was frozen has not ended when it wakes up: only etcd refuses it.
+	// The context of a frozen leader is still valid when it wakes up, so only etcd refuses its
+	// write.
 	var lost error
 	late, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: first.Fence, Lost: func(err error) { lost = err }}, store.Options{})
 	if err != nil {
@@ -108,8 +109,8 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// TestRemovedMember: a member that was taken out of the cluster ends and says why: while it runs, and when it comes back
-// with what it had when it was cut off.
+// TestRemovedMember: a member that was removed from the cluster ends and gives the reason, both while it runs and when
+// it returns with the data from before its removal.
 func TestRemovedMember(t *testing.T) {
 	shared := config.Cluster{Lease: 2 * time.Second}
 	for _, name := range []string{"c1", "c2", "c3"} {
@@ -141,7 +142,7 @@ func TestRemovedMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range list.Members {
-		for end := time.Now().Add(20 * time.Second); o.Name == "c3"; time.Sleep(50 * time.Millisecond) { // etcd wants peers that were there for 5 s
+		for end := time.Now().Add(20 * time.Second); o.Name == "c3"; time.Sleep(50 * time.Millisecond) { // etcd requires peers to be up for 5 s
 			if _, err = nodes["c1"].Client().MemberRemove(t.Context(), o.ID); err == nil || time.Now().After(end) {
 				break
 			}

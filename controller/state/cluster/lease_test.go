@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 )
 
-// leasing answers each request for more of a lease when the test says so.
+// leasing answers each renewal of a lease on the test's signal.
 type leasing struct {
 	clientv3.Lease
 	answers chan error
@@ -27,8 +27,8 @@ func (l leasing) KeepAliveOnce(ctx context.Context, _ clientv3.LeaseID) (*client
 	}
 }
 
-// TestLeads: a lead lasts until its lease may be over, reckoned from when more of it was asked for, and goes on when that
-// is answered late.
+// TestLeads: leadership lasts until the lease may have expired, counted from the request for its renewal. A late answer
+// to the request prolongs it.
 func TestLeads(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
 	term := &Term{Context: ctx, cancel: end}

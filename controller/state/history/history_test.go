@@ -19,8 +19,8 @@ import (
 type list struct {
 	mu      sync.Mutex
 	entries []Entry
-	err     error // of every change
-	refuse  error // what applying ends with
+	err     error // the history after every change
+	refuse  error // the error that applying returns
 }
 
 func (l *list) History() []Entry {
@@ -61,7 +61,7 @@ func (l *list) String() string {
 	return strings.Join(text, " ")
 }
 
-// desk is a book whose configurations are applied at once.
+// desk is a book that applies its configurations at once.
 type desk struct {
 	*Store
 	*list
@@ -165,7 +165,8 @@ func TestConfirmed(t *testing.T) {
 	})
 }
 
-// A second try takes the place of the first; what comes back is the last that needed no confirmation.
+// A second unconfirmed configuration replaces the first; a rollback returns to the last one that
+// needed no confirmation.
 func TestTriesInARow(t *testing.T) {
 	play(t, nil, func(t *testing.T, d *desk) {
 		_, _ = d.apply(context.Background(), "a"), d.apply(within(time.Minute), "b")
@@ -181,8 +182,8 @@ func TestTriesInARow(t *testing.T) {
 	})
 }
 
-// What passed before a restart counts, and a clock that was set back gives no more than the time
-// again.
+// Time that passed before a restart counts. A clock that was set back prolongs the wait by no more
+// than the wait itself.
 func TestRestart(t *testing.T) {
 	for _, c := range []struct {
 		applied, left time.Duration
@@ -205,7 +206,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A rollback that cannot be is tried again.
+// A failed rollback is tried again.
 func TestRollbackFails(t *testing.T) {
 	play(t, nil, func(t *testing.T, d *desk) {
 		_, _ = d.apply(context.Background(), "a"), d.apply(within(time.Second), "b")
@@ -218,7 +219,7 @@ func TestRollbackFails(t *testing.T) {
 	})
 }
 
-// Who confirms while the rollback is under way is heard, or told that it was too late.
+// A confirmation during the rollback is either accepted, or refused as too late.
 func TestConfirmedAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk()

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/tests/lag"
 )
 
-// BenchmarkFlows registers as many flows as a registry takes, of an application without a budget,
-// and reports what stays in memory for each, the store's copy and the audit log included.
+// BenchmarkFlows registers as many flows as a registry takes, for an application without a budget.
+// It reports the memory per flow, including the store's copy and the audit log.
 func BenchmarkFlows(b *testing.B) {
 	for b.Loop() {
 		before := lag.Heap()

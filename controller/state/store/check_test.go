@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/state/history"
 )
 
-// full makes a state file with something of everything, in many lines.
+// full makes a state file with one of each kind of content, in many lines.
 func full(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state.db")
@@ -40,8 +40,8 @@ func full(t *testing.T) string {
 
 const fullSummary = "generation 7 from fabric.yaml, applied 2026-01-02T03:04:05Z, of 1 that are kept; 1 link out of service, 1 virtual priority, 200 flows, 1 budget, 201 lines of the audit log"
 
-// FuzzRead: no bytes make reading fail in another way than by an error, and what was read
-// makes a file of the same contents.
+// FuzzRead: reading any bytes gives a state or an error. A state that was read can be written to a
+// file with the same contents.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("00000000 {}\n"))

@@ -13,15 +13,16 @@ import (
 	"github.com/headgate/headgate/controller/state/history"
 )
 
-// TestCostOfAChange: a change writes its own bytes and a few pages, however large the changes before it are and however many
-// there are. That is so for the first change of a file that was there, too.
+// TestCostOfAChange: a change writes its own bytes and a few pages, whatever the number and size of earlier changes.
+// This also holds for the first change after opening a file.
 func TestCostOfAChange(t *testing.T) {
-	// The last leaf, what it splits into and their branch, the leaf of the end, the root of both buckets, the free list.
+	// The pages: the last leaf, the leaves it splits into, their branch, the leaf of the end, the root of both buckets,
+	// the free list.
 	const pages = 10 * 4096
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, path, Options{NoSync: true})
 	f := s.journal.(*file)
-	f.limit = math.MaxInt64 // no change writes the file anew
+	f.limit = math.MaxInt64 // no change rewrites the file
 	var wrote int64         // bytes, since this was 0
 	count := func(db *bolt.DB, fn func(*bolt.Tx) error) error {
 		return db.Update(func(tx *bolt.Tx) error {

@@ -18,13 +18,13 @@ import (
 	"github.com/headgate/headgate/tests/smalldisk"
 )
 
-// TestDiskFull: a full disk lets what is there be read, after a restart too, and refuses changes until there is room; then
-// they are made without anybody's help.
+// TestDiskFull: with a full disk, the state can be read, also after a restart, and changes are refused until there is
+// room. After that they succeed without help.
 func TestDiskFull(t *testing.T) {
-	large := history.Entry{YAML: strings.Repeat("#", 300_000), Generation: 9} // more than the file has in reserve
+	large := history.Entry{YAML: strings.Repeat("#", 300_000), Generation: 9} // more than the file's reserve
 	for _, c := range []struct {
 		name string
-		put  func(path string) error // what is there before
+		put  func(path string) error // existing content
 		want int                     // links out of service
 	}{
 		{"a file of this version", func(path string) error {
@@ -65,7 +65,7 @@ func TestDiskFull(t *testing.T) {
 			s := open(t, path, Options{})
 			_ = s.SaveConfig(large, nil)
 			disk.Free(t)
-			s.tried = time.Time{} // as a second later
+			s.tried = time.Time{} // a second later
 			if err := s.Err(); err != nil {
 				t.Errorf("with room again: %v", err)
 			}
@@ -79,7 +79,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestWriteFails: a write that fails leaves nothing. Where nobody knows, the next one writes the whole state anew.
+// TestWriteFails: a failed write leaves nothing. If its result is unknown, the next write writes the whole state
+// again.
 func TestWriteFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail    func(db *bolt.DB, fn func(*bolt.Tx) error) error

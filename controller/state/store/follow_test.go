@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/tests/etcdtest"
 )
 
-// TestFollower: what the leader wrote before a read is in it, over many lines and when the journal was replaced by
-// a smaller one; who reads cannot write.
+// TestFollower: a follower's read sees the leader's earlier writes, over many lines and after a smaller journal
+// has replaced the old one. A follower cannot write.
 func TestFollower(t *testing.T) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdtest.Start(t, etcdtest.Options{})}})
 	if err != nil {
@@ -78,8 +78,8 @@ func TestFollower(t *testing.T) {
 	check("a change of it", true)
 }
 
-// TestTermAfterRestore: a cluster that begins with a backup has higher terms than the one that was lost, whose term the
-// backup has, after its leader changes and with the next backup too.
+// TestTermAfterRestore: a cluster that starts with a backup has higher terms than the lost cluster, whose term is in
+// the backup. This also holds after a change of its leader and for the next backup.
 func TestTermAfterRestore(t *testing.T) {
 	lead := func(etcd string, term uint64, o Options) *Store {
 		t.Helper()
@@ -108,7 +108,7 @@ func TestTermAfterRestore(t *testing.T) {
 		t.Errorf("the first cluster has term %d", last.Term())
 	}
 	for range 2 {
-		file := filepath.Join(t.TempDir(), "state.db") // by way of a controller by itself
+		file := filepath.Join(t.TempDir(), "state.db") // through a single controller
 		if _, _, err := Restore(backup(last), file); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,8 @@ func TestTermAfterRestore(t *testing.T) {
 			}
 			last = next
 		}
-		// A switch knows what a leader after the backup used. Whoever comes later is above that, and so is a backup.
+		// A switch knows the term of a leader that came after the backup. Every later leader is above that term, and
+		// so is a later backup.
 		known := last.Term() + 7<<40
 		if term, err := last.RaiseTerm(known); err != nil || term <= known || term != last.Term() {
 			t.Errorf("above %d is %d: %v", known, term, err)

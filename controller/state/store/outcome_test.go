@@ -20,8 +20,8 @@ import (
 	"github.com/headgate/headgate/tests/etcdtest"
 )
 
-// TestOutcomeUnknown: etcd makes a change and its answer is lost. Nobody says that nothing was changed, and who led
-// writes nothing in the place of that change.
+// TestOutcomeUnknown: etcd makes a change, but its answer is lost. No error claims that nothing changed, and the
+// old leader overwrites nothing.
 func TestOutcomeUnknown(t *testing.T) {
 	var lose atomic.Bool
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdtest.Start(t, etcdtest.Options{
@@ -92,7 +92,7 @@ func TestOutcomeUnknown(t *testing.T) {
 
 var _ priority.Keeper = (*Store)(nil)
 
-// TestDoneIsKept: what was done for a request outlives the process and a smaller journal.
+// TestDoneIsKept: the outcome of a request survives a restart and a compaction of the journal.
 func TestDoneIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	for range 3 {

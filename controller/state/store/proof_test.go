@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/controller/state/history"
 )
 
-// pair is a state file with the audit log beside it.
+// pair is a state file and its audit log.
 type pair struct {
 	*Store
 	file *audit.File
@@ -56,14 +56,14 @@ func (p *pair) close() {
 	_ = p.Close()
 }
 
-// apply keeps a configuration as the daemon does.
+// apply keeps a configuration, as the daemon does.
 func (p *pair) apply(generation uint64) error {
 	err := p.SaveConfig(history.Entry{File: "fabric.yaml", YAML: "name: x\n", Generation: generation, Applied: time.Unix(int64(generation), 0).UTC()}, nil)
 	p.log.Record(audit.Entry{What: audit.Apply, Value: float64(generation)}, err)
 	return err
 }
 
-// text writes all that a state holds.
+// text formats the whole content of a state.
 func (c *contents) String() string {
 	flows, budgets := []string{}, []string{}
 	for _, f := range c.flows {
@@ -85,8 +85,8 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// TestMutations: a state file of which bits or pages were changed, that was cut, or that is an older copy, opens with what it
-// held or is refused; where it opens, what is written next is read again. HEADGATE_MUTATIONS is how many are tried.
+// TestMutations: a state file with changed bits or pages, a shortened one, or an older copy is either refused or opens
+// with its old content. After it opens, the next write can be read again. HEADGATE_MUTATIONS is the number of tries.
 func TestMutations(t *testing.T) {
 	const page = 4096
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func TestMutations(t *testing.T) {
 			if i%6 == 5 {
 				err = errors.Join(err, p.apply(uint64(100*run+i)))
 			}
-			p.log.Record(audit.Entry{What: audit.Priority}, err) // as whoever asked for the change does
+			p.log.Record(audit.Entry{What: audit.Priority}, err) // as the caller of the change does
 			data, readErr := os.ReadFile(filepath.Join(dir, "state.db"))
 			if err := errors.Join(err, readErr); err != nil {
 				t.Fatal(err)
@@ -139,7 +139,7 @@ func TestMutations(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(1, 2))
 	at := func(data []byte) []byte { n := random.IntN(len(data) / page); return data[n*page : (n+1)*page] }
-	same := func(data []byte) (mine, other []byte) { // a page, and the one in its place in an older copy
+	same := func(data []byte) (mine, other []byte) { // a page, and the page at its place in an older copy
 		o := old[len(old)-2-random.IntN(20)]
 		n := random.IntN(min(len(data), len(o)) / page)
 		return data[n*page : (n+1)*page], o[n*page : (n+1)*page]
@@ -207,8 +207,9 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// TestOlderStateIsRefused: a state file that is older than the audit log says, is another one, or is missing, is refused with the generation that
-// is missing, unless the loss is accepted; that is said once. A log that is older than the state file says is refused too.
+// TestOlderStateIsRefused: a state file is refused if it is older than the audit log, another one, or missing. The
+// error has the missing generation. If the loss is accepted, it is reported once. An audit log older than the state
+// file is refused too.
 func TestOlderStateIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	p, err := openPair(dir, Options{})
@@ -235,7 +236,7 @@ func TestOlderStateIsRefused(t *testing.T) {
 		}
 	}
 	p.close()
-	// fork is the older copy with changes of its own, and more of them.
+	// fork is the older copy with changes of its own, more than the original has.
 	fork := filepath.Join(t.TempDir(), "fork")
 	copyFiles(t, older, fork)
 	if p, err = openPair(fork, Options{}); err != nil {
@@ -267,7 +268,7 @@ func TestOlderStateIsRefused(t *testing.T) {
 		name string
 		do   func(t *testing.T, dir string)
 		want string
-		has  uint64 // the generation that it goes on with
+		has  uint64 // the generation with which it continues
 	}{
 		{"an older file", func(t *testing.T, dir string) { replace(t, dir, older, "state.db") }, "generation 23 was applied last; the file has generation 18", 18},
 		{"another file", func(t *testing.T, dir string) { replace(t, dir, fork, "state.db") }, "line", 27},
@@ -285,7 +286,7 @@ func TestOlderStateIsRefused(t *testing.T) {
 			here := filepath.Join(t.TempDir(), "x")
 			copyFiles(t, dir, here)
 			c.do(t, here)
-			for range 2 { // a start that was refused changes nothing
+			for range 2 { // a refused start changes nothing
 				p, err := openPair(here, Options{})
 				if err == nil {
 					p.close()
@@ -300,7 +301,7 @@ func TestOlderStateIsRefused(t *testing.T) {
 			}
 		})
 		if strings.Contains(c.name, "log") || c.want == "line" {
-			continue // the daemon opens the log without what the file knows: see its tests
+			continue // the daemon opens the log without the file's knowledge: see its tests
 		}
 		t.Run(c.name+", accepted", func(t *testing.T) {
 			here := filepath.Join(t.TempDir(), "x")
@@ -328,8 +329,8 @@ func TestOlderStateIsRefused(t *testing.T) {
 	}
 }
 
-// TestVersion2: a state file that was a journal of lines, written by Headgate of November 2026 with the audit log beside it, becomes
-// one of this version, and stays beside it under another name. One that lacks what the log knows is refused.
+// TestVersion2: a state file of Headgate of November 2026, which was a journal of lines with an audit log beside it, is
+// converted to this version and kept under another name. One that lacks entries of the log is refused.
 func TestVersion2(t *testing.T) {
 	text, err := os.ReadFile("testdata/version2/state.db")
 	if err != nil {

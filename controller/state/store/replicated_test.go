@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// changing is an etcd whose own leader changes when it is asked for the n-th time.
+// changing is an etcd whose own leader changes at the n-th request.
 type changing struct {
 	clientv3.KV
 	n int
@@ -24,7 +24,8 @@ func (c *changing) Get(context.Context, string, ...clientv3.OpOption) (*clientv3
 	return &clientv3.GetResponse{Header: &pb.ResponseHeader{}, Kvs: []*mvccpb.KeyValue{{Value: []byte("1")}}}, nil
 }
 
-// A member that cannot read the state leads no more, so that it stands again and does not end.
+// A member that cannot read the state gives up leadership, so that it stands for election again and
+// does not exit.
 func TestLeadEndsWhereStateCannotBeRead(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		client := clientv3.NewCtxClient(t.Context())

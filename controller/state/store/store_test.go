@@ -183,7 +183,7 @@ func TestOpenNamesTheBadLine(t *testing.T) {
 	}
 }
 
-// lines returns records as they stand in a file.
+// lines returns records in the form of the file.
 func lines(t *testing.T, list ...record) string {
 	t.Helper()
 	var all []byte
@@ -197,8 +197,8 @@ func lines(t *testing.T, list ...record) string {
 	return string(all)
 }
 
-// TestCompacts: a journal that has grown is replaced by one with what it says, which has the
-// same contents; another process finds it in use as before.
+// TestCompacts: a compacted journal has the same contents, and another process still finds it
+// locked.
 func TestCompacts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, path, Options{NoSync: true})
@@ -219,7 +219,7 @@ func TestCompacts(t *testing.T) {
 	}
 }
 
-// child changes weights until it is killed and says after each change that it was made.
+// child changes weights until it is killed, and reports each change after it was made.
 func child(path string) {
 	s, err := Open(path, Options{})
 	if err != nil {
@@ -255,7 +255,7 @@ func TestKilledWhileWriting(t *testing.T) {
 		}
 	}
 	_ = cmd.Process.Kill()
-	for lines.Scan() { // what it had said before it died
+	for lines.Scan() { // reported before it died
 		_, _ = fmt.Sscan(lines.Text(), &said)
 	}
 	_, _ = io.Copy(io.Discard, out)
@@ -274,17 +274,16 @@ func TestKilledWhileWriting(t *testing.T) {
 	}
 }
 
-// TestAuditInMemory: a line of the audit log is in memory once, with its texts and whatever its ring has not
-// used yet.
+// TestAuditInMemory: memory has each line of the audit log once: its texts, and the unused part of its ring.
 func TestAuditInMemory(t *testing.T) {
 	const lines, most = 20000, 1.5 * float64(unsafe.Sizeof(audit.Entry{}))
 	held := lag.Held(t, func() any {
-		s, err := Open("", Options{Audit: lines}) // not open: what cleans up would hold it
+		s, err := Open("", Options{Audit: lines}) // it stays closed: a cleanup would keep it in memory
 		if err != nil {
 			t.Fatal(err)
 		}
 		log := audit.New(audit.Options{Keeper: s, Limit: lines})
-		for i := range 2 * lines { // the later half drops the earlier
+		for i := range 2 * lines { // the second half evicts the first
 			log.Record(audit.Entry{Peer: "@", Flow: fmt.Sprintf("10.1.0.0:%d>10.1.0.1:50151/17", i), What: audit.Weight}, nil)
 		}
 		if n := len(log.List("", math.MaxInt)); n != lines {
@@ -297,8 +296,8 @@ func TestAuditInMemory(t *testing.T) {
 	}
 }
 
-// TestHistory: what was applied is kept over restarts and compactions, within its bounds, and with
-// what an unconfirmed configuration is rolled back to.
+// TestHistory: applied configurations survive restarts and compactions, within the bounds, together
+// with the one that an unconfirmed configuration is rolled back to.
 func TestHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, path, Options{NoSync: true})
@@ -349,7 +348,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// slowJournal is a journal whose disk, or etcd, does not answer before it is told to.
+// slowJournal is a journal whose disk or etcd answers on a signal.
 type slowJournal struct {
 	noJournal
 	asked, answer chan struct{}
@@ -361,7 +360,7 @@ func (j slowJournal) append(record, *contents) error {
 	return nil
 }
 
-// TestReadsWhileWriting: nobody who reads the state waits for a change that the disk, or etcd, has not taken yet.
+// TestReadsWhileWriting: no reader of the state waits for a change that the disk or etcd has not taken yet.
 func TestReadsWhileWriting(t *testing.T) {
 	j := slowJournal{asked: make(chan struct{}), answer: make(chan struct{})}
 	s := &Store{state: newContents(0), journal: j}

@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// TestThrift: the queues of a BMv2 get rate and depth with an apply, shown by a plan before,
-// and again when the switch was restarted; a service that is away degrades the switch.
+// TestThrift: apply sets rate and depth of a BMv2's queues, and sets them again after a restart of
+// the switch. A plan shows them first. An unreachable Thrift service degrades the switch.
 func TestThrift(t *testing.T) {
 	sw, service := switchtest.New(t, 1), newServer(t)
 	sw.BMv2 = true
@@ -29,7 +29,7 @@ func TestThrift(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = c.Run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
-	// Two queues of 2 Mb/s are 250 packets/s of 1000 B; 6 kB of the shortest frames are 100.
+	// Two queues at 2 Mb/s are 250 packets/s of 1000 B; 6 kB are 100 of the shortest frames.
 	text := func(rate string) []byte {
 		return fmt.Appendf(nil, `
 name: one

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// two wants two ports of two queues: one that is limited, one that is not.
+// two is the desired state of two ports with two queues: one limited, one not.
 func two() *trafficmanager.Config {
 	return &trafficmanager.Config{
 		Ports:  []trafficmanager.Port{{Number: 1, Rate: 12 * units.Mbps}, {Number: 3, Rate: 20 * units.Mbps}},
@@ -30,7 +30,7 @@ func two() *trafficmanager.Config {
 	}
 }
 
-// held is what a switch has of two: 20 Mb/s are 1666.7 packets/s, 6001 B are 100.02 packets.
+// held is the switch's state for two: 20 Mb/s are 1666.7 packets/s, 6001 B are 100.02 packets.
 func held() map[int32]queues {
 	return map[int32]queues{1: {Rate: 1000, Depth: 101 + 64}, 3: {Rate: 1666, Depth: 71582789 + 64}}
 }
@@ -54,7 +54,8 @@ func plan(t *testing.T, d *bmv2.Driver, want *trafficmanager.Config) []string {
 	return lines
 }
 
-// TestDriver: what is wanted is planned, set once, and set again where nothing is known.
+// TestDriver: the desired state is planned and set once, and set again if the switch's state is
+// unknown.
 func TestDriver(t *testing.T) {
 	s := newServer(t)
 	d := driver(t, s.Addr())
@@ -91,7 +92,7 @@ func TestDriver(t *testing.T) {
 	}
 	apply(two(), slower, 1, 1)
 	apply(slower, slower, 0, 0)
-	apply(nil, slower, 0, 4) // in case somebody else has set them
+	apply(nil, slower, 0, 4) // another client may have set them
 
 	s.Stop()
 	s.Start()
@@ -107,8 +108,8 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// TestDriverFails: a service that is away, refuses or does not answer is named with the call,
-// and all is set once it is back.
+// TestDriverFails: the error for a service that is unreachable, refuses or hangs names the call.
+// All is set once it is back.
 func TestDriverFails(t *testing.T) {
 	s := newServer(t)
 	d := driver(t, s.Addr())
@@ -148,7 +149,7 @@ func TestDriverFails(t *testing.T) {
 	}
 }
 
-// TestDriverHangsUp: a call whose context ends before there is an answer leaves no connection.
+// TestDriverHangsUp: a call whose context ends before the answer closes its connection.
 func TestDriverHangsUp(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

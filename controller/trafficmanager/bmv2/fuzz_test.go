@@ -11,7 +11,7 @@ import (
 	"github.com/apache/thrift/lib/go/thrift"
 )
 
-// answering is a connection whose other end has answered before it was asked.
+// answering is a connection whose other end has sent its answer in advance.
 type answering struct {
 	net.Conn
 	answer io.Reader
@@ -20,7 +20,7 @@ type answering struct {
 func (a *answering) Read(b []byte) (int, error)  { return a.answer.Read(b) }
 func (a *answering) Write(b []byte) (int, error) { return len(b), nil }
 
-// FuzzReply: any answer of a switch's Thrift server ends a call, with an error or without.
+// FuzzReply: for any answer of a switch's Thrift server, a call ends, with or without an error.
 func FuzzReply(f *testing.F) {
 	reply := func(kind thrift.TMessageType, name string, body ...byte) []byte {
 		b := binary.BigEndian.AppendUint32(nil, thrift.VERSION_1|uint32(kind))

@@ -12,13 +12,14 @@ import (
 	"github.com/apache/thrift/lib/go/thrift"
 )
 
-// queues are the settings of a port; the zero value is what BMv2 starts with.
+// queues are the settings of a port; the zero value has BMv2's initial settings.
 type queues struct {
 	Rate  int64 // packets/s of each queue, 0 is unlimited
 	Depth int32 // packets in each queue
 }
 
-// server is BMv2's Thrift service of one switch, as far as package bmv2 uses it. mu guards everything below it.
+// server is the part of BMv2's Thrift service that package bmv2 uses, for one switch. mu guards all fields
+// below it.
 type server struct {
 	t    testing.TB
 	addr string
@@ -28,12 +29,12 @@ type server struct {
 	conns    map[net.Conn]bool
 	ports    map[int32]queues
 	calls    int
-	refuse   string        // the call that is refused
-	stalled  chan struct{} // calls wait until it is closed; nil for not at all
+	refuse   string        // name of the call that is refused
+	stalled  chan struct{} // calls wait until it is closed; nil for no wait
 	wg       sync.WaitGroup
 }
 
-// newServer starts a service on a port of its own. It stops with the test.
+// newServer starts a service on a free port. It stops with the test.
 func newServer(t testing.TB) *server {
 	s := &server{t: t, addr: "127.0.0.1:0", conns: map[net.Conn]bool{}}
 	s.Start()
@@ -44,7 +45,7 @@ func newServer(t testing.TB) *server {
 // Addr returns the service's address.
 func (s *server) Addr() string { return s.addr }
 
-// Start starts the service of a switch that has just started, at the address that it had.
+// Start starts the service of a newly started switch, at its old address.
 func (s *server) Start() {
 	l, err := net.Listen("tcp", s.addr)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *server) Start() {
 	})
 }
 
-// Stop ends the service and with it all connections.
+// Stop ends the service and all its connections.
 func (s *server) Stop() {
 	s.Stall(false)
 	s.mu.Lock()
@@ -82,7 +83,7 @@ func (s *server) Stop() {
 	s.wg.Wait()
 }
 
-// Stall keeps the service from answering, or has it answer again.
+// Stall stops the service from answering; a second call ends that.
 func (s *server) Stall(stall bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,21 +96,21 @@ func (s *server) Stall(stall bool) {
 	}
 }
 
-// Refuse has a call, by its name, answered with an exception; "" ends that.
+// Refuse makes the service answer a named call with an exception; "" ends that.
 func (s *server) Refuse(method string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = method
 }
 
-// Ports returns what was set since the start, by port.
+// Ports returns the settings made since the start, by port.
 func (s *server) Ports() map[int32]queues {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.ports)
 }
 
-// Calls returns how many settings were written in all.
+// Calls returns the number of settings written.
 func (s *server) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +175,7 @@ func (p processor) Process(ctx context.Context, in, out thrift.TProtocol) (bool,
 	return true, nil
 }
 
-// set carries out a call.
+// set performs a call.
 func (s *server) set(method string, args map[int16]int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +198,7 @@ func (s *server) set(method string, args map[int16]int64) error {
 	return nil
 }
 
-// readArgs reads the arguments of a call, all of them integers, by their number.
+// readArgs reads a call's arguments by their numbers; all of them are integers.
 func readArgs(ctx context.Context, in thrift.TProtocol) (map[int16]int64, error) {
 	args := map[int16]int64{}
 	for {
@@ -223,7 +224,7 @@ func readArgs(ctx context.Context, in thrift.TProtocol) (map[int16]int64, error)
 	}
 }
 
-// writeZero writes the result 0, which is BMv2's to all calls.
+// writeZero writes the result 0, which is BMv2's result for all these calls.
 func writeZero(ctx context.Context, out thrift.TProtocol, method string) error {
 	if method == "get_time_elapsed_us" {
 		if err := out.WriteFieldBegin(ctx, "", thrift.I64, 0); err != nil {

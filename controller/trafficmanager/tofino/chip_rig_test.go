@@ -28,17 +28,16 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// chipRig is a fabric of one embedded switch with the v1model program, s1, and one device
-// that serves the P4Info of a chip, s2, with a BF Runtime server beside it. The device is
-// the P4Runtime server of an embedded switch with a stand-in of the program: everything but
-// packets.
+// chipRig is a fabric of two switches. s1 is an embedded switch with the v1model program. s2 serves
+// a chip's P4Info, with a BF Runtime server beside it: it is an embedded switch's P4Runtime server
+// with a stand-in program, which does everything except packets.
 type chipRig struct {
 	*fabric
 	chip   string
 	cpu    uint32
 	s2     served
 	bfrt   *tofino.Server
-	device string // file with what the device is given
+	device string // file with s2's device configuration
 	at     string // address of s2
 }
 
@@ -93,14 +92,14 @@ controller: {poll_interval: "off", probe_interval: "off", resync_interval: 1s}
 	return r
 }
 
-// served is an embedded switch with its address.
+// served is an embedded switch and its address.
 type served struct {
 	*softswitch.Switch
 	addr string
 	end  func()
 }
 
-// start makes a switch that runs no program yet, on a loop of its own.
+// start makes a switch without a program, on a loop of its own.
 func (r *chipRig) start(id uint64, cpu uint32, address string) served {
 	r.t.Helper()
 	loop := clock.NewLoop()
@@ -123,8 +122,8 @@ func (r *chipRig) start(id uint64, cpu uint32, address string) served {
 	return served{s, addr.String(), func() { cancel(); <-done; s.Close() }}
 }
 
-// serverPort is what the P4Runtime server of a stand-in is told: 0 means none to it, while
-// Tofino 2 has its CPU there.
+// serverPort is the CPU port for a stand-in's P4Runtime server. 0 means none there, but Tofino 2's
+// CPU port is 0.
 func serverPort(cpu uint32) uint32 {
 	if cpu == 0 {
 		return 510
@@ -132,7 +131,7 @@ func serverPort(cpu uint32) uint32 {
 	return cpu
 }
 
-// holds returns what s2 holds, as lines, read by another client.
+// holds returns the entries of s2 as lines, read by another client.
 func (r *chipRig) holds() []string {
 	r.t.Helper()
 	_, program := chipInfo(r.t, r.chip)
@@ -158,7 +157,7 @@ func (r *chipRig) holds() []string {
 	return lines
 }
 
-// plan returns what is planned for s2.
+// plan returns the planned changes of s2.
 func (r *chipRig) plan() []string {
 	r.t.Helper()
 	plan, err := r.c.Plan(context.Background(), "fabric.yaml", r.yaml, 0)

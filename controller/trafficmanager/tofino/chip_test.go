@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/tests/lag"
 )
 
-// TestChip: one controller, one configuration, the same features on two programs.
+// TestChip: one controller and one configuration drive the same features on two programs.
 func TestChip(t *testing.T) {
 	for chip, cpu := range map[string]uint32{"tofino1": 320, "tofino2": 0} {
 		t.Run(chip, func(t *testing.T) {
@@ -69,7 +69,7 @@ func testChip(t *testing.T, r *chipRig, cpu uint32) {
 	if list, _, err := sub.Next(context.Background()); err != nil || list[0].Subject != "s2" || list[0].Kind != "traffic_manager.applied" {
 		t.Errorf("events = %+v, %v", list, err)
 	}
-	lag.Await(t, "PACC's loop reads its counters", func() bool { // a busy machine may not answer within the time of a read
+	lag.Await(t, "PACC's loop reads its counters", func() bool { // a busy machine may exceed a read's timeout
 		s := r.state("s2")
 		ticks, ok := testenv.Number(s, "pacc_ticks")
 		failed, also := testenv.Number(s, "pacc_read_errors")
@@ -98,7 +98,7 @@ func (r *chipRig) chipManaged(classes uint64) {
 	}
 }
 
-// chipLimits takes the policy away and gives each queue a limit.
+// chipLimits removes the policy and gives each queue a limit.
 func (r *chipRig) chipLimits() {
 	r.t.Helper()
 	r.bfrt.Writes()
@@ -122,7 +122,7 @@ func (r *chipRig) chipLimits() {
 	}
 }
 
-// chipChanges applies another policy and other marks.
+// chipChanges applies another policy and other marking curves.
 func (r *chipRig) chipChanges() {
 	r.t.Helper()
 	marks := with(r.holds(), "egress.ecn.ecn_red ")
@@ -153,7 +153,7 @@ func (r *chipRig) chipChanges() {
 	}
 }
 
-// chipRestarts replaces the device by one that knows nothing.
+// chipRestarts replaces the device by an empty one.
 func (r *chipRig) chipRestarts() {
 	r.t.Helper()
 	want, pushes := r.holds(), r.pushes()
@@ -172,8 +172,7 @@ func (r *chipRig) chipRestarts() {
 	r.chipManaged(8)
 }
 
-// chipManagerFails takes the BF Runtime server away and changes a row behind the
-// controller's back.
+// chipManagerFails stops the BF Runtime server and changes a row without the controller.
 func (r *chipRig) chipManagerFails() {
 	r.t.Helper()
 	r.bfrt.Fail()
@@ -194,8 +193,9 @@ func (r *chipRig) chipManagerFails() {
 	})
 }
 
-// TestChipWithoutDevice: a switch that runs our program is driven; one that does not is
-// told what is missing, and is driven as soon as somebody else gives it the program.
+// TestChipWithoutDevice: without a device configuration, the controller drives a switch that
+// already runs Headgate's program. For another switch it reports what is missing, and drives it
+// once another controller has loaded the program.
 func TestChipWithoutDevice(t *testing.T) {
 	r := newChipRig(t, "tofino1", 320)
 	given := r.yaml
@@ -218,7 +218,7 @@ func TestChipWithoutDevice(t *testing.T) {
 	}
 	with := r.yaml
 	r.yaml = given
-	r.apply() // another controller's work
+	r.apply() // done by another controller
 	r.becomes("s2", pb.SwitchStatus_STATE_READY)
 	pushes := r.pushes()
 	r.yaml = with

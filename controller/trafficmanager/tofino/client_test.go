@@ -38,7 +38,7 @@ func pool(name string, cells uint64) bfrt.Change {
 	}}
 }
 
-// TestWriteErrors tells which changes of a batch were refused, and that the others were not.
+// TestWriteErrors: the error names the refused changes of a batch; the others were made.
 func TestWriteErrors(t *testing.T) {
 	s := NewServer(t, "tofino1")
 	c := client(t, s, Program)
@@ -60,7 +60,7 @@ func TestWriteErrors(t *testing.T) {
 	if n := len(s.Writes()); n != 3 {
 		t.Errorf("%d written, want 3", n)
 	}
-	// A change that the schema does not have keeps the whole batch from being sent.
+	// If one change is outside the schema, nothing of the batch is sent.
 	var field *units.FieldError
 	if err := c.Write(t.Context(), append(batch, pool("IG_APP_POOL_9", 1))); !errors.As(err, &field) || field.Field != "pool" || len(s.Writes()) != 0 {
 		t.Errorf("%v", err)
@@ -70,7 +70,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// TestRead reads one row, some fields of a row, all of a table, and more than one message.
+// TestRead reads one row, some fields of a row, a whole table, and an answer of several messages.
 func TestRead(t *testing.T) {
 	s := NewServer(t, "tofino1")
 	c := client(t, s, Program)
@@ -95,7 +95,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestComesBack subscribes again when the server was away, from many goroutines.
+// TestComesBack: many goroutines use the client while it subscribes again after a restart of the
+// server.
 func TestComesBack(t *testing.T) {
 	s := NewServer(t, "tofino1")
 	c := client(t, s, Program)
@@ -121,7 +122,7 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
-// TestWrongProgram is another program on the chip than the one that is meant.
+// TestWrongProgram: the chip runs another program than the configured one.
 func TestWrongProgram(t *testing.T) {
 	s := NewServer(t, "tofino1")
 	c := client(t, s, "tna_counter")
@@ -130,7 +131,7 @@ func TestWrongProgram(t *testing.T) {
 	}
 }
 
-// TestOwnDeadline: a caller waits no longer than it wants to while another one waits for the
+// TestOwnDeadline: each caller waits only until its own deadline while another one waits for the
 // server.
 func TestOwnDeadline(t *testing.T) {
 	s := NewServer(t, "tofino1")

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// mmu is a policy of the DSH paper's switch: 16 MB, Φ of 60 KB, α of 1/16.
+// mmu is a policy for the DSH paper's switch: 16 MB, Φ of 60 KB, α of 1/16.
 func mmu(policy headroom.Kind, ports int, lossless uint8) *headroom.Config {
 	m := &headroom.Config{
 		Policy: policy, Buffer: 16 * units.MB, Lossless: lossless, Private: 3000, Headroom: 60 * units.KB, Alpha: -4,
@@ -33,7 +33,7 @@ func mmu(policy headroom.Kind, ports int, lossless uint8) *headroom.Config {
 // delayFilter is a filter of the program.
 const delayFilter = "egress.maxqd.delay_filter"
 
-// numbers are dev_ports of two pipes.
+// numbers are dev_ports in two pipes.
 func numbers() []uint32 { return []uint32{0, 4, 129, 188} }
 
 func wanted(m *headroom.Config) *trafficmanager.Config {
@@ -71,7 +71,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// apply makes the chip hold what c says, and makes sure that nothing is left to do.
+// apply writes the configuration c to the chip, and checks that a second plan is empty.
 func apply(t *testing.T, d *Driver, c *trafficmanager.Config) int {
 	t.Helper()
 	n, err := d.Apply(within(t), nil, c)
@@ -88,7 +88,7 @@ func apply(t *testing.T, d *Driver, c *trafficmanager.Config) int {
 	return n
 }
 
-// holds checks fields of a row as the server has them.
+// holds compares fields of a row with the server's.
 func holds(t *testing.T, row bfrt.Row, want string) {
 	t.Helper()
 	for _, field := range strings.Fields(want) {
@@ -99,7 +99,7 @@ func holds(t *testing.T, row bfrt.Row, want string) {
 	}
 }
 
-// groupOf returns the priority group of a port's class, as the server has it.
+// groupOf returns the server's priority group for a port's class.
 func groupOf(t *testing.T, s *Server, port uint32, class int) bfrt.Row {
 	t.Helper()
 	for _, g := range s.Table(tableGroup) {
@@ -116,10 +116,10 @@ func device(t *testing.T, s *Server, table string, key ...bfrt.Named) bfrt.Row {
 	return s.Row(table, bfrt.AllPipes, key...)
 }
 
-// TestDSH is DSH with two lossless classes on Tofino 1, cells of 80 B. Headroom for frames
-// of 81 B, two cells for 101 B on the wire: (60 000 + 60) · 2/101 = 1189.3 → 1192 cells (of
-// 8), once per port; ρ: 3000/80 = 37.5 → 38; δ: 38 → 40 (of 8). The shared pool is
-// 16 MB/80 = 200 000 − 4 · 1192 − 8 · 38 = 194 928. α of 1/16 is 6 %.
+// TestDSH is DSH with two lossless classes on Tofino 1, cells of 80 B. The worst frame has 81 B:
+// two cells for 101 B on the wire. Headroom: (60 000 + 60) · 2/101 = 1189.3 → 1192 cells (of 8),
+// once per port; ρ: 3000/80 = 37.5 → 38; δ: 38 → 40 (of 8). The shared pool is 16 MB/80 = 200 000 −
+// 4 · 1192 − 8 · 38 = 194 928. α of 1/16 is 6 %.
 func TestDSH(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	c := wanted(mmu(headroom.DSH, 4, 1<<3|1<<4))
@@ -160,9 +160,9 @@ func TestDSH(t *testing.T) {
 	}
 }
 
-// TestSPFC is SPFC on Tofino 2, cells of 176 B. Headroom for frames of 64 B, a cell for 84 B
-// on the wire: 60 060/84 = 715 → 720 cells (of 8). ρ: 3000/176 = 17.05 → 18; δ: 18 → 24,
-// below the least, 32. The shared pool is 16 MB/176 = 90 909 − 4 · 720 − 4 · 18 = 87 957.
+// TestSPFC is SPFC on Tofino 2, cells of 176 B. The worst frame has 64 B: a cell for 84 B on the
+// wire. Headroom: 60 060/84 = 715 → 720 cells (of 8). ρ: 3000/176 = 17.05 → 18; δ: 18 → 24, which
+// is below the minimum of 32. The shared pool is 16 MB/176 = 90 909 − 4 · 720 − 4 · 18 = 87 957.
 func TestSPFC(t *testing.T) {
 	server, d := serve(t, Tofino2)
 	c := wanted(mmu(headroom.SPFC, 4, 1<<3))
@@ -183,7 +183,7 @@ func TestSPFC(t *testing.T) {
 	// 100 000/176 = 568.2 cells; port 188 is local port 60, the fifth of group 7.
 	holds(t, server.Row(tableEgress, 1, number("pg_id", 7), number("pg_queue", 4*16+1)), "pool_max_cells=568 dynamic_baf=DISABLE guaranteed_cells=0 tail_drop_enable=true")
 
-	// The state of one port is a change of one row each.
+	// A change of one port's state changes one row of each table.
 	c.Victims = []uint32{4}
 	c.QueueLimits = nil
 	if n := apply(t, d, c); n != 3 { // two groups, and the queue without its limit
@@ -194,7 +194,7 @@ func TestSPFC(t *testing.T) {
 	holds(t, server.Row(tableEgress, 1, number("pg_id", 7), number("pg_queue", 4*16+1)), "pool_max_cells=43 dynamic_baf=80% guaranteed_cells=36")
 }
 
-// TestOff gives everything back.
+// TestOff: without a policy all settings return to their defaults.
 func TestOff(t *testing.T) {
 	for _, chip := range []string{Tofino1, Tofino2} {
 		server, d := serve(t, chip)
@@ -213,7 +213,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestRestart is a server that comes back with defaults.
+// TestRestart: the server restarts with its defaults.
 func TestRestart(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	c := wanted(mmu(headroom.SIH, 4, 1<<3))
@@ -231,8 +231,8 @@ func TestRestart(t *testing.T) {
 	holds(t, groupOf(t, server, 188, 3), "pfc_enable=true pfc_skid_max_cells=1192")
 }
 
-// TestRefused is a row that the chip refuses: the error names it and its fields, nothing
-// after it is written, and the next Apply goes on.
+// TestRefused: the chip refuses a row. The error names the row and its fields, nothing is written
+// after it, and the next Apply continues.
 func TestRefused(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	c := wanted(mmu(headroom.DSH, 4, 1<<3))
@@ -264,7 +264,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestForeign is groups that somebody else has made: in the way, idle, and of another port.
+// TestForeign: priority groups of another controller: one that is in the way, one that is idle, one
+// of another port.
 func TestForeign(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	apply(t, d, wanted(mmu(headroom.SIH, 4, 1<<2|1<<3)))
@@ -279,11 +280,11 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestSuits is a chip that is not the one that is meant, or has no room.
+// TestSuits: the chip is not the configured one, or lacks memory.
 func TestSuits(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	m := mmu(headroom.DSH, 4, 1<<3)
-	m.Buffer = 21 * units.MB // 262 500 of 266 240 cells, but others have their own
+	m.Buffer = 21 * units.MB // 262 500 of 266 240 cells, but other tables need some
 	_, err := d.Plan(within(t), wanted(m))
 	var field *units.FieldError
 	if !errors.As(err, &field) || field.Field != "buffer" || !strings.Contains(field.Allowed, "264780 cells") {

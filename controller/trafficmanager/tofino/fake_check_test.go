@@ -11,7 +11,7 @@ import (
 	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
-// update reads an update, or returns why that is not allowed.
+// update decodes an update, or returns why it is not allowed.
 func update(s *bfrt.Schema, u *pb.Update) (bfrt.Change, string) {
 	ch := bfrt.Change{Operation: bfrt.Operation(strings.ToLower(u.GetType().String()))}
 	if !slices.Contains([]bfrt.Operation{bfrt.Insert, bfrt.Modify, bfrt.Delete}, ch.Operation) {
@@ -25,7 +25,7 @@ func update(s *bfrt.Schema, u *pb.Update) (bfrt.Change, string) {
 	return ch, encodes(s, ch.Operation, ch.Row, e)
 }
 
-// query reads what a Read asks for, or returns why that is not allowed.
+// query decodes the request of a Read, or returns why it is not allowed.
 func query(s *bfrt.Schema, entity *pb.Entity) (bfrt.Row, string) {
 	e := entity.GetTableEntry()
 	r, err := s.Decode(e)
@@ -36,7 +36,7 @@ func query(s *bfrt.Schema, entity *pb.Entity) (bfrt.Row, string) {
 	t := s.Table(r.Table)
 	known := t.Fields(t.Action(r.Action))
 	r.Data = nil
-	for _, f := range e.GetData().GetFields() { // fields are named, and have no value
+	for _, f := range e.GetData().GetFields() { // the request names fields without values
 		at := slices.IndexFunc(known, func(k bfrt.Field) bool { return k.ID == f.GetFieldId() })
 		if at < 0 {
 			return r, fmt.Sprintf("%s: field %d is not one of the table and action", r.Table, f.GetFieldId())
@@ -46,8 +46,8 @@ func query(s *bfrt.Schema, entity *pb.Entity) (bfrt.Row, string) {
 	return r, encodes(s, bfrt.Read, r, e)
 }
 
-// encodes says why an entry is not a row as the schema has it written: there is one way to
-// encode each.
+// encodes returns the error of an entry that is not encoded as the schema requires; each row has
+// exactly one encoding.
 func encodes(s *bfrt.Schema, op bfrt.Operation, r bfrt.Row, e *pb.TableEntry) string {
 	if r.Pipe >= pipes && r.Pipe != bfrt.AllPipes {
 		return fmt.Sprintf("%s: pipe of the target is %#x: allowed is 0 to %d", r.Table, r.Pipe, pipes-1)
@@ -62,9 +62,9 @@ func encodes(s *bfrt.Schema, op bfrt.Operation, r bfrt.Row, e *pb.TableEntry) st
 	return ""
 }
 
-// entry returns a row as an entry of an answer: as it would be asked for, with its values.
+// entry encodes a row as an entry of an answer, with its values.
 func entry(s *bfrt.Schema, r bfrt.Row) (*pb.TableEntry, error) {
-	r.Data = slices.DeleteFunc(slices.Clone(r.Data), func(n bfrt.Named) bool { return n.Value == nil }) // not asked for
+	r.Data = slices.DeleteFunc(slices.Clone(r.Data), func(n bfrt.Named) bool { return n.Value == nil }) // not requested
 	e, err := s.Encode(0, bfrt.Read, r)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 //   - no more headroom for a group or port than the pool of headroom has, so that the pool
 //     cannot shrink below either.
 
-// heldGroup is a priority group and the number that its counters have.
+// heldGroup is a priority group and the index of its counters.
 type heldGroup struct {
 	row bfrt.Row
 	nr  uint64
@@ -89,7 +89,7 @@ func (s *store) writeGroup(c bfrt.Change) (codes.Code, string) {
 	return codes.OK, ""
 }
 
-// newGroup makes a group of a port with the defaults of the driver.
+// newGroup makes a port's group with the driver's defaults.
 func (s *store) newGroup(r bfrt.Row) (*heldGroup, string) {
 	if r.Action != "dev_port" {
 		return nil, "groups of the mirror port are not held"
@@ -153,7 +153,7 @@ func (s *store) groupRules(g *heldGroup, r bfrt.Row) string {
 	return ""
 }
 
-// rules looks at a write to a table of fixed size.
+// rules checks a write to a table of fixed size.
 func (s *store) rules(t *bfrt.Table, r bfrt.Row) string {
 	switch t.Name {
 	case "tm.port.buffer":
@@ -179,7 +179,7 @@ func (s *store) rules(t *bfrt.Table, r bfrt.Row) string {
 	return ""
 }
 
-// computed returns the fields of an entry that follow from others.
+// computed returns the fields of an entry that follow from other fields.
 func (s *store) computed(table string, r bfrt.Row) bfrt.Fields {
 	switch table {
 	case "tm.port.dpg":

@@ -18,16 +18,15 @@ import (
 )
 
 // Server is a BF Runtime server of one chip, device 0, for tests. It holds the fixed tables of a Tofino
-// chip's driver, with their defaults, and checks every request against the schemas: the
-// identifiers of tables, actions and fields, how keys and values are encoded, their widths,
-// choices and ranges, what is mandatory and what can only be read, what a table can do, the
-// target, the program and whether the client has subscribed. It also refuses what the
-// driver documents that it would: see fake_rules_test.go. A request that it refuses fails the test
-// unless the test asks for it (Refused).
+// chip's driver, with their defaults, and checks every request against the schemas: the identifiers of
+// tables, actions and fields, how keys and values are encoded, their widths, choices and ranges, what
+// is mandatory and what can only be read, what a table can do, the target, the program and whether the
+// client has subscribed. It also refuses what the driver's documentation says the driver refuses: see
+// fake_rules_test.go. A refused request fails the test unless the test expects it (Refused).
 //
-// What is on the wire it reads with package bfrt, and then takes nothing that bfrt would not
-// have written for it byte by byte; fake_test.go has the bytes. It is not the chip: nothing is
-// switched, and counters are what a test sets. mu guards everything below it.
+// It decodes requests with package bfrt and refuses any request that differs from bfrt's own encoding
+// in a byte; fake_test.go has the bytes. It is no chip: it switches nothing, and tests set its
+// counters. mu guards all fields below it.
 type Server struct {
 	pb.UnimplementedBfRuntimeServer
 	t    testing.TB
@@ -38,15 +37,15 @@ type Server struct {
 	schema  *bfrt.Schema
 	rows    *store
 	clients map[uint32]bool
-	orphans map[uint32]bool // subscribed when the server stopped, and may not have noticed
+	orphans map[uint32]bool // clients subscribed when the server stopped, which may not have noticed
 	refused []string
 	writes  []bfrt.Change
 	hook    func(bfrt.Change) error
 	rpc     *grpc.Server // nil while stopped
 }
 
-// NewServer starts a server for a chip, "tofino1" or "tofino2", on a port of its own. It stops
-// with the test, which fails when a request was refused that it has not asked for.
+// NewServer starts a server for a chip, "tofino1" or "tofino2", on a free port. It stops with the
+// test, which fails if the server refused a request that the test did not expect.
 func NewServer(t testing.TB, chip string) *Server {
 	t.Helper()
 	schema, err := bfrt.Load(chip, nil)
@@ -81,7 +80,7 @@ func (s *Server) start(addr string, answers pb.BfRuntimeServer) {
 // Addr returns the server's address.
 func (s *Server) Addr() string { return s.addr }
 
-// Stop ends the server and with it all subscriptions.
+// Stop ends the server and all subscriptions.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	rpc := s.rpc
@@ -92,8 +91,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// Restart stops the server, if it runs, and starts it again on the same address as the
-// driver of a chip that was reset: all rows have their defaults.
+// Restart stops the server, if it runs, and starts it again at the same address with all rows at
+// their defaults, like the driver of a chip that was reset.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
@@ -104,15 +103,15 @@ func (s *Server) Restart() {
 	s.start(s.addr, s)
 }
 
-// Fail stops the server and has calls fail at once, not wait for it: another one, which serves
-// nothing, has its address until Restart.
+// Fail stops the server and makes calls fail at once: until Restart, a server without services has
+// its address.
 func (s *Server) Fail() {
 	s.t.Helper()
 	s.Stop()
 	s.start(s.addr, pb.UnimplementedBfRuntimeServer{})
 }
 
-// Load adds the filters of a program by its bf-rt.json.
+// Load adds the filters of a program from its bf-rt.json.
 func (s *Server) Load(info []byte) {
 	s.t.Helper()
 	program, err := bfrt.Load(s.name, info)
@@ -124,8 +123,8 @@ func (s *Server) Load(info []byte) {
 	s.schema, s.rows.schema = program, program
 }
 
-// Refused returns what was refused since it was last called, one line each. A test that
-// calls it has noticed.
+// Refused returns the refusals since its last call, one line each. They then no longer fail the
+// test.
 func (s *Server) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +133,7 @@ func (s *Server) Refused() []string {
 	return list
 }
 
-// Writes returns what was written since it was last called, in order.
+// Writes returns the writes since its last call, in order.
 func (s *Server) Writes() []bfrt.Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +142,8 @@ func (s *Server) Writes() []bfrt.Change {
 	return list
 }
 
-// Hook sets a function that sees each write before it is carried out and can refuse it; nil
-// for none. It must not call the server.
+// Hook sets a function that sees each write before it is made and can refuse it; nil removes it. It
+// must not call the server.
 func (s *Server) Hook(f func(bfrt.Change) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +162,7 @@ func (s *Server) Table(name string) []bfrt.Row {
 	return s.rows.all(t, bfrt.AllPipes)
 }
 
-// Row returns one entry. The pipe does not matter where the device has the table.
+// Row returns one entry. The pipe is ignored for tables of the whole device.
 func (s *Server) Row(table string, pipe uint32, key ...bfrt.Named) bfrt.Row {
 	s.t.Helper()
 	s.mu.Lock()
@@ -182,7 +181,7 @@ func (s *Server) Row(table string, pipe uint32, key ...bfrt.Named) bfrt.Row {
 	return rows[0]
 }
 
-// Set changes fields of an entry as nothing from outside could, such as counters.
+// Set changes fields of an entry that no client can write, such as counters.
 func (s *Server) Set(r bfrt.Row) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -250,12 +249,12 @@ func (s *Server) subscribe(last uint32, m *pb.StreamMessageRequest) (*pb.StreamM
 	return &pb.StreamMessageResponse{Update: &pb.StreamMessageResponse_Subscribe{Subscribe: &pb.Subscribe{Status: &pb.RPCStatus{}}}}, nil
 }
 
-// request checks what all requests have. The caller has mu.
+// request checks the common parts of all requests. The caller has mu.
 func (s *Server) request(what string, client uint32, program string, target *pb.TargetDevice) error {
 	var e *pb.Error
 	switch {
 	case s.rpc == nil:
-		return status.Error(codes.Unavailable, "the server stops") // and with it subscriptions
+		return status.Error(codes.Unavailable, "the server stops") // ends the subscriptions, too
 	case s.orphans[client]:
 		return status.Error(codes.Unavailable, "the server has been restarted since the client subscribed")
 	case !s.clients[client]:
@@ -289,8 +288,7 @@ func (s *Server) Write(_ context.Context, req *pb.WriteRequest) (*pb.WriteRespon
 	return &pb.WriteResponse{}, outcome("Write Error Status", details)
 }
 
-// outcome is the status of a request: its details are those of each part up to the last
-// that failed.
+// outcome is the status of a request. Its details have one part each, up to the last that failed.
 func outcome(message string, details []*pb.Error) error {
 	last := -1
 	for i, e := range details {
@@ -312,7 +310,7 @@ func outcome(message string, details []*pb.Error) error {
 	return st.Err()
 }
 
-// update carries out one update. The caller has mu.
+// update performs one update. The caller has mu.
 func (s *Server) update(u *pb.Update) *pb.Error {
 	change, why := update(s.schema, u)
 	if why != "" {
@@ -341,7 +339,7 @@ func (s *Server) Read(req *pb.ReadRequest, out pb.BfRuntime_ReadServer) error {
 	return err
 }
 
-// pick leaves the fields of a row that were asked for; all when none was.
+// pick keeps the requested fields of a row, or all if none is named.
 func pick(r bfrt.Row, fields bfrt.Fields) bfrt.Row {
 	if len(fields) == 0 {
 		return r
@@ -354,7 +352,7 @@ func pick(r bfrt.Row, fields bfrt.Fields) bfrt.Row {
 	return r
 }
 
-// perAnswer is how many entries a message of an answer has.
+// perAnswer is the number of entries in a message of an answer.
 const perAnswer = 100
 
 func (s *Server) read(req *pb.ReadRequest) ([]*pb.ReadResponse, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
-// Of all chips.
+// These hold for all chips.
 const (
 	pipes        = 4
 	groupsInPipe = 128
@@ -17,11 +17,11 @@ const (
 	portCounters = "$PORT_STAT"
 )
 
-// store is what a chip holds. The server owns it.
+// store is a chip's content. The server owns it.
 type store struct {
 	facts  facts
 	schema *bfrt.Schema
-	over   map[string]bfrt.Fields // of entries that differ from their defaults, by name
+	over   map[string]bfrt.Fields // entries that differ from their defaults, by the table's name
 	groups []*heldGroup
 }
 
@@ -29,7 +29,7 @@ func newStore(chip string, schema *bfrt.Schema) *store {
 	return &store{facts: factsOf(chip), schema: schema, over: map[string]bfrt.Fields{}}
 }
 
-// put returns fields with a value changed or added.
+// put returns the fields with one value changed or added.
 func put(f bfrt.Fields, n bfrt.Named) bfrt.Fields {
 	if i := slices.IndexFunc(f, func(x bfrt.Named) bool { return x.Name == n.Name }); i >= 0 {
 		f[i] = n
@@ -38,7 +38,7 @@ func put(f bfrt.Fields, n bfrt.Named) bfrt.Fields {
 	return append(f, n)
 }
 
-// zero returns the value of a field that nobody has set.
+// zero returns the value of an unset field.
 func zero(f *bfrt.Field) any {
 	switch {
 	case f.Repeated:
@@ -73,7 +73,7 @@ func (s *store) row(t *bfrt.Table, pipe uint32, key bfrt.Fields) bfrt.Row {
 	return r
 }
 
-// all returns all entries of a table, or those of a pipe.
+// all returns the entries of a table, in all pipes or in one.
 func (s *store) all(t *bfrt.Table, pipe uint32) []bfrt.Row {
 	var rows []bfrt.Row
 	if t.Name == groupTable {
@@ -100,7 +100,7 @@ func (s *store) all(t *bfrt.Table, pipe uint32) []bfrt.Row {
 	return rows
 }
 
-// read returns what a Read asks for, or why it cannot.
+// read returns the requested entries, or why it cannot.
 func (s *store) read(t *bfrt.Table, r bfrt.Row) ([]bfrt.Row, string) {
 	switch {
 	case r.Default:
@@ -120,13 +120,13 @@ func (s *store) read(t *bfrt.Table, r bfrt.Row) ([]bfrt.Row, string) {
 	out := s.row(t, r.Pipe, r.Key)
 	if t.Name == portCounters && !r.Fresh {
 		for i := range out.Data {
-			out.Data[i].Value = uint64(0) // the driver has not looked since the ports came up
+			out.Data[i].Value = uint64(0) // the driver has not counted since the ports came up
 		}
 	}
 	return []bfrt.Row{out}, ""
 }
 
-// write carries out a change, or returns why it cannot.
+// write makes a change, or returns why it cannot.
 func (s *store) write(c bfrt.Change) (codes.Code, string) {
 	t := s.schema.Table(c.Row.Table)
 	if t.Name == groupTable {
@@ -160,8 +160,8 @@ func (s *store) set(t *bfrt.Table, r bfrt.Row) {
 	}
 }
 
-// facts are what the drivers of a chip begin with (p4lang/open-p4studio, pkgsrc/bf-drivers/
-// src/traffic_mgr/init). Of Tofino 1 it is a model with less than the most memory.
+// facts are the initial values of a chip's drivers (p4lang/open-p4studio, pkgsrc/bf-drivers/
+// src/traffic_mgr/init). Those of Tofino 1 are of a model that has less than the largest memory.
 type facts struct {
 	chip                            string
 	cell, total                     uint64
@@ -192,7 +192,7 @@ func actionOf(table string) string {
 	return ""
 }
 
-// defaults returns the fields that are not zero at first.
+// defaults returns the fields that are not zero initially.
 func (f facts) defaults(table string, pipe uint32, key bfrt.Fields) bfrt.Fields {
 	switch table {
 	case "tm.cfg":
@@ -241,7 +241,7 @@ func (f facts) defaults(table string, pipe uint32, key bfrt.Fields) bfrt.Fields 
 	return nil
 }
 
-// place returns where a port of a pipe is among the port groups.
+// place returns a port's position among the port groups of its pipe.
 func (f facts) place(port uint32) bfrt.Fields {
 	at, first := port%f.groupPorts, port%f.groupPorts*f.queuesPerPort
 	var own, all []uint32
@@ -254,7 +254,7 @@ func (f facts) place(port uint32) bfrt.Fields {
 	}
 }
 
-// keys returns the keys of a table of fixed size; an empty one where it has none.
+// keys returns the keys of a table of fixed size; an empty key for a table without one.
 func (f facts) keys(t *bfrt.Table, pipe uint32) []bfrt.Fields {
 	if t.Scope == bfrt.Device && len(t.Keys) > 0 && t.Keys[0].Kind == bfrt.Number && t.Keys[0].Name != "$LPF_INDEX" {
 		var out []bfrt.Fields
@@ -284,7 +284,7 @@ func (f facts) keys(t *bfrt.Table, pipe uint32) []bfrt.Fields {
 	return out
 }
 
-// has reports whether a table of fixed size has an entry. Its key is in range.
+// has reports whether a table of fixed size has an entry with this key, which is in range.
 func (f facts) has(t *bfrt.Table, r bfrt.Row) bool {
 	for _, name := range []string{"dev_port", "$DEV_PORT"} {
 		if n, ok := r.Key.Get(name).(uint64); ok {

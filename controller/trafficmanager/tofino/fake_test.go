@@ -15,7 +15,7 @@ import (
 	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
-// raw is a client that sends whatever it is told to.
+// raw is a client that sends any message.
 type raw struct {
 	t   *testing.T
 	rpc pb.BfRuntimeClient
@@ -115,7 +115,7 @@ func data(action uint32, fields ...*pb.DataField) *pb.TableData {
 	return &pb.TableData{ActionId: action, Fields: fields}
 }
 
-// TestRefuses sends what is outside the schemas, one fault each: each is refused, and each
+// TestRefuses sends requests with one violation of the schemas each. Each is refused, and each
 // would fail the test.
 func TestRefuses(t *testing.T) {
 	s := NewServer(t, "tofino1")
@@ -229,7 +229,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestFails makes sure that what is refused fails a test.
+// TestFails checks that an unexpected refusal fails a test.
 func TestFails(t *testing.T) {
 	fake := &counted{TB: t}
 	s := NewServer(fake, "tofino2")

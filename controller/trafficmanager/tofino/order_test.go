@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// watch checks after each write what lossless packets need. It holds what the writes have
-// set, over what the server had.
+// watch checks after each write that lossless packets have their memory. It combines the server's
+// rows with the writes so far.
 type watch struct {
 	t        *testing.T
 	fields   map[string]bfrt.Fields
@@ -109,9 +109,8 @@ func (w *watch) check(c bfrt.Change) {
 	}
 }
 
-// TestOrder changes from each policy to each other and checks after every single write that
-// lossless packets would find their headroom, and that no more memory is given away than
-// there is.
+// TestOrder changes from each policy to each other policy. After every single write, lossless
+// packets still have their headroom, and the guarantees do not exceed the memory.
 func TestOrder(t *testing.T) {
 	const lossless = 1<<3 | 1<<4
 	kinds := []headroom.Kind{headroom.Static, headroom.SIH, headroom.DSH, headroom.SPFC, headroom.DSHSPFC}
@@ -140,7 +139,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestDrain waits for headroom that is in use before it shrinks, and says so when it stays.
+// TestDrain: headroom in use is only reduced after it has drained. If it does not drain, an error
+// says so.
 func TestDrain(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	apply(t, d, wanted(mmu(headroom.SIH, 4, 1<<3|1<<4)))
@@ -162,7 +162,7 @@ func TestDrain(t *testing.T) {
 	holds(t, device(t, server, tablePort, number("dev_port", 129)), "skid_limit_cells=1192")
 }
 
-// TestTurns ends a call whose turn does not come.
+// TestTurns: a call ends with its context while it waits for its turn.
 func TestTurns(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	entered, leave := make(chan struct{}), make(chan struct{})

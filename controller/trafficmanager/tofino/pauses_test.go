@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
-// TestPauses reads what the MACs have counted, also while another call has its turn.
+// TestPauses reads the MACs' counters, also while another call has its turn.
 func TestPauses(t *testing.T) {
 	for _, chip := range []string{Tofino1, Tofino2} {
 		server, d := serve(t, chip)
@@ -34,7 +34,7 @@ func TestPauses(t *testing.T) {
 		if _, err := d.Pauses(within(t), []uint32{4, 127}); err == nil || !strings.Contains(err.Error(), "$PORT_STAT $DEV_PORT=127") || len(server.Refused()) != 1 {
 			t.Errorf("%s: a port that is not there: %v", chip, err)
 		}
-		// The driver's own copy is not what is read, and nobody writes the counters.
+		// The read bypasses the driver's copy, and nothing writes the counters.
 		key := bfrt.Fields{number("$DEV_PORT", 4)}
 		old, err := d.client.Read(within(t), bfrt.Row{Table: tablePauses, Pipe: bfrt.AllPipes, Key: key})
 		if err != nil || old[0].Data.Uint(pauseTime(3)) != 0 {
@@ -53,8 +53,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestVictimsAlone: a change of nothing but victims looks at groups alone, unless more than
-// that is not as it was.
+// TestVictimsAlone: a change that only concerns victims reads only the groups, unless other rows
+// differ from the last write.
 func TestVictimsAlone(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	normal := wanted(mmu("spfc", 4, 1<<3))

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestHeadroomCells compares the closed form with all frames there are.
+// TestHeadroomCells compares the closed form with a search over all frame sizes.
 func TestHeadroomCells(t *testing.T) {
 	for _, name := range []string{Tofino1, Tofino2} {
 		ch, err := chipOf(name)
@@ -24,7 +24,8 @@ func TestHeadroomCells(t *testing.T) {
 		for _, c := range []struct{ least, mtu, bridged units.Bytes }{{64, 1500, 0}, {64, 9000, 16}, {1500, 1500, 0}, {200, 4096, 40}, {64, 64, 0}} {
 			worst := uint64(0)
 			for n := c.least; n <= c.mtu; n++ {
-				// Frames of n bytes that come within 60 000 bytes on the wire, the last in part.
+				// Frames of n bytes that arrive within 60 000 bytes on the wire; the last one may
+				// be partial.
 				per := uint64((n + c.bridged + ch.cell - 1) / ch.cell)
 				wire := uint64(n + framing)
 				worst = max(worst, ((60_000+3*framing)*per+wire-1)/wire)
@@ -51,7 +52,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestErrors says what a chip cannot do.
+// TestErrors: the errors for settings that a chip does not support.
 func TestErrors(t *testing.T) {
 	policy := func(change func(*headroom.Config)) func(*trafficmanager.Config) {
 		return func(c *trafficmanager.Config) { change(c.MMU) }
@@ -104,8 +105,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestAnyPolicy applies random policies one after another: each is an error that names its
-// field, or rows that the checking server takes and that read back as they were meant.
+// TestAnyPolicy applies random policies one after another. Each gives either an error that names
+// its field, or rows that the checking server accepts and that read back unchanged.
 func TestAnyPolicy(t *testing.T) {
 	type rig struct {
 		*Server
@@ -138,8 +139,8 @@ func TestAnyPolicy(t *testing.T) {
 	}
 }
 
-// sums makes sure that pools and guarantees fit into the policy's buffer, and that headroom
-// adds up.
+// sums checks that pools and guarantees fit into the policy's buffer, and that the headroom sums
+// are right.
 func sums(r *rapid.T, server *Server, ch *chip) {
 	total, skid := uint64(0), uint64(0)
 	for _, p := range server.Table(tablePool) {
@@ -205,7 +206,8 @@ func anyConfig(r *rapid.T) *trafficmanager.Config {
 	return c
 }
 
-// TestWeights: queues with weights share the lowest level, and the others keep their order above it.
+// TestWeights: queues with weights share the lowest priority level, and the others keep their order
+// above it.
 func TestWeights(t *testing.T) {
 	server, d := serve(t, Tofino1)
 	c := wanted(nil)

@@ -14,9 +14,9 @@ type (
 )
 
 // standIn makes, from the P4Info of any program, BMv2's JSON of a program with the same
-// control-plane objects and a pipeline that drops every packet. The embedded switch's
-// P4Runtime server can then serve the P4Info of a program for a chip: everything but packets
-// behaves as on the chip's switch. Meters and value sets are not made.
+// control-plane objects and a pipeline that drops every packet. The embedded switch's P4Runtime
+// server can then serve the P4Info of a program for a chip: everything except packets behaves as on
+// the chip's switch. Meters and value sets are not made.
 func standIn(t *testing.T, info *p4configv1.P4Info) []byte {
 	t.Helper()
 	if n := len(info.GetMeters()) + len(info.GetDirectMeters()) + len(info.GetValueSets()); n > 0 {
@@ -74,15 +74,15 @@ func standIn(t *testing.T, info *p4configv1.P4Info) []byte {
 	return text
 }
 
-// standInMaker owns what is made.
+// standInMaker collects the parts of the program.
 type standInMaker struct {
 	t       *testing.T
 	info    *p4configv1.P4Info
 	actions map[uint32]int // P4Info's id → the JSON's
-	fields  jsonList       // of the metadata that keys and digests are taken from
+	fields  jsonList       // metadata from which keys and digests are taken
 }
 
-// field declares a field of metadata and returns what refers to it.
+// field declares a metadata field and returns a reference to it.
 func (b *standInMaker) field(bits int32) jsonList {
 	name := fmt.Sprintf("f%d", len(b.fields))
 	b.fields = append(b.fields, jsonList{name, bits, false})
@@ -139,7 +139,8 @@ func (b *standInMaker) registers() jsonList {
 	return out
 }
 
-// matchTypes are BMv2's names, in the order of what a table of several kinds is.
+// matchTypes are BMv2's names of match kinds. The first that a table has decides on the table's
+// type.
 var matchTypes = []struct {
 	kind        p4configv1.MatchField_MatchType
 	key, lookup string
@@ -192,7 +193,7 @@ func (b *standInMaker) table(id int, t *p4configv1.Table) jsonObject {
 		o["entries"] = jsonList{}
 	}
 	if def := t.GetConstDefaultActionId(); def != 0 {
-		data := jsonList{} // the arguments are not in the P4Info
+		data := jsonList{} // P4Info does not have the arguments
 		for range b.info.GetActions()[b.actions[def]].GetParams() {
 			data = append(data, "0x0")
 		}
@@ -220,7 +221,7 @@ func (b *standInMaker) counted(t *p4configv1.Table) bool {
 	return false
 }
 
-// digests takes those of bit strings and of structs of them.
+// digests adds the digests of bit strings and of structs of bit strings.
 func (b *standInMaker) digests() jsonList {
 	out := jsonList{}
 	for i, d := range b.info.GetDigests() {

@@ -24,11 +24,11 @@ import (
 // TestChipVictims: SPFC on a chip, from counters of the program and of the MACs to priority
 // groups of the traffic manager.
 //
-// The shared pool is what headroom leaves of 4 MB, without guarantees. Φ is 9012 B, and with
-// the three frames without framing 9072 B. On Tofino 1, cells of 80 B, the worst frame has
-// 65 B, with 16 B before it 2 cells for 85 B on the wire: 9072 · 2/85 = 213.5 → 216 cells (of
-// 8) of each port, and 50 000 − 432 = 49 568. On Tofino 2, cells of 176 B, it has 64 B, a cell
-// for 84 B: 108 → 112 cells, and 22 727 − 224 = 22 503.
+// The shared pool is 4 MB minus the headroom; there are no guarantees. Φ is 9012 B, and with the
+// three frames without framing 9072 B. On Tofino 1, cells of 80 B, the worst frame has 65 B, with
+// 16 B before it 2 cells for 85 B on the wire: 9072 · 2/85 = 213.5 → 216 cells (of 8) of each port,
+// and 50 000 − 432 = 49 568. On Tofino 2, cells of 176 B, it has 64 B, a cell for 84 B: 108 → 112
+// cells, and 22 727 − 224 = 22 503.
 func TestChipVictims(t *testing.T) {
 	for chip, c := range map[string]struct {
 		cpu    uint32
@@ -94,8 +94,7 @@ func testVictims(r *victimRig) {
 	becomes("a victim again after RESUME", whole, r.depart)
 	becomes("normal when little departs", normal)
 
-	// The chip's driver begins anew, and with it its counters. While it is away, nobody knows
-	// who pauses.
+	// The chip's driver restarts with its counters at 0. While it is down, pauses are unknown.
 	becomes("a victim before the restart", whole, r.depart)
 	r.bfrt.Fail()
 	r.becomes("s2", pb.SwitchStatus_STATE_DEGRADED)
@@ -110,7 +109,7 @@ func testVictims(r *victimRig) {
 	r.becomes("s2", pb.SwitchStatus_STATE_READY)
 	r.chipManaged(8)
 
-	// A device that knows nothing has no victims.
+	// An empty device has no victims.
 	r.s2.StopGRPC()
 	r.becomes("s2", pb.SwitchStatus_STATE_DISCONNECTED)
 	r.s2.end()
@@ -119,7 +118,7 @@ func testVictims(r *victimRig) {
 	becomes("normal after the restart of the device", normal)
 	becomes("a victim of the new device", whole, r.depart)
 
-	// Another policy ends it, and no policy ends the groups.
+	// Another policy ends the victim states, and no policy removes the groups.
 	r.edit(fmt.Sprintf("{policy: %s}", r.policy()), "{policy: dsh}")
 	r.apply()
 	if got := r.group(1); got.whole {
@@ -149,7 +148,7 @@ func (r *victimRig) policy() string {
 	return string(buffer.Of(cfg.Switch("s2")).Policy)
 }
 
-// share is what a priority group may have of the shared pool.
+// share is the part of the shared pool that a priority group may use.
 type share struct {
 	cells   uint64
 	dynamic string
@@ -168,7 +167,7 @@ func (r *victimRig) group(port uint64) share {
 	return share{}
 }
 
-// departing runs f while all the time something of port 1 departs.
+// departing runs f while something departs from port 1.
 func (r *victimRig) departing(f func()) {
 	conn := r.dial()
 	defer conn.Close()
@@ -188,7 +187,7 @@ func (r *victimRig) departing(f func()) {
 	f()
 }
 
-// depart has a megabyte of port 1 depart: C/K is 250 kB in a period of 100 ms.
+// depart makes a megabyte depart from port 1: C/K is 250 kB in a period of 100 ms.
 func (r *victimRig) depart() {
 	conn := r.dial()
 	defer conn.Close()
@@ -207,7 +206,7 @@ func (r *victimRig) departOver(conn *grpc.ClientConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r.departed += 1_000_000
-	// What the data plane would do; a write needs the primary's election id.
+	// Does the data plane's work; a write needs the primary's election id.
 	_, err := p4v1.NewP4RuntimeClient(conn).Write(ctx, &p4v1.WriteRequest{
 		DeviceId: 2, ElectionId: &p4v1.Uint128{Low: 1},
 		Updates: []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: p4rtmsg.Of(&p4v1.CounterEntry{
@@ -219,7 +218,7 @@ func (r *victimRig) departOver(conn *grpc.ClientConn) {
 	}
 }
 
-// pause has the MAC of port 1 pause class 3 for a millisecond.
+// pause makes the MAC of port 1 pause class 3 for a millisecond.
 func (r *victimRig) pause() {
 	r.paused += 1000
 	r.bfrt.Set(bfrt.Row{

@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// channelLaw keeps the channel that it was given.
+// channelLaw stores the channel that it gets.
 type channelLaw struct{ given channel.Channel }
 
 func (l *channelLaw) OnAck(*law.Ack)                {}
@@ -31,8 +31,8 @@ func (l *channelLaw) SetChannel(t, lim units.Time) error {
 	return nil
 }
 
-// A flow that waits for a channel reports its priority until it has one, moves to the next
-// that comes, and is held when it is refused one.
+// A flow that waits for a channel reports its priority until it has one. It moves to each new
+// channel, and is held when a channel is refused.
 func TestChannels(t *testing.T) {
 	unit, err := maxqd.NewUnit(units.Microsecond)
 	if err != nil {
@@ -111,7 +111,7 @@ func TestChannels(t *testing.T) {
 	})
 	defer wg.Wait()
 	defer cancel()
-	// The host's path is 15 ms shorter than what the controller assumes.
+	// The host's path is 15 ms shorter than the controller assumes.
 	want := []state{
 		{channel.Channel{}, true},
 		{channel.Channel{Target: 25 * ms, Limit: 30 * ms}, false},

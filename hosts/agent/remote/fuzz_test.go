@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// FuzzCommand: a command of the controller is refused, or obeyed; the host's report can be made after it.
+// FuzzCommand: the host either refuses or obeys a controller's command, and can still report afterwards.
 func FuzzCommand(f *testing.F) {
 	_, key := owned(f)
 	flow := command(key, 1).GetWeight().GetFlow()

@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeController answers Attach as a test's function says.
+// fakeController answers Attach with a function of the test.
 type fakeController struct {
 	headgatev1.UnimplementedHostServiceServer
 	attach func(grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error
@@ -63,7 +63,7 @@ func serve(t *testing.T, attach func(grpc.BidiStreamingServer[headgatev1.HostRep
 	return headgatev1.NewHostServiceClient(conn)
 }
 
-// owned is an agent behind a lock, with a flow.
+// owned is an agent with one flow, behind a lock.
 func owned(t testing.TB) (func(context.Context, func(*agent.Agent, units.Time)) error, agent.FlowKey) {
 	t.Helper()
 	unit, err := maxqd.NewUnit(units.Microsecond)
@@ -154,7 +154,7 @@ func TestReportsAndObeys(t *testing.T) {
 			break
 		}
 	}
-	// A weight that came before its flow waits for it.
+	// A weight that arrives before its flow is kept until the flow starts.
 	if err := do(ctx, func(a *agent.Agent, now units.Time) {
 		if _, err := a.StartFlow(now, agent.FlowSpec{Dst: key.Dst, SrcPort: later.SrcPort}); err != nil {
 			t.Error(err)
@@ -169,7 +169,7 @@ func TestReportsAndObeys(t *testing.T) {
 	}
 }
 
-// A refused flow is held, and sends again once it is granted.
+// A refused flow is held, and sends again after it is granted.
 func TestRefusedFlowIsHeld(t *testing.T) {
 	do, key := owned(t)
 	refusal := command(key, 0)
@@ -191,7 +191,7 @@ func TestRefusedFlowIsHeld(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- Run(ctx, client, Options{Host: "h1", Do: Of(do), Interval: time.Millisecond}) }()
-	// sends reports whether the flow puts packets on the wire when it is given time.
+	// sends reports whether the flow sends packets when time passes.
 	sends := func() (sends bool) {
 		_ = do(ctx, func(a *agent.Agent, now units.Time) {
 			before := a.Stats().DataSent
@@ -294,7 +294,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// The fabric's parameters reach whoever wants them; an error does not end the stream.
+// The callback gets the fabric's parameters; an error does not end the stream.
 func TestParametersAreAdopted(t *testing.T) {
 	do, key := owned(t)
 	client := serve(t, func(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error {
@@ -328,7 +328,8 @@ func TestParametersAreAdopted(t *testing.T) {
 	<-done
 }
 
-// A host that the controller does not have ends; one that it had goes on, for it may come back.
+// A host that is not in the controller's fabric ends. A host that was in it before continues,
+// because it may be added again.
 func TestRefusedHost(t *testing.T) {
 	do, _ := owned(t)
 	refusal := status.Error(codes.InvalidArgument, "no such host")

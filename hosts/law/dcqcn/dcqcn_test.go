@@ -39,7 +39,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// Equation 1 of the paper and of PACC: the cut uses the alpha from before.
+// Equation 1 of the paper and of PACC: the cut uses the alpha of before the update.
 func TestCut(t *testing.T) {
 	l := newLaw(t, params(40*units.Gbps, func(p *dcqcn.Params) { p.Gain = 0.25 }))
 	near(t, "rate at the start", rate(l), 40e9)
@@ -94,8 +94,8 @@ func TestPhases(t *testing.T) {
 	near(t, "fast recovery again", rate(l), (before+float64(l.Target()))/2)
 }
 
-// NICs as the public HPCC simulator has them: one step of fast recovery, one of additive
-// increase, then hyper increase.
+// NICs as in HPCC's public simulator: one step of fast recovery, one of additive increase, then
+// hyper increase.
 func TestVendorPhases(t *testing.T) {
 	p := dcqcn.Vendor(law.Flow{Rate: 100 * units.Gbps})
 	l := newLaw(t, p)
@@ -142,7 +142,7 @@ func TestCutInterval(t *testing.T) {
 		t.Fatalf("timer %v, want 4 µs", l.Timer())
 	}
 	l.OnEvent(law.Tick, 4*us)
-	a := math.Pow(1-1.0/256, 4) // alpha stays 1 at the first cut, then four periods of 1 µs
+	a := math.Pow(1-1.0/256, 4) // alpha is still 1 at the first cut, then four periods of 1 µs
 	near(t, "rate after the interval", rate(l), 50e9*(1-a/2))
 	near(t, "target is kept by NICs", float64(l.Target()), 100e9)
 	if l.Timer() != 304*us {
@@ -198,7 +198,7 @@ func BenchmarkOnAck(b *testing.B) {
 	}
 }
 
-// A window bounds what is in flight; where it varies it follows the rate, as in the public HPCC simulator.
+// A window bounds the bytes in flight. A variable window follows the rate, as in HPCC's public simulator.
 func TestWindow(t *testing.T) {
 	flow := law.Flow{Rate: 100 * units.Gbps, BaseRTT: 8 * us}
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ func ns3(visit func(*dcqcn.Params, *param.Set, *law.Flow)) (p dcqcn.Params) {
 	return p
 }
 
-// The sets are those of simulation/run.py of the public HPCC simulator at --bw 100.
+// The parameters of simulation/run.py in HPCC's public simulator, at --bw 100.
 func TestNS3Sets(t *testing.T) {
 	want := dcqcn.Params{
 		LineRate: 100 * units.Gbps, MinRate: units.Gbps, Gain: 1.0 / 256, FastRecovery: 1,
@@ -36,7 +36,8 @@ func TestNS3Sets(t *testing.T) {
 	}
 }
 
-// Alpha and cuts follow their clocks (UpdateAlphaMlx, CheckRateDecreaseMlx): each step against its closed form.
+// Alpha and cuts follow their own clocks (UpdateAlphaMlx, CheckRateDecreaseMlx): each step is compared with its
+// closed form.
 func TestNS3Clocks(t *testing.T) {
 	l := newLaw(t, ns3((*dcqcn.Params).VisitNS3))
 	const g = 1.0 / 256
@@ -51,7 +52,7 @@ func TestNS3Clocks(t *testing.T) {
 	r := 100e9 * (1 - fall(4)/2)
 	near(t, "rate after the first cut, alpha four steps below 1", rate(l), r)
 	near(t, "target after the first cut", float64(l.Target()), 100e9)
-	l.OnAck(&law.Ack{Now: 15*us + 500*ns, CE: true}) // heard at 16 µs alone, however many there are
+	l.OnAck(&law.Ack{Now: 15*us + 500*ns, CE: true}) // only the clock at 16 µs counts them, however many there are
 	l.OnAck(&law.Ack{Now: 15*us + 600*ns, CE: true})
 	if at := l.Timer(); at != 18*us+ns {
 		t.Fatalf("the second cut is due at %v, want 18.001 µs", at)
@@ -83,7 +84,8 @@ func TestNS3Clocks(t *testing.T) {
 	near(t, "target after an increase", float64(l.Target()), r)
 }
 
-// An unbroken stream of notifications keeps alpha at 1 and halves the rate every cut interval, down to the floor of 1 Gb/s.
+// A continuous stream of notifications keeps alpha at 1 and halves the rate every cut interval, down to the minimum of
+// 1 Gb/s.
 func TestNS3AlwaysMarked(t *testing.T) {
 	l := newLaw(t, ns3((*dcqcn.Params).VisitNS3Paper))
 	for now := units.Time(0); now < 2000*us; now += us / 2 {

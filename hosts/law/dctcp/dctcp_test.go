@@ -65,7 +65,7 @@ func TestSlowStartThenAlpha(t *testing.T) {
 	near(t, "no increase by more than MSS²/W", window(l), w+1000*1000/w)
 }
 
-// Equation 1: in a steady share of marks alpha comes to that share.
+// Equation 1: with a constant share of marks, alpha approaches that share.
 func TestAlphaIsTheShareOfMarks(t *testing.T) {
 	p := params()
 	p.MaxWindow = 10000
@@ -97,7 +97,7 @@ func TestIdleFlowDoesNotGrow(t *testing.T) {
 	near(t, "window", window(l), 10000)
 }
 
-// D2TCP §3.2: d = B/(¾·W/RTT) over the time left, within 0.5 and 2; p = α^d.
+// D2TCP §3.2: d = B/(¾·W/RTT) divided by the remaining time, between 0.5 and 2; p = α^d.
 func TestUrgency(t *testing.T) {
 	l := newLaw(t, d2tcp(law.Flow{Rate: 100 * units.Gbps, MSS: 1000, Deadline: units.Millisecond, Size: 750 * 1000}))
 	a := law.Ack{Now: 0, RTT: 10 * us, AckedSeq: 0, SentSeq: 10000}

@@ -35,7 +35,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// round hands the law one acknowledgement that ends a round, dt after the one before.
+// round gives the law one acknowledgement that ends a round, dt after the previous one.
 type feeder struct {
 	*hpcc.Law
 	seq uint64
@@ -64,8 +64,8 @@ func TestAlgorithm1(t *testing.T) {
 	p := params()
 	p.Increase = 100
 	f := &feeder{Law: newLaw(t, p)}
-	f.round(0, 0, 0) // remembers the link
-	// A link that sent at its rate with 75 KB waiting: u = 1 + 75000/150000.
+	f.round(0, 0, 0) // stores the link's counters
+	// A link that sent at its full rate with 75 KB queued: u = 1 + 75000/150000.
 	w := 150000*0.95 + 100
 	near(t, "W at a full link", f.round(12*us, 150000, 75000), w)
 	near(t, "U counts the smaller queue of two", 1000*f.Utilisation(), 1000)
@@ -80,8 +80,8 @@ func TestAlgorithm1(t *testing.T) {
 	near(t, "multiplicative increase after five stages, at most W_init", f.round(12*us, 75000, 0), min(w, 150000))
 }
 
-// Line 9: a sample weighs as much as its time is of T; before any, the flow takes the path to
-// be full of what it sends.
+// Line 9: a sample has the weight of its time as a fraction of T. Before the first sample, the flow
+// assumes that its own traffic fills the path.
 func TestMovingAverage(t *testing.T) {
 	f := &feeder{Law: newLaw(t, params())}
 	near(t, "U of a flow that starts with B·T", 1000*f.Utilisation(), 1000)
@@ -91,8 +91,8 @@ func TestMovingAverage(t *testing.T) {
 	near(t, "U", 1000*f.Utilisation(), 1000*(0.5*1+0.5*0.5))
 }
 
-// Within a round W follows each acknowledgement from the same reference window, so that
-// one overload is not answered twice.
+// Within a round, each acknowledgement computes W from the same reference window, so that one
+// overload is not counted twice.
 func TestReferenceWindow(t *testing.T) {
 	p := params()
 	p.Increase = 100
@@ -177,7 +177,8 @@ func BenchmarkOnAck(b *testing.B) {
 	}
 }
 
-// The public HPCC simulator's set (run.py --cc hp at --bw 100) over T = 16 µs: 80 B are 40 Mb/s · T, and the floor is 1 Gb/s · T.
+// The parameters of HPCC's public simulator (run.py --cc hp at --bw 100) over T = 16 µs: 80 B are 40 Mb/s · T, and the
+// minimum is 1 Gb/s · T.
 func TestNS3(t *testing.T) {
 	var p hpcc.Params
 	param.Defaults(func(s *param.Set) { p.VisitNS3(s, &law.Flow{Rate: 100 * units.Gbps, BaseRTT: 16 * us, MSS: 1000}) })

@@ -46,7 +46,7 @@ func network(n int, law func(i int) law.Law, size units.Bytes) (*Net, *Link) {
 	return net, l
 }
 
-// §3.3 of the paper: the queue stays around K, sawing no deeper than its amplitude, and
+// §3.3 of the paper: the queue stays around K, with an amplitude no larger than the paper's, and
 // flows share the link.
 func TestDCTCPQueueStaysAroundK(t *testing.T) {
 	n, l := network(4, func(int) law.Law { return must(dctcp.New(param.For[dctcp.Params](datacentre))) }, 0)
@@ -66,8 +66,8 @@ func TestDCTCPQueueStaysAroundK(t *testing.T) {
 	t.Logf("fairness %.3f, utilisation %.3f, queue mean %.0f, p99 %.0f", Jain(r), floats.Sum(r)/Goodput(l.Rate), q.Mean(), q.At(0.99))
 }
 
-// D2TCP §2: a flow with a near deadline is done before an equal one with a far deadline,
-// but (PrioPlus §3.1, Figure 3a) it does not get the link to itself.
+// D2TCP §2: a flow with a near deadline ends before an equal flow with a far deadline. But it does
+// not get the whole link (PrioPlus §3.1, Figure 3a).
 func TestD2TCPNearDeadlineGoesFirst(t *testing.T) {
 	const size = 10 * units.MB
 	n, _ := network(2, func(i int) law.Law {
@@ -86,12 +86,13 @@ func TestD2TCPNearDeadlineGoesFirst(t *testing.T) {
 	}
 }
 
-// §5.3 of the paper: η of the link, next to no queue, and flows that join share.
+// §5.3 of the paper: flows use η of the link, the queue is nearly empty, and flows that join get a
+// share.
 func TestHPCCFullLinkWithoutAQueue(t *testing.T) {
 	n := New()
 	l := n.Link(100*units.Gbps, 3*us)
 	p := param.For[hpcc.Params](datacentre)
-	p.Increase *= 5 // for 20 flows, so that shares meet sooner
+	p.Increase *= 5 // for 20 flows, so that shares converge sooner
 	for i := range 4 {
 		n.Start(units.Time(i)*500*us, &Flow{
 			Law: must(hpcc.New(p)), Path: []*Link{l}, NIC: 100 * units.Gbps, Back: 5 * us,
@@ -114,9 +115,9 @@ func TestHPCCFullLinkWithoutAQueue(t *testing.T) {
 	t.Logf("utilisation %.3f, queue mean %.0f p99 %.0f B, fairness %.4f, peak at joins %v", use, q.Mean(), q.At(0.99), Jain(r), l.Peak)
 }
 
-// RFC 6817 §4.2: the queue settles at the target and the link is full. Two that start
-// together share it; a latecomer that measures its own base would not yield (§4.4), so the
-// base delay is configured.
+// RFC 6817 §4.2: the queue settles at the target and the link is full. Two flows that start
+// together share it. A later flow that measured its own base would not yield (§4.4), so the base
+// delay is configured.
 func TestLEDBATDelayStaysAtTheTarget(t *testing.T) {
 	n := New()
 	l := n.Link(100*units.Gbps, 3*us)
@@ -140,7 +141,7 @@ func TestLEDBATDelayStaysAtTheTarget(t *testing.T) {
 	t.Logf("queue mean %.0f p99 %.0f B, fairness %.4f", q.Mean(), q.At(0.99), Jain(r))
 }
 
-// §4.2 of the paper: the delay stays at the target, the link full, shares fair.
+// §4.2 of the paper: the delay stays at the target, the link is full, and shares are fair.
 func TestSwiftDelayStaysAtTheTarget(t *testing.T) {
 	n := New()
 	l := n.Link(100*units.Gbps, 3*us)
@@ -167,9 +168,9 @@ func TestSwiftDelayStaysAtTheTarget(t *testing.T) {
 	t.Logf("queue mean %.0f p99 %.0f B, fairness %.4f", q.Mean(), q.At(0.99), Jain(r))
 }
 
-// §6 of the paper: the link is used and the round trip stays between the thresholds. What
-// it does not do is find one fair point ("ECN or Delay", CoNEXT 2016, §4.2: infinitely many
-// fixed points), so no fairness is asked for.
+// §6 of the paper: the link is used and the round trip stays between the thresholds. TIMELY has
+// infinitely many fixed points ("ECN or Delay", CoNEXT 2016, §4.2), so the test does not require
+// fairness.
 func TestTIMELYRoundTripStaysBetweenTheThresholds(t *testing.T) {
 	n := New()
 	l := n.Link(10*units.Gbps, 3*us)
@@ -185,8 +186,8 @@ func TestTIMELYRoundTripStaysBetweenTheThresholds(t *testing.T) {
 	n.RunUntil(20 * units.Millisecond)
 	q := n.Watch(l, 20*us)
 	r := n.Rates(40 * units.Millisecond)
-	// Pacing packet by packet instead of in segments makes the gradient's cuts deep (same
-	// paper, §4.3): the link is not quite full.
+	// Pacing by packets instead of segments makes the cuts of the gradient deeper (same paper,
+	// §4.3): the link is not quite full.
 	if got := floats.Sum(r) / Goodput(l.Rate); got < 0.88 {
 		t.Errorf("utilisation %.3f", got)
 	}
@@ -232,8 +233,8 @@ func TestPowerTCPFullLinkShortQueueFairShares(t *testing.T) {
 	}
 }
 
-// §5.2 of the paper: flows that start at different times come to the same rate, with the
-// switches' marking of Table 14 and the fast timers that the paper chose for fairness.
+// §5.2 of the paper: flows that start at different times converge to the same rate, with the
+// marking of Table 14 and the fast timers that the paper chose for fairness.
 func TestDCQCNFlowsConverge(t *testing.T) {
 	n := New()
 	l := n.Link(40*units.Gbps, us)

@@ -7,24 +7,23 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Flow is one flow from a host of its own. Set its fields before the network runs.
+// Flow is one flow from its own host. Set its fields before the network runs.
 type Flow struct {
 	Law  law.Law
 	Path []*Link
 	NIC  units.Rate
 	Back units.Time // from the receiver to the sender
 	Size units.Bytes
-	// CNPGap is the least time between congestion notifications (DCQCN §3.3: 50 µs); 0 for
-	// none.
+	// CNPGap is the minimum time between congestion notifications (DCQCN §3.3: 50 µs); 0 for none.
 	CNPGap units.Time
-	// Noise, when set, is added to the one-way delay of each answer.
+	// Noise, if set, is added to the one-way delay in each answer.
 	Noise func() units.Time
-	// Drop, when set, says which packets are lost at the first link.
+	// Drop, if set, reports whether the first link loses a packet.
 	Drop func(psn uint32, probe bool) bool
 
 	Sender  *transport.Sender
 	Started units.Time
-	FCT     units.Time // of a flow with a size that is done; else 0
+	FCT     units.Time // completion time of a flow with a size; 0 before
 	Stopped bool
 	Probes  int // answered
 
@@ -33,7 +32,7 @@ type Flow struct {
 	nicFree units.Time
 	wakeAt  units.Time
 	timerAt units.Time
-	owed    bool // owes will be called
+	owed    bool // a call of owes is scheduled
 	notify  dcqcn.NotificationPoint
 	fb      transport.Feedback
 }
@@ -96,7 +95,7 @@ func (f *Flow) timer() {
 	f.after()
 }
 
-// pump sends what may be sent now and comes back when more may.
+// pump sends as much as it may and schedules itself for the time when it may send more.
 func (f *Flow) pump() {
 	n := f.net
 	if f.wakeAt <= n.Now() {
@@ -125,7 +124,7 @@ func (f *Flow) pump() {
 	}
 }
 
-// received is the receiver.
+// received handles a packet at the receiver.
 func (f *Flow) received(p *packet) {
 	n := f.net
 	p.delay = n.Now() - p.sent
@@ -147,7 +146,7 @@ func (f *Flow) received(p *packet) {
 	n.Schedule(n.Now()+f.Back, func() { f.acked(p) })
 }
 
-// owes sends the notification that a window owes at its end.
+// owes sends the deferred notification of a window at its end.
 func (f *Flow) owes() {
 	f.owed = false
 	if f.notify.Expired(f.net.Now(), f.CNPGap) {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// A flow alone: its completion time is known to the picosecond.
+// The completion time of a single flow is known to the picosecond.
 func TestLoneFlow(t *testing.T) {
 	n := New()
 	l := n.Link(100*units.Gbps, units.Microsecond)
@@ -29,7 +29,7 @@ func TestLoneFlow(t *testing.T) {
 	}
 }
 
-// Two flows that nothing holds back share a link and fill its queue without bound.
+// Two flows without a limit share a link and fill its queue without bound.
 func TestOverload(t *testing.T) {
 	n := New()
 	l := n.Link(100*units.Gbps, units.Microsecond)

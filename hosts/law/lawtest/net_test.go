@@ -16,7 +16,7 @@ const (
 	Probe units.Bytes = 64
 )
 
-// Net is the network; the test that makes it owns it.
+// Net is the network. The test that makes it owns it.
 type Net struct {
 	*clock.Loop
 	Links []*Link
@@ -31,12 +31,12 @@ func New() *Net { return &Net{Loop: clock.NewLoop(), Rand: rand.New(rand.NewPCG(
 type Link struct {
 	Rate  units.Rate
 	Delay units.Time // propagation
-	// ECN: data that finds more than KMin bytes waiting is marked with a probability that
-	// rises to PMax at KMax and is 1 beyond. KMax = 0 marks nothing.
+	// ECN: data that finds more than KMin bytes queued is marked with a probability that rises to
+	// PMax at KMax and is 1 beyond. KMax = 0 marks nothing.
 	KMin, KMax units.Bytes
 	PMax       float64
 
-	Queue, Peak units.Bytes // waiting, without the packet being sent
+	Queue, Peak units.Bytes // bytes queued, without the packet being sent
 	Sent        units.Bytes // frames
 
 	net  *Net
@@ -73,7 +73,7 @@ func (n *Net) Every(interval units.Time, fn func()) {
 	n.Schedule(n.Now()+interval, func() { n.Every(interval, fn) })
 }
 
-// arrive is a packet at the end of a link, or of its host's.
+// arrive is a packet at the end of a link, or of its host's link.
 func (n *Net) arrive(p *packet) {
 	f := p.flow
 	if p.hop == len(f.Path) {

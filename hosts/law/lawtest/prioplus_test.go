@@ -78,9 +78,8 @@ func (b *bench) start(at units.Time, p prioplus.Params, size units.Bytes) *Flow 
 	return b.Start(at, &Flow{Law: b.law(p), Path: []*Link{b.link}, NIC: line, Back: back, Size: size})
 }
 
-// Figure 10a in small: priorities start one after the other, then end in reverse. At each
-// time the highest has the link, the queue is at its target, and the others send next to
-// nothing.
+// A small Figure 10a: priorities start one after the other, then end in reverse. At each time the
+// highest has the link, the queue is at its target, and the others send almost nothing.
 func TestStrictPriorityAndWorkConservation(t *testing.T) {
 	for _, under := range []string{"Swift", "LEDBAT"} {
 		t.Run(under, func(t *testing.T) {
@@ -117,8 +116,8 @@ func TestStrictPriorityAndWorkConservation(t *testing.T) {
 				if others > 0.5e9 {
 					t.Errorf("below priority %d %.2f Gb/s are sent", active+1, others/1e9)
 				}
-				// Ten line-rate starts at once are more than LEDBAT's linear decrease takes back
-				// in the time; a highest priority has no limit that would stop it.
+				// Ten line-rate starts at once are more than LEDBAT's linear decrease can undo in
+				// the time, because the highest priority has no limit that would stop it.
 				bound := 0.02
 				if b.ledbat {
 					bound = 0.08 // its gain per packet is coarser than Swift's
@@ -140,9 +139,9 @@ func TestStrictPriorityAndWorkConservation(t *testing.T) {
 	}
 }
 
-// TestLEDBATGivesWayInCrowds starts three priorities of 30 flows one after the other over
-// LEDBAT with its defaults. Its MIN_CWND of two packets, 60 KB for each priority, would hold
-// the delay above the lower channels' limits and below the higher ones' targets.
+// TestLEDBATGivesWayInCrowds starts three priorities of 30 flows one after the other over LEDBAT
+// with its defaults. MIN_CWND is two packets, 60 KB per priority. It would hold the delay above the
+// lower channels' limits and below the higher ones' targets.
 func TestLEDBATGivesWayInCrowds(t *testing.T) {
 	b := newBench()
 	b.ledbat = true
@@ -164,7 +163,7 @@ func TestLEDBATGivesWayInCrowds(t *testing.T) {
 	}
 }
 
-// crowd runs many equal flows and returns how the queue was after the first milliseconds.
+// crowd runs many equal flows and returns the state of the queue after the first milliseconds.
 func crowd(t *testing.T, flows int, change func(*prioplus.Params)) (q Queues, b *bench, use float64) {
 	b = newBench()
 	for range flows {
@@ -180,8 +179,7 @@ func crowd(t *testing.T, flows int, change func(*prioplus.Params)) (q Queues, b 
 	return *w, b, use
 }
 
-// Figure 10b and §4.3.1: many flows are held at D_target, and it is the estimate of how many
-// they are that does it.
+// Figure 10b and §4.3.1: many flows stay at D_target, because of the estimate of their number.
 func TestCardinalityHoldsACrowd(t *testing.T) {
 	q, b, use := crowd(t, 200, func(*prioplus.Params) {})
 	if m := q.Mean(); m < 160e3 || m > 205e3 {
@@ -206,8 +204,8 @@ func TestCardinalityHoldsACrowd(t *testing.T) {
 	}
 }
 
-// Figure 10c and §4.2.3: a priority that takes over from a lower one raises the delay to
-// its target without overshooting; an increase each round trip answers the same delay twice.
+// Figure 10c and §4.2.3: a priority that takes over from a lower one raises the delay to its target
+// without overshooting. An increase in each round trip would react twice to the same delay.
 func TestDualRTTDoesNotOvershoot(t *testing.T) {
 	peak := func(every bool) units.Bytes {
 		b := newBench()
@@ -236,7 +234,7 @@ func TestDualRTTDoesNotOvershoot(t *testing.T) {
 	}
 }
 
-// §4.3.1: rare large noise of delays does not stop a flow.
+// §4.3.1: rare large noise of the delay does not stop a flow.
 func TestFilterBearsNoise(t *testing.T) {
 	run := func(filter int) (use float64, probes int) {
 		b := newBench()
@@ -286,12 +284,11 @@ func TestLostProbes(t *testing.T) {
 	}
 }
 
-// Figure 10b in the configuration of the authors' public simulation: 300
-// flows of 500 KB. It has a mean queue of 181 KB from 1 to 12 ms (99 %: 210.4, 229.6 and 224.2 KB
-// with three seeds, about D_limit, beyond which all flows stop) and completion times of 10.95 ms in
-// the mean, 13.31 ms at 99 %; it bounds windows and scales steps by another form of the estimate
-// than the paper's, so the numbers are near, not equal. No law can be done before 12.65 ms with
-// all of it.
+// Figure 10b in the configuration of the authors' public simulation: 300 flows of 500 KB. It has a
+// mean queue of 181 KB from 1 to 12 ms (99 %: 210.4, 229.6 and 224.2 KB with three seeds, about
+// D_limit, beyond which all flows stop) and completion times of 10.95 ms in the mean, 13.31 ms at
+// 99 %; it uses another form of the estimate than the paper, so the numbers are near, not equal. No
+// law can complete all flows before 12.65 ms.
 func TestReferenceCrowd(t *testing.T) {
 	const flows, seeds = 300, 10 // p99 of the queue: 218 to 247 KB of single seeds
 	var queue, queueP99, fctMean, fctP99 float64

@@ -85,7 +85,7 @@ func TestFilterTakesTheLeast(t *testing.T) {
 	}
 }
 
-// The base delay is forgotten after BASE_HISTORY intervals, so that a longer path is found.
+// The base delay is forgotten after BASE_HISTORY intervals, so that the law notices a longer path.
 func TestBaseHistory(t *testing.T) {
 	p := params()
 	p.BaseHistory, p.BaseInterval = 2, units.Millisecond

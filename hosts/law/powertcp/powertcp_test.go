@@ -56,19 +56,19 @@ func TestAlgorithm1(t *testing.T) {
 		l.OnAck(&law.Ack{Acked: 1000, AckedSeq: seq, SentSeq: seq, INT: []law.Hop{hop}})
 	}
 	next(0, 0)
-	// The queue grows by 75 KB within τ at a link that is busy: current 1.5, voltage 1.5.
+	// The queue of a busy link grows by 75 KB within τ: current 1.5, voltage 1.5.
 	next(150000, 75000)
 	near(t, "power", 1000*l.Power(), 2250)
 	w := 0.9*(150000/2.25+1500) + 0.1*150000
 	near(t, "window", window(l), w)
-	// It drains as fast: current 0.5, voltage 1.
+	// It shrinks as fast: current 0.5, voltage 1.
 	next(150000, 0)
 	near(t, "power of a draining queue", 1000*l.Power(), 500)
 	near(t, "window", window(l), min(0.9*(w/0.5+1500)+0.1*w, 150000))
 }
 
-// Theorem 1: in equilibrium power is 1 + what the flows' β add; a steady full link without
-// a queue lets the window grow by γ·β alone.
+// Theorem 1: in equilibrium, power is 1 plus the sum of the flows' β. With a full link and no
+// queue, the window grows by γ·β only.
 func TestFullLinkIsPowerOne(t *testing.T) {
 	l := newLaw(t, params())
 	hop := law.Hop{Rate: 100 * units.Gbps, Queue: 75000}

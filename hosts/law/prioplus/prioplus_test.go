@@ -21,7 +21,7 @@ var (
 	_ prioplus.DelayLaw = (*ledbat.Law)(nil)
 )
 
-// fake is a delay law that only remembers what it was told.
+// fake is a delay law that records its calls.
 type fake struct {
 	law.Law
 	window       float64
@@ -42,7 +42,7 @@ func (f *fake) Allowance() law.Allowance {
 	return law.Allowance{Rate: 100 * units.Gbps, Window: units.Bytes(f.window)}
 }
 
-// 100 Gb/s and 12 µs: 150 KB. The channel holds 20 µs and stops at 24.
+// 100 Gb/s and 12 µs: 150 KB. The channel has a target of 20 µs and a limit of 24 µs.
 func params() prioplus.Params {
 	p := defaults(law.Flow{
 		Rate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000, Target: 20 * us, Limit: 24 * us, Rand: rand.New(rand.NewPCG(1, 2)),
@@ -70,7 +70,7 @@ func newRig(t *testing.T, p prioplus.Params) *rig {
 	return &rig{t: t, Law: l, f: f}
 }
 
-// running returns a rig that sends with a window, its round just begun.
+// running returns a rig that sends with a window and has just begun a round.
 func running(t *testing.T, p prioplus.Params, window float64) *rig {
 	p.StartNow = true
 	r := newRig(t, p)
@@ -78,7 +78,7 @@ func running(t *testing.T, p prioplus.Params, window float64) *rig {
 	return r
 }
 
-// within acknowledges a packet that does not end the round, round one that does.
+// within acknowledges a packet that does not end the round; round acknowledges one that does.
 func (r *rig) within(rtt units.Time) {
 	r.now += us
 	r.OnAck(&law.Ack{Now: r.now, RTT: rtt, Acked: 1000, AckedSeq: r.seq, SentSeq: r.seq + 100000})
@@ -210,7 +210,7 @@ func TestTwoInARow(t *testing.T) {
 	if !r.Stopped() {
 		t.Fatal("two in a row did not")
 	}
-	// Lines 26 to 36 leave the count as it is: only a delay of data below the limit, line 21, begins it anew.
+	// Lines 26 to 36 do not change the count. Only data with a delay below the limit (line 21) restarts it.
 	r.probe(20 * us)
 	r.within(24 * us)
 	if !r.Stopped() {
@@ -256,7 +256,7 @@ func TestCardinalityEstimate(t *testing.T) {
 	near(t, "W_LS/#flow", r.f.window, 15000.0/40)
 }
 
-// Windows of less than half a packet do not feed the estimate.
+// Windows of less than half a packet are not used for the estimate.
 func TestTinyWindows(t *testing.T) {
 	r := running(t, params(), 200)
 	r.within(24 * us)
@@ -271,18 +271,19 @@ func TestTinyWindows(t *testing.T) {
 	}
 }
 
-// §4.3.1 counts "each RTT that observes a delay equal to base RTT". A flow that has taken the queue of
-// higher priorities for 1500 of its own sends a packet every hundred round trips; when it finds the path empty, all of these count.
+// §4.3.1 counts "each RTT that observes a delay equal to base RTT". A flow that took the queue of higher priorities for
+// its own 1500 times sends a packet every hundred round trips. When it finds the path empty, all of these round trips
+// count.
 func TestEveryRoundTripCounts(t *testing.T) {
 	for _, c := range []struct {
 		trips  units.Time
 		window float64 // afterwards
 		flows  float64
-		stops  bool // for it is a tenth of a packet at most
+		stops  bool // because it is at most a tenth of a packet
 	}{
 		{1, 2 * 10, 1500, true},
 		{9, 10 * 10, 1500, true},
-		{100, 10*10 + 10 + 20 + 40 + 80 + 160 + 320 + 640, 1500.0 / 128, false}, // until it is a packet
+		{100, 10*10 + 10 + 20 + 40 + 80 + 160 + 320 + 640, 1500.0 / 128, false}, // until it is one packet
 	} {
 		r := running(t, params(), 100)
 		r.within(60 * us)
@@ -322,8 +323,8 @@ func TestLinearStartAndCountDown(t *testing.T) {
 	near(t, "#flow in the end", r.Flows(), 1)
 }
 
-// Lines 5, 6, 18 and 19: the step to the target within one round trip, then a round trip of
-// rest.
+// Lines 5, 6, 18 and 19: the step to the target within one round trip, then one round trip without
+// a step.
 func TestDualRTT(t *testing.T) {
 	r := running(t, params(), 50000)
 	for i := range 6 {
@@ -355,7 +356,7 @@ func TestDualRTT(t *testing.T) {
 	}
 }
 
-// After a stop the extra step is over, and a resumed flow begins with a first round trip.
+// A stop ends the extra step, and a resumed flow begins with a first round trip.
 func TestResumeResetsTheRound(t *testing.T) {
 	r := running(t, params(), 50000)
 	r.round(16 * us)
@@ -486,7 +487,7 @@ func BenchmarkOnAck(b *testing.B) {
 	}
 }
 
-// defaults returns the parameters of a flow that starts at a level.
+// defaults returns the parameters of a flow with the given start level.
 func defaults(f law.Flow, level prioplus.Level) prioplus.Params {
 	p := prioplus.Params{Level: level}
 	param.Defaults(func(s *param.Set) { p.Visit(s, &f) })

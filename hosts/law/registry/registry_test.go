@@ -29,7 +29,7 @@ func make1(t *testing.T, kind string, given map[string]string, f law.Flow) (law.
 	return m.NewLaw(f)
 }
 
-// Every law is made by its defaults, and each parameter has a name, a meaning and a kind.
+// Every law can be made with its defaults, and each parameter has a name, a meaning and a kind.
 func TestKinds(t *testing.T) {
 	names := registry.Names()
 	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
@@ -59,8 +59,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A value that is given counts as it is, 0 and false included; only what is not given takes
-// its default. Each line did something else, or nothing, when 0 stood for the default.
+// A given value counts as it is, also 0 and false; only a missing value gets the default. In each
+// case here, 0 has another effect than the default.
 func TestZeroIsWhatWasSaid(t *testing.T) {
 	for _, tt := range []struct {
 		kind, name, value, want string // want is an error, "" for none
@@ -118,7 +118,7 @@ func TestUnknownParameters(t *testing.T) {
 	}
 }
 
-// The papers' times are stretched, what is given is not.
+// The papers' times are scaled; given times are not.
 func TestScale(t *testing.T) {
 	f := flow()
 	f.Scale = 1000
@@ -145,7 +145,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// Whatever is given, there is a law or an error, and the law takes what comes.
+// Any settings give a law or an error, and the law accepts any events.
 func FuzzParams(f *testing.F) {
 	for i := range registry.Kinds {
 		for j := range registry.Kinds[i].Params() {

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// setting is a fabric's speed: everything in time is stretched by scale, as an emulated
-// fabric stretches it, so that packets and products of rate and delay stay.
+// setting is a fabric's speed. scale stretches all times, as in an emulated fabric, so that packets
+// and products of rate and delay stay the same.
 type setting struct {
 	name        string
 	rate        units.Rate
@@ -21,7 +21,7 @@ type setting struct {
 	near, far   float64 // ACK delay of the two kinds of flows, µs before scaling
 	m           float64 // 0 for the default
 	unbounded   bool    // without the bound on m's loop gain
-	deep        float64 // p and k are this many times the paper's; 0 is 1
+	deep        float64 // factor of the paper's p and k; 0 means 1
 }
 
 func (s setting) us(f float64) units.Time { return units.Time(f*1e6) * s.scale }
@@ -38,12 +38,12 @@ func (s setting) params() Params {
 	return p
 }
 
-// scene is a model with what its flows should come to.
+// scene is a model and its expected shares.
 type scene struct {
 	set setting
 	net *model
-	// Round trip with the queue at its target, of the flow for which that is longest, and
-	// the phase's weighted max-min shares.
+	// The longest round trip of a flow with the queue at its target, and the phase's weighted
+	// max-min shares.
 	want []float64
 	rtt  units.Time
 }
@@ -68,11 +68,11 @@ func (sc *scene) join(w float64, path ...int) *modelFlow {
 	if len(sc.net.flows)%2 == 1 {
 		back = sc.set.us(sc.set.far)
 	}
-	// A NIC faster than the links, so that the queue is in the network.
+	// The NIC is faster than the links, so that the queue is in the network.
 	return sc.net.flow(sc.net.now, l, back, 2*sc.set.rate, path...)
 }
 
-// solve computes what the running flows should come to.
+// solve computes the expected rates of the running flows.
 func (sc *scene) solve() {
 	capacity := make([]float64, len(sc.net.links))
 	for i, l := range sc.net.links {
@@ -111,7 +111,7 @@ type outcome struct {
 	swing units.Time // of the echoed delay over the last quarter
 }
 
-// watch runs the scene for so many round trips and compares rates with shares.
+// watch runs the scene for n round trips and compares rates with shares.
 func (sc *scene) watch(rtts int) outcome {
 	sc.solve()
 	m, start := sc.net, sc.net.now
@@ -126,8 +126,8 @@ func (sc *scene) watch(rtts int) outcome {
 	}
 	sent := make([]units.Bytes, len(m.links))
 	lo, hi := units.MaxTime, units.Time(0)
-	// Rates are taken over windows that hold 200 packets of the smallest share at least,
-	// so that a packet more or less is not read as an error.
+	// Each rate's window holds at least 200 packets of the smallest share, so that one packet more
+	// or less does not count as an error.
 	least := math.Inf(1)
 	for _, w := range sc.want {
 		if w > 0 {
@@ -243,8 +243,8 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// Söze Fig. 17: the bottleneck of flows 2 to 4 moves from S2 to S1 as flow 1's weight
-// grows; and the same with the links in a row of three, where queues add up on a path.
+// Söze Fig. 17: the bottleneck of flows 2 to 4 moves from S2 to S1 as flow 1's weight grows. The
+// same with three links in a row, where the queues of a path add up.
 func TestWeightedMaxMinOverTwoSwitches(t *testing.T) {
 	for _, s := range []setting{paper, emulated} {
 		t.Run(s.name, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestParkingLot(t *testing.T) {
 	for _, s := range []setting{paper, emulated} {
 		t.Run(s.name, func(t *testing.T) {
 			sc := newScene(s, 3)
-			sc.join(1, 0, 1, 2) // equal bottlenecks in a row: its queues add up
+			sc.join(1, 0, 1, 2) // equal bottlenecks in a row: their queues add up
 			for l := range 3 {
 				sc.join(2, l)
 			}
@@ -284,8 +284,8 @@ func TestParkingLot(t *testing.T) {
 	}
 }
 
-// Shares below beta, and shares of a fifth to half of a packet per round trip with beta above
-// them and below them: weights of 1 and 2 hold within 5 %.
+// Shares below beta, and shares of a fifth to half of a packet per round trip, with beta above and
+// below them: weights of 1 and 2 give shares within 5 %.
 func TestSmallShares(t *testing.T) {
 	below := paper
 	below.alphaToBeta = 12

@@ -6,10 +6,10 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Rate returns the rate that the law gives the flow, of payload, before pacing's margin.
+// Rate returns the flow's payload rate by the law, before pacing's margin.
 func (l *Law) Rate() units.Rate { return units.Rate(l.weight * math.Exp(l.lnX)) }
 
-// Share returns the rate per weight that a queueing delay stands for.
+// Share returns the rate per weight that belongs to a queueing delay.
 func (t *Target) Share(d units.Time) float64 { return math.Exp(t.lnShare(float64(d))) }
 
 // Weight returns the flow's weight.

@@ -55,8 +55,8 @@ func TestTargetFunctionFallsAndInverts(t *testing.T) {
 	})
 }
 
-// The first lemma (§3.1.5, Appendix C): flows that see the same delay, whatever it is,
-// come to the same rate per weight if and only if 0 < m < 2.
+// The first lemma (§3.1.5, Appendix C): flows that see the same delay, whatever it is, converge to
+// the same rate per weight if and only if 0 < m < 2.
 func TestFairnessLemma(t *testing.T) {
 	target := NewTarget(paperParams())
 	apart := func(m float64, delays func(i int) units.Time) float64 {
@@ -171,7 +171,8 @@ func TestWeightScalesTheRateAtOnce(t *testing.T) {
 	}
 }
 
-// TestSaturatedEcho: a queue that is longer than maxQD can say is not taken for propagation, before and after the flow joins.
+// TestSaturatedEcho: a queueing delay beyond maxQD's range is not counted as propagation, before and after the flow
+// joins.
 func TestSaturatedEcho(t *testing.T) {
 	longest := LongestQD(40 * units.Microsecond)
 	for _, joined := range []bool{false, true} {
@@ -191,8 +192,9 @@ func TestSaturatedEcho(t *testing.T) {
 	}
 }
 
-// TestPauseBeforeJoining: a flow that has sent little and pauses, as an application that says hello, joins with what it sends
-// later: at the rate per weight of the queue that it then meets, and not at what the pause makes of its NIC's rate.
+// TestPauseBeforeJoining: a flow that has sent little and pauses, like an application that says hello, joins with its
+// later packets. It joins at the rate per weight of the queue that these meet, not at a NIC rate that the pause
+// distorts.
 func TestPauseBeforeJoining(t *testing.T) {
 	p := paperParams()
 	p.WholeWindow = true
@@ -226,7 +228,7 @@ func TestCorners(t *testing.T) {
 	if got := l.Rate(); got < 99*units.Gbps {
 		t.Errorf("on an empty path: %v, want alpha", got)
 	}
-	// Nothing in flight although the window is wide open: the flow may not grow.
+	// Nothing is in flight although the window is open: the flow must not grow.
 	l.OnAck(&law.Ack{Now: 2, RTT: 45 * units.Microsecond, MaxQD: 37 * units.Microsecond, Acked: 100000, Inflight: 100000})
 	before := l.Rate()
 	l.OnAck(&law.Ack{Now: 3, RTT: 8 * units.Microsecond, Acked: 1000})
@@ -251,8 +253,8 @@ func TestCorners(t *testing.T) {
 	}
 }
 
-// TestJoin: a flow joins at the rate per weight that its longest echo stands for, and at no more than
-// the rate at which its NIC let its first window go, which tells of other flows of its host.
+// TestJoin: a flow joins at the rate per weight that belongs to its longest echo, but at most at the rate at
+// which its NIC sent the first window, which shows whether other flows of its host share the NIC.
 func TestJoin(t *testing.T) {
 	const (
 		wire = 80 * units.Nanosecond // of a packet of 1000 B at 100 Gb/s
@@ -260,7 +262,7 @@ func TestJoin(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name   string
-		out    units.Time // between packets, on their way out
+		out    units.Time // packets per acknowledgement
 		each   uint64     // packets that one acknowledgement is for
 		weight float64
 		queue  func(i int) units.Time // that packet i waits in

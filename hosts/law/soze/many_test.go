@@ -12,9 +12,9 @@ import (
 )
 
 // TestManyFlows: 10 to 1 000 000 flows of one link reach their weighted shares within ten round trips after half of
-// them have four times the weight (Söze, §5.3.4 and Figure 19b). A simulator of packets is too slow for a million flows, so here the law runs alone
-// over a model: all flows have the same round trip, and windows clock the link, so its queue is the sum of windows
-// beyond the path's own bytes. The link has 1 Gb/s for each flow.
+// them got four times the weight (Söze, §5.3.4 and Figure 19b). A packet simulator is too slow for a million flows, so
+// the law runs over a model: all flows have the same round trip, and windows clock the link, so its queue is the sum of
+// windows minus the path's own bytes. The link has 1 Gb/s per flow.
 func TestManyFlows(t *testing.T) {
 	sizes := []int{10, 10_000, 100_000}
 	if !race.Enabled {
@@ -73,7 +73,7 @@ func newManyFlows(t *testing.T, n int) *manyFlows {
 	return l
 }
 
-// weigh gives each flow a new weight from 1 to 4, and every second flow that times a factor.
+// weigh gives each flow a new weight from 1 to 4; every second flow's is multiplied by a factor.
 func (l *manyFlows) weigh(t *testing.T, factor float64) {
 	for i, law := range l.laws {
 		w := 1 + 3*l.rng.Float64()
@@ -86,7 +86,7 @@ func (l *manyFlows) weigh(t *testing.T, factor float64) {
 	}
 }
 
-// round is a round trip, in which each flow has one acknowledgement of its whole window.
+// round is one round trip, in which each flow gets one acknowledgement of its whole window.
 func (l *manyFlows) round() {
 	windows := 0.0
 	for _, law := range l.laws {
@@ -100,7 +100,7 @@ func (l *manyFlows) round() {
 	}
 }
 
-// off returns the largest distance of a flow's rate from its weighted share, as a part of the share.
+// off returns the largest distance of a flow's rate from its weighted share, as a fraction of the share.
 func (l *manyFlows) off() (most float64) {
 	weights := 0.0
 	for _, law := range l.laws {

@@ -9,13 +9,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestStableRange compares the margin with the packet-level model, without the law's bound
-// and with it. The linearised loop is stable below m·G = π/2. In packets, where a round trip's step is
-// spread over its acknowledgements, calm ends a little above. With the bound the same m settles. See
-// the package's documentation.
+// TestStableRange compares the margin with the packet-level model, with and without the law's bound. The
+// linearised loop is stable below m·G = π/2. In packets a round trip's step is spread over its acknowledgements,
+// so the model stays calm slightly above that. With the bound the same m settles. See the package's
+// documentation.
 func TestStableRange(t *testing.T) {
 	const calm = 2 * units.Microsecond
-	quietest, wildest := math.Inf(1), 0.0 // m·G of the first that swings and the last that is calm
+	quietest, wildest := math.Inf(1), 0.0 // m·G of the first value that oscillates and of the last that is calm
 	for _, tt := range []struct {
 		near, far float64
 		ratio     units.Rate
@@ -76,7 +76,7 @@ func TestMargin(t *testing.T) {
 	if m, _ = p.Margin(100*units.Gbps, 12*units.Microsecond, 4); m.AskedPhase > -50 || m.Applied != 1 || !strings.Contains(m.Verdict(), "without the law's bound it would be m·G 2.60, -59.1°") {
 		t.Errorf("%+v: %s", m, m.Verdict())
 	}
-	// Half of a packet in a round trip: the gap between two packets counts.
+	// Half a packet per round trip: the gap between two packets counts.
 	if m, _ = p.Margin(100*units.Mbps, 12*units.Microsecond, 4); m.Within || m.RTT < 300*units.Microsecond {
 		t.Errorf("%+v", m)
 	}

@@ -7,10 +7,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// model is a packet-level network for the law: FIFO links with a rate and a propagation
-// delay that stamp maxQD as the pipeline does, flows over fixed paths with the
-// transport's own sender, acknowledgements that are only delayed. Events run in (time,
-// sequence) order, so every run is the same. The test that makes it owns it.
+// model is a packet-level network for the law. Its FIFO links have a rate and a propagation delay and stamp maxQD
+// as the pipeline does. Flows have fixed paths and the transport's own sender, and acknowledgements are only
+// delayed. Events run in (time, sequence) order, so every run is the same. The test that makes it owns it.
 type model struct {
 	now    units.Time
 	seq    uint64
@@ -111,7 +110,7 @@ func (m *model) flow(at units.Time, l *Law, back units.Time, nic units.Rate, pat
 	return f
 }
 
-// pump sends what may be sent now and comes back when more may.
+// pump sends as much as it may and schedules itself for the time when it may send more.
 func (f *modelFlow) pump() {
 	for !f.stopped {
 		at := f.s.Ready(f.net.now)

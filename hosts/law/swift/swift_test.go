@@ -81,8 +81,7 @@ func TestLosses(t *testing.T) {
 	near(t, "after five in a row", l.Window(), 10)
 }
 
-// §3.5: the whole range at fs_min_cwnd and below, none at fs_max_cwnd and above, topology
-// on top.
+// §3.5: the whole range at fs_min_cwnd and below, none at fs_max_cwnd and above, plus the topology's part.
 func TestTargetScaling(t *testing.T) {
 	p := params()
 	p.ScalingRange, p.Hops, p.PerHop = 100*us, 5, us
@@ -155,7 +154,7 @@ func BenchmarkOnAck(b *testing.B) {
 	}
 }
 
-// TestTargetAbove: a target can be given as what it is above the path's round trip.
+// TestTargetAbove: a target can be given relative to the path's round trip.
 func TestTargetAbove(t *testing.T) {
 	f := law.Flow{Rate: 100 * units.Gbps, BaseRTT: 12 * units.Microsecond, MSS: 1000, Weight: 1}
 	for given, want := range map[string]units.Time{"": 37 * units.Microsecond, "4us": 16 * units.Microsecond} {

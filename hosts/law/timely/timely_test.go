@@ -19,7 +19,7 @@ func params() timely.Params {
 	return p
 }
 
-// feeder hands a law one acknowledgement per round.
+// feeder gives a law one acknowledgement per round.
 type feeder struct {
 	*timely.Law
 	seq uint64
@@ -75,17 +75,17 @@ func TestHyperactiveIncrease(t *testing.T) {
 		}
 		near(t, "increase", l.round(100*us)-before, step)
 	}
-	l.round(300 * us) // rising: a cut, and the count begins again
+	l.round(300 * us) // rising: a cut, and the count starts again
 	for l.round(300 * us); ; {
 		before := l.rate()
-		if l.round(300*us) > before { // the gradient has faded
+		if l.round(300*us) > before { // the gradient has decayed
 			near(t, "first increase after a cut", l.rate()-before, 10e6)
 			return
 		}
 	}
 }
 
-// A burst of others takes at most half of the rate in a round trip, however steep its gradient.
+// A burst of other flows takes at most half of the rate in a round trip, however steep the gradient is.
 func TestOneBurst(t *testing.T) {
 	l := newLaw(t, params())
 	l.round(60 * us)
@@ -150,7 +150,8 @@ func BenchmarkOnAck(b *testing.B) {
 	}
 }
 
-// The public HPCC simulator's set (run.py --cc timely at --bw 100) and its update, step by step (UpdateRateTimely).
+// The parameters of HPCC's public simulator (run.py --cc timely at --bw 100), and its update step by step
+// (UpdateRateTimely).
 func TestNS3(t *testing.T) {
 	var p timely.Params
 	param.Defaults(func(s *param.Set) { p.VisitNS3(s, &law.Flow{Rate: 100 * units.Gbps, BaseRTT: 8 * us}) })

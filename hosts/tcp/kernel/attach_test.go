@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAttach: what is attached is adopted by who comes next, replaced where its configuration is another, and
-// removed by Detach.
+// TestAttach: the next process adopts attached programs, replaces those with another configuration, and Detach
+// removes them.
 func TestAttach(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("loading eBPF needs root")
@@ -47,7 +47,7 @@ func TestAttach(t *testing.T) {
 		}
 	}
 	t.Logf("attached in %v", time.Since(start))
-	for _, law := range laws { // one program for each operation, or another law's would be taken
+	for _, law := range laws { // one program per operation; otherwise another law's program would be taken
 		spec, err := part(nil, law, func(s *ebpf.CollectionSpec) error { return nil })
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -no-global-types -tags linux -cflags "-O2 -g -mcpu=v3 -Wall -Werror" -output-suffix _test -type soze_step -type prio_step laws laws.bpf.c
 
-// loadLawPrograms loads the laws' test programs, or skips the test where the kernel cannot.
+// loadLawPrograms loads the laws' test programs, or skips the test if the kernel cannot.
 func loadLawPrograms(t *testing.T) *lawsObjects {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -37,11 +37,11 @@ func loadLawPrograms(t *testing.T) *lawsObjects {
 	return &o
 }
 
-// sozeError bounds how far the C law's window and pace are from the Go law's on the same trace, in parts of
-// them: the logarithms' tables err by 5e-5, and a trace's roundings add up.
+// sozeError bounds the relative difference of the C law's window and pace from the Go law's on the same trace:
+// the logarithms' tables have an error of 5e-5, and the roundings of a trace add up.
 const sozeError = 2e-4
 
-// TestSozeAgrees gives both laws the same random traces: acknowledgements of a path whose queue wanders, losses
+// TestSozeAgrees gives both laws the same random traces: acknowledgements of a path with a varying queue, losses
 // and changes of weight.
 func TestSozeAgrees(t *testing.T) {
 	programs := loadLawPrograms(t)
@@ -116,7 +116,7 @@ func TestSozeAgrees(t *testing.T) {
 	t.Logf("at most %.2g off", worst)
 }
 
-// drawn is a source of random numbers that remembers its last.
+// drawn is a source of random numbers that remembers its last number.
 type drawn struct {
 	rand.Source
 	last uint64
@@ -127,12 +127,12 @@ func (d *drawn) Uint64() uint64 {
 	return d.last
 }
 
-// prioError bounds how far the C law's window is from the Go law's on the same trace, in parts of it, while both
-// take the same decisions; steps of less than 1/1024 byte are lost.
+// prioError bounds the relative difference of the C law's window from the Go law's on the same trace, while both
+// take the same decisions. Steps of less than 1/1024 byte are lost.
 const prioError = 1e-3
 
-// TestPrioPlusAgrees gives both laws the same random traces: delays that wander between the empty path and beyond
-// the limit, losses, and answers to probes.
+// TestPrioPlusAgrees gives both laws the same random traces: delays from the empty path's to beyond the limit,
+// losses, and answers to probes.
 func TestPrioPlusAgrees(t *testing.T) {
 	programs := loadLawPrograms(t)
 	worst, stops := 0.0, 0

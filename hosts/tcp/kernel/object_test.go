@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// compiler is the version of clang that the committed objects are of; another's differ.
+// compiler is the version of clang that compiled the committed objects; another version's objects differ.
 const compiler = "14."
 
-// TestObjects holds the committed objects to their sources, by bpf2go's own command.
+// TestObjects compiles the sources with bpf2go's own command and compares the result with the committed objects.
 func TestObjects(t *testing.T) {
 	version, err := exec.Command("clang", "--version").Output()
 	if err != nil {

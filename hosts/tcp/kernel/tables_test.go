@@ -13,10 +13,10 @@ import (
 
 var update = flag.Bool("update", false, "write tables.h anew")
 
-// nodeBits is how many bits tell the nodes of an octave apart, between which the C code interpolates.
+// nodeBits is the number of bits that select a node within an octave. The C code interpolates between nodes.
 const nodeBits = 6
 
-// TestTables holds tables.h to package log2, whose small tables are exact at their nodes.
+// TestTables compares tables.h with package log2, whose small tables are exact at their nodes.
 func TestTables(t *testing.T) {
 	exp, err := log2.New(log2.Precision{Log: 1, Exp: nodeBits, Frac: nodeBits})
 	if err != nil {
@@ -44,7 +44,7 @@ func TestTables(t *testing.T) {
 	const lg = 24
 	list("log2_nodes", "log2(1 + i / NODES) << 24", func(i int) uint64 {
 		v := log.Log2(uint64(1<<nodeBits + i))
-		if i == 1<<nodeBits { // the next octave's first bucket, which is no node
+		if i == 1<<nodeBits { // the next octave's first bucket, which is not a node
 			v = (nodeBits + 1) << log2.MaxFrac
 		}
 		return uint64(v-nodeBits<<log2.MaxFrac) << (lg - log2.MaxFrac)

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// resourcesJSON is a report in the compiler's format, of two stages: one memory that two
-// features share, one register, one filter, one condition.
+// resourcesJSON is a report in the compiler's format with two stages: one memory that two features share, one
+// register, one filter, one condition.
 const resourcesJSON = `{
  "schema_version": "2.4.2",
  "resources": {
@@ -168,7 +168,7 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// TestJSON reads what was written, and refuses what was not.
+// TestJSON reads back its own output, and refuses anything else.
 func TestJSON(t *testing.T) {
 	want, err := reportOf(t, resourcesJSON, containers, assembly)
 	if err != nil {

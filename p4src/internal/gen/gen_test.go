@@ -26,7 +26,7 @@ func readFile(t *testing.T, name string) []byte {
 	return data
 }
 
-// committed returns every target's build as it stands in the tree.
+// committed returns every target's build as committed.
 func committed(t *testing.T) []build {
 	t.Helper()
 	all, err := withCommitted(root, nil)
@@ -36,8 +36,8 @@ func committed(t *testing.T) []build {
 	return all
 }
 
-// TestGeneratedFilesAreCurrent fails when a P4 source, an artefact or the generator changed
-// without the files that follow from it.
+// TestGeneratedFilesAreCurrent fails if a P4 source, an artefact or the generator changed and the generated files
+// did not.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	builds := committed(t)
 	files, err := generate(root, builds)
@@ -60,9 +60,8 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	}
 }
 
-// TestCompilersAgree recompiles where p4c is installed: the digests cannot see that somebody
-// ran the generator with artefacts of other sources. Tofino takes minutes, so it has to be
-// asked for.
+// TestCompilersAgree recompiles if p4c is installed: the digests cannot show whether the generator ran with
+// artefacts of other sources. Tofino takes minutes, so it runs only on request.
 func TestCompilersAgree(t *testing.T) {
 	for _, want := range committed(t) {
 		t.Run(want.name, func(t *testing.T) {
@@ -104,7 +103,7 @@ func recompile(t *testing.T, want build) build {
 	return b[0]
 }
 
-// TestArtefactsNameNoMachine keeps paths and dates of the machine that compiled out.
+// TestArtefactsNameNoMachine: artefacts contain no paths or dates of the machine that compiled them.
 func TestArtefactsNameNoMachine(t *testing.T) {
 	dates := regexp.MustCompile(`\b20\d\d-\d\d-\d\d\b|\b\d\d:\d\d:\d\d\b`)
 	paths := regexp.MustCompile(`"[^"]*(?:\.\./|/(?:home|opt|root|tmp|usr|work)/)[^"]*"|"(/[A-Za-z][^"]*)"`)
@@ -120,7 +119,7 @@ func TestArtefactsNameNoMachine(t *testing.T) {
 	}
 }
 
-// TestEverySourceIsCompiled finds P4 files that no main includes.
+// TestEverySourceIsCompiled finds P4 files that no main file includes.
 func TestEverySourceIsCompiled(t *testing.T) {
 	used := map[string]bool{}
 	for _, target := range targets() {
@@ -143,9 +142,8 @@ func TestEverySourceIsCompiled(t *testing.T) {
 	}
 }
 
-// TestIdsAreOurs checks that every object of the P4Infos has an id from ids.p4, so that it
-// stays when the program grows and is the same on every target, and that no id of ids.p4 is
-// left over.
+// TestIdsAreOurs: every object of the P4Infos has an id from ids.p4, so that ids stay when the program grows and
+// are equal on all targets. Every id of ids.p4 is used.
 func TestIdsAreOurs(t *testing.T) {
 	fixed := map[uint32]string{}
 	ids, err := definedIDs(root)
@@ -175,7 +173,7 @@ func TestIdsAreOurs(t *testing.T) {
 			used[id] = p.GetName()
 		}
 	}
-	// SPFC's victims were entries before they were registers.
+	// SPFC's victims were table entries before they became registers.
 	retired := map[string]bool{"ID_TABLE_VICTIM_PORT": true, "ID_ACTION_SET_VICTIM": true}
 	for id, name := range fixed {
 		if (used[id] == "") != retired[name] {
@@ -193,7 +191,7 @@ func decode(t *testing.T, b build) *p4configv1.P4Info {
 	return info
 }
 
-// TestFieldIdsCountFromOne holds what p4runtime-go-client assumes of parameters.
+// TestFieldIdsCountFromOne checks p4runtime-go-client's assumption about parameters.
 func TestFieldIdsCountFromOne(t *testing.T) {
 	for _, b := range committed(t) {
 		info := decode(t, b)
@@ -214,8 +212,8 @@ func TestFieldIdsCountFromOne(t *testing.T) {
 	}
 }
 
-// TestFeaturesAreTargetFree keeps the targets' externs out of the shared files, so that
-// every target's main can include them.
+// TestFeaturesAreTargetFree: shared files use no externs of a target, so that every target's main file can
+// include them.
 func TestFeaturesAreTargetFree(t *testing.T) {
 	extern := regexp.MustCompile(`\b(standard_metadata_t|mark_to_drop|v1model\.p4|t2?na\.p4|\w+_intrinsic_metadata_\w+|RegisterAction|(register|counter|random|clone\w*|hash|digest|meter|action_selector|Register|Counter|Random|Mirror|Hash|Digest|Meter|Lpf|ActionSelector|ActionProfile)\s*[<(])`)
 	comment := regexp.MustCompile(`//.*`)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 )
 
-// schema is the part of a BF Runtime schema that has names.
+// schema is the part of a BF Runtime schema with names.
 type schema struct {
 	Tables []struct {
 		Name    string `json:"name"`
@@ -33,9 +33,8 @@ type schemaField struct {
 	} `json:"type"`
 }
 
-// TestSchemaNamesTheP4Info checks that the BF Runtime schema of each chip has every object
-// of its P4Info, so that both interfaces of a switch speak of the same program: tables with
-// their keys and actions, and externs.
+// TestSchemaNamesTheP4Info: the BF Runtime schema of each chip has every object of its P4Info (tables with their
+// keys and actions, and externs), so that both interfaces of a switch describe the same program.
 func TestSchemaNamesTheP4Info(t *testing.T) {
 	for _, b := range committed(t) {
 		data := b.file(bfrtFile)
@@ -70,7 +69,7 @@ func TestSchemaNamesTheP4Info(t *testing.T) {
 	}
 }
 
-// object is something that the schema has to name; its width is 0 but for fields.
+// object is something that the schema must name; only fields have a width.
 type object struct {
 	text  string
 	width int
@@ -104,7 +103,7 @@ func controlPlane(info *p4configv1.P4Info) []object {
 		}
 	}
 	for kind, p := range externs(info) {
-		if kind != "DIRECT_COUNTER" { // part of its table
+		if kind != "DIRECT_COUNTER" { // a part of its table
 			list = append(list, object{p.GetName(), 0})
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 )
 
-// object is a thing with a name in a P4Info, and what is said of it, by aspect: of a table
-// its id, each field of its key, each action.
+// object is a named object of a P4Info with its properties by aspect: for a table its id, each field of its key
+// and each action.
 type object map[string]string
 
-// api lists the objects of a P4Info by kind and name, such as "table ingress.routing.ipv4_lpm".
-// Annotations, scopes of actions that the compiler adds and initial entries are left out:
-// they change nothing in what a controller may write.
+// api lists the objects of a P4Info by kind and name, such as "table ingress.routing.ipv4_lpm". It leaves out
+// annotations, scopes of actions that the compiler adds, and initial entries, because none of them affects what a
+// controller may write.
 func api(info *p4configv1.P4Info) map[string]object {
 	all := map[string]object{}
 	byID := map[uint32]string{}
@@ -24,7 +24,7 @@ func api(info *p4configv1.P4Info) map[string]object {
 		return o
 	}
 	for _, a := range info.GetActions() {
-		if a.GetPreamble().GetName() == "NoAction" { // the compiler's own, with an id of its choice
+		if a.GetPreamble().GetName() == "NoAction" { // the compiler's own object, with an id of the compiler's choice
 			byID[a.GetPreamble().GetId()] = "NoAction"
 			continue
 		}
@@ -90,8 +90,8 @@ func describe(o object, t *p4configv1.Table, byID map[uint32]string) {
 
 func unit(s *p4configv1.CounterSpec) string { return strings.ToLower(s.GetUnit().String()) }
 
-// structFields returns the widths of a digest's members. The compilers spell the same
-// members as one struct or as a tuple; a tuple's members are numbered.
+// structFields returns the widths of a digest's members. One compiler writes them as a struct, another as a tuple
+// with numbered members.
 func structFields(info *p4configv1.P4Info, spec *p4configv1.P4DataTypeSpec) map[string]string {
 	fields := map[string]string{}
 	width := func(s *p4configv1.P4DataTypeSpec) string {

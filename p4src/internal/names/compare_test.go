@@ -43,8 +43,8 @@ func side(o object, aspect string) string {
 	return absent
 }
 
-// unexplained compares what was found on a chip with what is known: differences without a
-// reason, and known ones that are no more.
+// unexplained compares the differences of a chip with the known ones. It returns differences without a reason,
+// and known differences that no longer exist.
 func unexplained(chip string, found []Difference, known []Reason) (unlisted, gone []Difference) {
 	var listed []Difference
 	for _, r := range known {

@@ -1,7 +1,7 @@
-// Package names compares what a controller sees of the pipeline on each target: tables with their keys
-// and actions, action profiles, counters, digests, registers and the headers of packet I/O. One
-// controller drives every target with the same code, so every difference needs a reason. The table
-// in docs/targets/tofino.md has them, and is compared with the committed P4Infos.
+// Package names compares the pipeline's control-plane API on all targets: tables with their keys and actions,
+// action profiles, counters, digests, registers and the headers of packet I/O. One controller drives every target
+// with the same code, so every difference needs a reason. The table in docs/targets/tofino.md has them, and is
+// compared with the committed P4Infos.
 package names
 
 import (
@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// absent stands for a side that does not have an object or an aspect of it.
+// absent marks a side without the object or the aspect.
 const absent = "–"
 
-// Difference is an object, or an aspect of an object, that is not the same on both targets.
+// Difference is an object, or an aspect of one, that differs between v1model and a chip.
 type Difference struct {
 	Object string // kind and name
 	Aspect string // "key depth", "id", …; empty when one side lacks the object
@@ -23,14 +23,14 @@ type Difference struct {
 	Tofino string // on Tofino; "–" when absent
 }
 
-// Reason says why differences are right.
+// Reason gives the reason for differences.
 type Reason struct {
 	Why         string
-	Chips       []string // on which; empty: on every chip
+	Chips       []string // the chip; empty for every chip
 	Differences []Difference
 }
 
-// known reads the reasons of the document, a row each.
+// known reads the reasons in the document, one per row.
 func known(t *testing.T) (list []Reason) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/targets/tofino.md")

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWordMap compares with a built-in map. It uses few keys, so that they collide and are added
-// again after deletion.
+// TestWordMap compares WordMap with a built-in map. It uses few keys, so that they collide and are added again
+// after deletion.
 func TestWordMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m wordMap[int]

@@ -152,7 +152,7 @@ func TestAcknowledgementCostsTheSame(t *testing.T) {
 	})
 }
 
-// BenchmarkAcknowledge is a list of one message and its acknowledgement, while so many others wait for theirs.
+// BenchmarkAcknowledge adds a list of one message and acknowledges it, while n other lists wait for theirs.
 func BenchmarkAcknowledge(b *testing.B) {
 	for _, size := range []int{1, maxCache - 1} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {

@@ -9,7 +9,8 @@ import (
 	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
-// FuzzReply: an entry of BF Runtime's server is refused, or is a row of a table that the schema has.
+// FuzzReply: an entry from BF Runtime's server is either refused, or is a valid row of a table in
+// the schema.
 func FuzzReply(f *testing.F) {
 	s, err := Load("tofino2", nil)
 	if err != nil {
@@ -40,7 +41,7 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// FuzzLoad: a program's schema is refused, or has tables that can be found by name.
+// FuzzLoad: a program's schema is either refused, or its tables can be found by name.
 func FuzzLoad(f *testing.F) {
 	program, err := os.ReadFile("testdata/program.json")
 	if err != nil {

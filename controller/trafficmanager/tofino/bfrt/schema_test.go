@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestFixed looks at what the driver needs of both chips.
+// TestFixed checks the parts of both chips' schemas that the driver needs.
 func TestFixed(t *testing.T) {
 	for chip, groups := range map[string]uint64{"tofino1": 17, "tofino2": 8} {
 		s, err := Load(chip, nil)
@@ -31,7 +31,7 @@ func TestFixed(t *testing.T) {
 		if q := s.Table("tm.queue.buffer"); q.Key("pg_id").Max != groups || !q.Can(ReadDefault) || q.ActionOf(1).Name != "shared_pool" {
 			t.Errorf("%s: %+v", chip, q)
 		}
-		// Tofino 2 has no ingress hysteresis of ports, and so another number for the last field.
+		// Tofino 2 has no ingress hysteresis of ports, so its last field has another number.
 		if f := named(s.Table("tm.port.buffer").Data, "skid_limit_cells"); f.ID != map[string]uint32{"tofino1": 7, "tofino2": 6}[chip] {
 			t.Errorf("%s: %+v", chip, f)
 		}
@@ -45,7 +45,7 @@ func unknown(o Operation) bool {
 	return !slices.Contains([]Operation{Read, Insert, Modify, Delete, ReadDefault}, o)
 }
 
-// TestSound: what is built in holds what a Schema promises.
+// TestSound: the built-in schemas have the properties that Schema promises.
 func TestSound(t *testing.T) {
 	for _, chip := range []string{"tofino1", "tofino2"} {
 		program, err := p4src.Tofino(chip)
@@ -113,7 +113,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestEncodeErrors names field, value and what is allowed for what the schema does not have.
+// TestEncodeErrors: the error for something outside the schema names field, value and allowed
+// values.
 func TestEncodeErrors(t *testing.T) {
 	s, err := Load("tofino1", nil)
 	if err != nil {
