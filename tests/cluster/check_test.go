@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestCheck: histories that one value explains, and those that it does not.
+// TestCheck: histories that one value explains, and histories that no value explains.
 func TestCheck(t *testing.T) {
 	type call struct {
 		from, to int64
@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestSettle: what is known in the end of calls whose outcome was not known when they ended.
+// TestSettle: results that become known later, for calls that ended with an unknown outcome.
 func TestSettle(t *testing.T) {
 	h := newHistory()
 	h.Add(0, h.Now(), Op{Kind: Start, Key: "k", Value: 1}, Result{})

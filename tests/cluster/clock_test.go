@@ -17,7 +17,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// order gives a guest an order, and returns by how much its wall clock is ahead then.
+// order gives a guest an order, and returns by how much its wall clock is ahead afterwards.
 func (n *node) order(t *testing.T, text string) time.Duration {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", ip(n.index()), guestOrders), time.Minute)
@@ -37,8 +37,8 @@ func (n *node) order(t *testing.T, text string) time.Duration {
 	return time.Until(time.Unix(0, now)).Round(time.Minute)
 }
 
-// TestClockStepped sets the wall clock of a member that runs by an hour, while it leads and while it stands by. What
-// happens while it leads and the clock is not set is there to compare: a machine with much to do loses leads.
+// TestClockStepped sets a running member's wall clock by an hour, while it leads and while it follows. The results
+// for a leader whose clock is not set are a comparison: on a busy machine, leadership changes anyway.
 func TestClockStepped(t *testing.T) {
 	times, _ := strconv.Atoi(os.Getenv("HEADGATE_HA"))
 	if times == 0 || os.Geteuid() != 0 {
@@ -57,7 +57,7 @@ func TestClockStepped(t *testing.T) {
 		c.lead(stepped, p.leads)
 		w := newWork(c)
 		w.await(t, 20)
-		time.Sleep(2 * time.Second) // until who leads now has written
+		time.Sleep(2 * time.Second) // until the present leader has written
 		w.stop()
 		_, before, _ := c.check()
 		acks, longest := 0, map[time.Duration]time.Duration{}
@@ -99,7 +99,7 @@ func TestClockStepped(t *testing.T) {
 	}
 }
 
-// lead makes a guest lead, or stand by.
+// lead makes a guest leader, or follower.
 func (c *trio) lead(n *node, leads bool) {
 	c.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); (c.leader() == n) != leads; {
@@ -117,7 +117,7 @@ func (c *trio) lead(n *node, leads bool) {
 	}
 }
 
-// confirmed checks that a configuration waits to be confirmed as long as it should, while its leader's clock is set.
+// confirmed checks that a configuration waits for confirmation for the right time while its leader's clock is set.
 func (c *trio) confirmed(leader *node) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)

@@ -1,8 +1,7 @@
-// Package cluster injects faults into three controllers while clients change weights and
-// configurations at all of them. The leader is killed, frozen, cut off from the others but not
-// from the switches, and asked to end; its disk runs full; it comes back with another uptime; a
-// running member's wall clock is set. No acknowledged change may be lost, and no switch may accept
-// a write of a leader after one of the next leader.
+// Package cluster injects faults into three controllers while clients change weights and configurations at all of
+// them. The leader is killed, frozen, asked to end, or cut off from the other members but not from the switches.
+// Its disk fills up. It restarts with another uptime. A running member's wall clock is set. No acknowledged
+// change may be lost, and no switch may accept a leader's write after a write of the next leader.
 package cluster
 
 import (
@@ -39,12 +38,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fault is something that happens to the leader, and what mends it once another one leads.
+// fault is a fault of the leader, and its repair after another member leads.
 type fault struct {
 	name    string
 	happens func(c *trio, n *node)
 	mend    func(c *trio, n *node)
-	stays   bool // it may lead on
+	stays   bool // it may stay leader
 }
 
 var (
@@ -52,7 +51,7 @@ var (
 	frozen = fault{"frozen", func(_ *trio, n *node) { n.signal(syscall.SIGSTOP) }, func(_ *trio, n *node) { n.signal(syscall.SIGCONT) }, false}
 	ended  = fault{"asked to end", func(_ *trio, n *node) { n.signal(syscall.SIGTERM) }, func(c *trio, n *node) { <-n.done; c.start(n) }, false}
 	cut    = fault{"cut off", func(c *trio, n *node) { c.cut(n, true) }, func(c *trio, n *node) { c.cut(n, false) }, false}
-	// The clock from which leases are reckoned is an hour ahead after a restart, and after the next one back.
+	// After a restart, the clock that measures leases is an hour ahead; after the next one it is back.
 	moved = fault{"killed, back with another uptime", func(_ *trio, n *node) { n.kill(); n.ahead = !n.ahead }, func(c *trio, n *node) { c.start(n) }, false}
 	full  = fault{"out of disk", func(c *trio, n *node) { c.fill(n, true) }, func(c *trio, n *node) {
 		c.fill(n, false)
@@ -62,8 +61,8 @@ var (
 	}, true}
 )
 
-// play does a fault to the leader while changes are made, waits until changes are acknowledged again,
-// and checks what became of those that were.
+// play injects a fault into the leader while changes are made, waits until changes are acknowledged again, and
+// checks the acknowledged ones.
 func (c *trio) play(f fault, busy time.Duration) (gap time.Duration, acks int) {
 	c.t.Helper()
 	w := newWork(c)
@@ -72,7 +71,7 @@ func (c *trio) play(f fault, busy time.Duration) (gap time.Duration, acks int) {
 	_, terms, _ := c.check()
 	time.Sleep(busy) // so that the fault comes at any moment of an apply
 	f.happens(c, n)
-	time.Sleep(time.Second) // what was under way when it happened is over
+	time.Sleep(time.Second) // calls in progress at the fault have ended
 	w.await(c.t, 20)
 	f.mend(c, n)
 	w.await(c.t, 20)

@@ -19,17 +19,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A member can run under a Linux kernel that is a process, user-mode Linux: the wall clock of that kernel is set, and
-// not that of the machine.
+// A member can run under user-mode Linux, a Linux kernel that is a process. A test then sets that kernel's wall
+// clock, not the machine's.
 
-// kernel is of the Debian package of that name.
+// kernel is the program of Debian's package user-mode-linux.
 const (
 	kernel        = "linux.uml"
 	kernelPackage = "user-mode-linux"
 )
 
-// beKernel in the environment makes the test's binary that kernel; beGuest what the kernel starts, with folder, name
-// and address of a member, between commas.
+// beKernel in the environment makes the test's binary that kernel. beGuest makes it the kernel's first process, with
+// folder, name and address of a member, separated by commas.
 const (
 	beKernel = "HEADGATE_TEST_KERNEL"
 	beGuest  = "HEADGATE_TEST_GUEST"
@@ -41,8 +41,9 @@ const (
 	guestOrders = 9701
 )
 
-// kernelArgs are those of the kernel in which a member runs that others reach by a tap. Kernel 6.1 cannot restore the
-// state of processors with AVX-512, so that becomeKernel hides that, and no thread may use what is not restored then.
+// kernelArgs are the arguments of a member's kernel; a tap connects it to the others. Kernel 6.1 cannot restore the
+// state of processors with AVX-512. So becomeKernel hides AVX-512, and no thread may use registers that are not
+// restored.
 func (c *trio) kernelArgs(n *node, tap string) []string {
 	binary, err := os.Executable()
 	if err != nil {
@@ -54,7 +55,8 @@ func (c *trio) kernelArgs(n *node, tap string) []string {
 	}
 }
 
-// becomeKernel puts the kernel in this process's place. It finds no NT_X86_XSTATE, and does with the registers of SSE.
+// becomeKernel replaces this process by the kernel. The kernel does not find NT_X86_XSTATE and saves only SSE's
+// registers.
 func becomeKernel(args []string) error {
 	const xstate = 0x202
 	runtime.LockOSThread()
@@ -129,7 +131,7 @@ func guest(member string) error {
 	}
 }
 
-// forward leads connections to a Unix socket.
+// forward connects TCP connections to a Unix socket.
 func forward(from net.Listener, socket string) {
 	for {
 		in, err := from.Accept()
@@ -151,8 +153,8 @@ func forward(from net.Listener, socket string) {
 	}
 }
 
-// obey takes orders, one a connection: by how much to set the wall clock, as a duration, or "again", to end the
-// member and to start it again. The answer is the wall clock.
+// obey takes one order per connection: a duration by which to set the wall clock, or "again" to restart the
+// member. The answer is the wall clock.
 func obey(from net.Listener, again chan<- chan struct{}) {
 	for {
 		conn, err := from.Accept()

@@ -1,7 +1,7 @@
 package cluster
 
-// A History of concurrent clients is linearizable where each call can have taken effect at one moment
-// between its start and its end, as if all calls had run one after the other. Porcupine does the search.
+// A History of concurrent clients is linearizable if each call can have taken effect at one moment between its
+// start and its end, as if all calls had run one after the other. Porcupine does the search.
 
 import (
 	"cmp"
@@ -14,39 +14,39 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Kind is what a call does to the value of its key.
+// Kind is the effect of a call on the value of its key.
 type Kind int
 
 // The kinds. A value is a number.
 const (
-	Start   Kind = iota // it was Value before all others
-	Read                // Result.Value is the value
-	Swap                // sets Value, which no other call sets; Result.Value is the one before
+	Start   Kind = iota // Value is the key's first value
+	Read                // Result.Value is the value that was read
+	Swap                // sets Value, which no other call sets; Result.Value is the old value
 	Add                 // adds 1; Result.Value is the sum
-	AddIf               // Add where the value is Expect, and else refused
-	Take                // sets Value where it is 0, or Value already, and else refused
-	Release             // sets 0 where it is Value, and else refused
+	AddIf               // Add if the value is Expect, otherwise refused
+	Take                // sets Value if the present value is 0 or Value, otherwise refused
+	Release             // sets 0 if the present value is Value, otherwise refused
 )
 
 var names = [...]string{"start", "read", "swap", "add", "add if", "take", "release"}
 
-// Op is what a client asks for.
+// Op is a client's request.
 type Op struct {
 	Kind          Kind
 	Key           string
 	Value, Expect int64
 }
 
-// Result is what it hears.
+// Result is a client's answer.
 type Result struct {
-	Unknown bool // whether it was done, and all else
-	Refused bool // it was not done, as the value is not the one that is needed
+	Unknown bool // the client does not know whether it was done
+	Refused bool // not done, because the value was not the required one
 	Value   int64
 }
 
-// step is one call from a value on: whether it can have had that result, and the next value.
+// step is one call from a value on: whether it can have had its result, and the next value.
 func step(is int64, o Op, r Result) (bool, int64) {
-	next, fits := is, true // of one that is done
+	next, fits := is, true // of a call that was done
 	switch o.Kind {
 	case Start:
 		return true, o.Value
@@ -96,7 +96,7 @@ var model = porcupine.Model{
 
 func step2(ok bool, next int64) (bool, any) { return ok, next }
 
-// History is what clients did. It is safe for concurrent use.
+// History records the clients' calls. It is safe for concurrent use.
 type History struct {
 	mu    sync.Mutex
 	began time.Time
@@ -109,30 +109,30 @@ func newHistory() *History {
 	return &History{began: time.Now(), ops: map[string][]porcupine.Operation{}}
 }
 
-// Now is the time of the history.
+// Now returns the time of the history.
 func (h *History) Now() int64 { return int64(time.Since(h.began)) }
 
-// Add notes a call that a client began at a time and that has ended now.
+// Add records a call that a client began at a time and that has ended now.
 func (h *History) Add(client int, began int64, o Op, r Result) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	end := h.Now()
 	if r.Unknown {
-		end = math.MaxInt64 // it may be done yet
+		end = math.MaxInt64 // it may still be done
 	}
 	h.count++
 	h.ops[o.Key] = append(h.ops[o.Key], porcupine.Operation{ClientId: client, Input: o, Output: r, Call: began, Return: end})
 }
 
-// Count returns how many calls there were.
+// Count returns the number of calls.
 func (h *History) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.count
 }
 
-// Settle gives calls of a key whose outcome was unknown the results that are known since: those that result says were
-// done, and no others.
+// Settle gives calls of a key with unknown outcomes their results, now that they are known: result returns those that
+// were done, and no others.
 func (h *History) Settle(key string, result func(Op) (Result, bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,8 +152,8 @@ func (h *History) Settle(key string, result func(Op) (Result, bool)) {
 	}
 }
 
-// Check returns a line for each key whose calls cannot have come one after the other, or of which that was not found out
-// in a time. With a folder a page for each of them is written there.
+// Check returns a line for each key whose calls have no valid order, or for which the search exceeded its time. With a
+// folder, it writes a page for each of them.
 func (h *History) Check(limit time.Duration, folder string) (faults []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,10 +210,10 @@ func longest(list []porcupine.Operation, info porcupine.LinearizationInfo) strin
 	return text
 }
 
-// prune makes calls of Swap with an unknown outcome easy to search: one whose value nobody saw can be left out, as the next
-// one took its place before anybody looked; another came before it was seen.
+// prune makes Swap calls with an unknown outcome easy to search. A call whose value was never seen can be left out,
+// because the next one replaced the value first. A call whose value was seen must come before that.
 func prune(list []porcupine.Operation) []porcupine.Operation {
-	seen := map[int64]int64{} // when a value was seen first at the latest, by the value
+	seen := map[int64]int64{} // the latest time of a value's first sighting, by value
 	for _, o := range list {
 		if r := o.Output.(Result); !r.Unknown && !r.Refused {
 			if at, ok := seen[r.Value]; !ok || o.Return < at {
@@ -229,7 +229,7 @@ func prune(list []porcupine.Operation) []porcupine.Operation {
 				if !ok {
 					continue
 				}
-				at = o.Call // seen before it was asked for: no order will be found
+				at = o.Call // seen before it was requested: there is no valid order
 			}
 			o.Return = at
 		}

@@ -23,13 +23,13 @@ import (
 	"github.com/headgate/headgate/tests/lag"
 )
 
-// beLiar in the environment makes members lie: it is how.
+// beLiar in the environment makes members lie, in the way that it names.
 const beLiar = "HEADGATE_TEST_LIE"
 
-// lies are ways in which a member can lie.
+// lies are the ways in which a member can lie.
 var lies = map[string]*bool{"early": &lie.Early, "stale": &lie.Stale, "late": &lie.Late}
 
-// strike does something to members, and returns what mends it. Faults of disks and networks take namespaces.
+// strike is a fault of one or more members, and its repair. Faults of disks and networks need namespaces.
 func (c *trio) strike(r *rand.Rand) (name string, mend func()) {
 	leader := c.leader()
 	one := c.nodes[r.IntN(members)]
@@ -70,7 +70,7 @@ func (c *trio) strike(r *rand.Rand) (name string, mend func()) {
 	default:
 		c.fill(one, true)
 		name := "full disk of " + who
-		if r.IntN(2) == 0 { // etcd's log has room for a while, a start wants more
+		if r.IntN(2) == 0 { // etcd's log has room for a while; a start needs more
 			name += " and a restart on it"
 			one.kill()
 			c.start(one)
@@ -106,10 +106,10 @@ func TestLinearizable(t *testing.T) {
 		l.asked.Load(), l.h.Count(), l.again.Load(), l.unknown.Load(), l.notMade.Load(), l.reads.Load(), l.lost.Load())
 }
 
-// TestCheckerFinds: members that lie are found out. They say that a change is made a moment before it is, or answer with what
-// they have read before.
+// TestCheckerFinds: the checker detects lying members. They acknowledge a change a moment before it is made, or answer
+// with an old read.
 func TestCheckerFinds(t *testing.T) {
-	const most = 20 // rounds of a second: on a slow machine few of the calls are made during a lie
+	const most = 20 // rounds of a second: on a slow machine few calls fall into a lie
 	for _, how := range []string{"early", "stale"} {
 		t.Run(how, func(t *testing.T) {
 			t.Setenv(beLiar, how)
@@ -130,7 +130,7 @@ func TestCheckerFinds(t *testing.T) {
 }
 
 // TestThawedLeader: a leader that was frozen for longer than its lease gives no stale answer after it is thawed. With
-// the check of the lease disabled it does.
+// the lease check disabled it does.
 func TestThawedLeader(t *testing.T) {
 	if os.Getenv("HEADGATE_HA") == "" {
 		t.Skip("needs HEADGATE_HA=10: it takes a minute")
@@ -155,7 +155,8 @@ func TestThawedLeader(t *testing.T) {
 	}
 }
 
-// thaw freezes the leader, has another one lead and change something, and counts answers of the former that lack that.
+// thaw freezes the leader, lets another member lead and change something, and counts the old leader's answers that
+// lack the change.
 func (c *trio) thaw(t *testing.T) (stale, answers int) {
 	t.Helper()
 	l := &load{c: c, h: newHistory()}
@@ -198,8 +199,8 @@ func (c *trio) thaw(t *testing.T) (stale, answers int) {
 	return stale, answers
 }
 
-// TestFrozenFollowers: a change whose outcome a leader without followers does not know is said to be unknown, and is
-// made once, however often it is asked for.
+// TestFrozenFollowers: a leader without followers reports a change as unknown if it does not know its outcome. The
+// change is made once, however often it is requested.
 func TestFrozenFollowers(t *testing.T) {
 	if os.Getenv("HEADGATE_HA") == "" {
 		t.Skip("needs HEADGATE_HA=10: it takes a quarter of a minute")
@@ -237,8 +238,8 @@ func TestFrozenFollowers(t *testing.T) {
 	}
 }
 
-// TestRounds plays kills, freezes, partitions and full disks, one or two at a time, to members while clients work at all
-// of them, three rounds for each of HEADGATE_HA.
+// TestRounds injects kills, freezes, partitions and full disks, one or two at a time, while clients use all members:
+// three rounds for each of HEADGATE_HA.
 func TestRounds(t *testing.T) {
 	times, _ := strconv.Atoi(os.Getenv("HEADGATE_HA"))
 	if times == 0 || os.Geteuid() != 0 {
@@ -248,7 +249,7 @@ func TestRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := os.Getenv("HEADGATE_HISTORIES") // for pages of histories that are at fault
+	folder := os.Getenv("HEADGATE_HISTORIES") // for pages of faulty histories
 	r := rand.New(rand.NewPCG(seed, 0))
 	c := newTrio(t, true)
 	struck := map[string]int{}

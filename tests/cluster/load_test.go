@@ -19,21 +19,21 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// What clients work on: registers, locks, and a counter.
+// The keys that clients use: registers, locks, and a counter.
 const (
 	registers  = 4
 	locks      = 3
 	counterKey = "generation"
 )
 
-// How long clients wait: for an answer, for that of a read, and for an outcome when they ask again.
+// The clients' timeouts: for an answer, for a read's answer, and for an outcome when they repeat a request.
 const (
 	tryWait  = 2 * time.Second
 	readWait = 12 * time.Second
 	patience = 40 * time.Second
 )
 
-// load is clients of all members, and their history.
+// load is the clients of all members, and their history.
 type load struct {
 	c     *trio
 	h     *History
@@ -41,11 +41,11 @@ type load struct {
 	wg    sync.WaitGroup
 	stop  chan struct{}
 
-	asked, again, unknown, notMade, reads, lost atomic.Int64 // calls; lost: reads that were not answered
+	asked, again, unknown, notMade, reads, lost atomic.Int64 // number of calls; lost counts reads without an answer
 	values, clients                             atomic.Int64
 }
 
-// newLoad notes what there is, and starts the clients.
+// newLoad records the initial values and starts the clients.
 func newLoad(t *testing.T, c *trio, round int) *load {
 	t.Helper()
 	l := &load{c: c, h: newHistory(), round: round, stop: make(chan struct{})}
@@ -66,14 +66,14 @@ func newLoad(t *testing.T, c *trio, round int) *load {
 	}
 	for _, n := range c.nodes {
 		l.client(t, func(client int) { l.read(ctx, client, n) }, 10*time.Millisecond)
-		for range 4 { // who waits longer than a member is frozen
+		for range 4 { // some wait longer than a member is frozen
 			l.client(t, func(client int) { l.read(ctx, client, n) }, 300*time.Millisecond)
 		}
 	}
 	return l
 }
 
-// first reads what there is, once somebody says so.
+// first reads the initial values, once a member answers.
 func (l *load) first(t *testing.T) (at, generation int64, owners []int64) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -89,7 +89,7 @@ func (l *load) first(t *testing.T) (at, generation int64, owners []int64) {
 	}
 }
 
-// client calls something again and again, with its number, until the load ends.
+// client makes a call again and again, with its number, until the load ends.
 func (l *load) client(t *testing.T, call func(client int), pause time.Duration) {
 	n := int(l.clients.Add(1))
 	l.wg.Go(func() {
@@ -109,14 +109,14 @@ func lockKey(i int) string            { return fmt.Sprintf("priority-%d", i+1) }
 
 func (l *load) port(i int) uint32 { return uint32(2000 + l.round*registers + i) }
 
-// reason is what an error says of a change.
+// reason returns the reason in the error of a change.
 func reason(err error) string {
 	word, _ := pb.Reason(err)
 	return word
 }
 
-// change asks for a change at any member. Who is patient asks again with the same id until the outcome is known. done is
-// false where the change was not made, and unknown where nobody knows; else err is its refusal, nil for none.
+// change requests a change at any member. A patient client repeats it with the same id until the outcome is known. done
+// is false if the change was not made, and unknown if the outcome is. Otherwise err is the refusal, or nil.
 func (l *load) change(t *testing.T, patient bool, call func(context.Context, *grpc.ClientConn) error) (done, unknown bool, err error) {
 	id := rand.Text()
 	for end := time.Now().Add(patience); ; {
@@ -193,7 +193,7 @@ func (l *load) lock(t *testing.T, client int) {
 	l.note(client, began, o, application, done, unknown, err)
 }
 
-// apply counts generations. With compare it wants the one that it has read to be in force.
+// apply increments the generation. With compare, it requires the generation that it has read.
 func (l *load) apply(t *testing.T, client int, patient, compare bool) {
 	o := Op{Kind: Add, Key: counterKey, Value: l.values.Add(1)}
 	request := &pb.ApplyConfigRequest{Config: fmt.Sprintf(l.c.yaml, 100+o.Value%2), File: "fabric.yaml", Why: l.why(o)}
@@ -216,7 +216,7 @@ func (l *load) apply(t *testing.T, client int, patient, compare bool) {
 
 func (l *load) why(o Op) string { return fmt.Sprintf("%d of round %d", o.Value, l.round) }
 
-// history returns the generation that is in force.
+// history returns the generation in force.
 func (l *load) history(ctx context.Context, n *node) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWait)
 	defer cancel()
@@ -227,7 +227,7 @@ func (l *load) history(ctx context.Context, n *node) (int64, error) {
 	return int64(r.GetConfigs()[len(r.GetConfigs())-1].GetGeneration()), nil
 }
 
-// owners returns the number of the application that has each lock, 0 for nobody.
+// owners returns, for each lock, the number of the application that holds it, 0 for none.
 func (l *load) owners(ctx context.Context, n *node) ([]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWait)
 	defer cancel()
@@ -245,7 +245,7 @@ func (l *load) owners(ctx context.Context, n *node) ([]int64, error) {
 	return out, nil
 }
 
-// weights returns the registers, as a list or as what a stream begins with.
+// weights returns the registers, from a list or from the beginning of a stream.
 func (l *load) weights(ctx context.Context, n *node, stream bool) ([]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWait)
 	defer cancel()
@@ -276,7 +276,7 @@ func (l *load) weights(ctx context.Context, n *node, stream bool) ([]int64, erro
 	return nil, err
 }
 
-// read reads something at a member.
+// read reads a key at a member.
 func (l *load) read(ctx context.Context, client int, n *node) {
 	began := l.h.Now()
 	var values []int64
@@ -309,7 +309,7 @@ func (l *load) read(ctx context.Context, client int, n *node) {
 	}
 }
 
-// end stops the clients, reads everything at every member, and returns what cannot have been.
+// end stops the clients, reads everything at every member, and returns the impossible results.
 func (l *load) end(t *testing.T, folder string) []string {
 	t.Helper()
 	close(l.stop)

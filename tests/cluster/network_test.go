@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// diskSize has room for two segments of etcd's log of 64 MB, its data, and a little more.
+// diskSize has room for two segments of 64 MB of etcd's log, its data, and a little more.
 const diskSize = "192m"
 
 func (c *trio) run(command string, args ...any) {
@@ -43,7 +43,7 @@ func (c *trio) network() (addresses []string, switches string) {
 		c.run("ip netns add %s", space)
 		undo("ip netns delete %s", space)
 		c.run("ip link add %s type veth peer name eth0 netns %s", space, space)
-		undo("ip link delete %s", space) // a namespace is gone some time after it was deleted
+		undo("ip link delete %s", space) // the kernel deletes a namespace some time later
 		c.run("ip link set %s master %s up", space, bridge)
 		c.run("ip -n %s link set lo up", space)
 		c.run("ip -n %s link set eth0 up", space)
@@ -56,8 +56,7 @@ func (c *trio) network() (addresses []string, switches string) {
 // ip is the address of a member in its namespace.
 func ip(i int) string { return fmt.Sprintf("10.213.7.%d", i+1) }
 
-// cut takes the ways between a member and the others away, or gives them back. The switches stay
-// within reach of all.
+// cut removes the paths between a member and the others, or restores them. All members still reach the switches.
 func (c *trio) cut(n *node, off bool) {
 	c.t.Helper()
 	do := "delete"
@@ -72,20 +71,20 @@ func (c *trio) cut(n *node, off bool) {
 	}
 }
 
-// disk makes a member's state folder a small disk.
+// disk puts a member's state folder on a small disk.
 func (c *trio) disk(n *node) {
 	c.t.Helper()
 	if err := os.Mkdir(n.state, 0o700); err != nil {
 		c.t.Fatal(err)
 	}
 	if n.tap != "" {
-		return // in the kernel's memory
+		return // in memory
 	}
 	c.run("mount -t tmpfs -o size=%s none %s", diskSize, n.state)
 	c.t.Cleanup(func() { c.run("umount -l %s", n.state) })
 }
 
-// fill writes to a member's disk until it is full, or deletes that again.
+// fill fills a member's disk with a file, or deletes that file.
 func (c *trio) fill(n *node, up bool) {
 	c.t.Helper()
 	name := filepath.Join(n.state, "ballast")

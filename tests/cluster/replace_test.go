@@ -18,9 +18,9 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// TestReplaced: a member that lost its disk is replaced by one with an empty one, under load. What begins
-// with an empty disk before that ends by itself. The new member counts: with it and without another
-// one changes are acknowledged.
+// TestReplaced: a member that lost its disk is replaced, under load, by one with an empty disk. A member that
+// starts with an empty disk before that ends by itself. The new member counts: changes are acknowledged with it
+// and without another one.
 func TestReplaced(t *testing.T) {
 	c := newTrio(t, false)
 	w := newWork(c)
@@ -62,7 +62,7 @@ func TestReplaced(t *testing.T) {
 	}
 	c.start(lost)
 	w.await(t, 20)
-	// It stands by once it has what the others have.
+	// It is a follower once it has the others' data.
 	for end := time.Now().Add(time.Minute); c.ask(lost) == ""; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the new member does not answer")
@@ -81,8 +81,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestZombie: a member that was replaced while it was cut off ends once it reaches the others, says why, and ends again
-// when it is started with what it had. Until then it answers nothing from what it had.
+// TestZombie: a member that was replaced while it was cut off ends, with the reason, once it reaches the others. It
+// ends again if it is restarted with its old data, and never answers from that data.
 func TestZombie(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -141,7 +141,7 @@ func TestZombie(t *testing.T) {
 			t.Fatal("the new member does not answer")
 		}
 	}
-	// A copy of the request that comes late replaces nobody, although the member cannot be reached now.
+	// A late copy of the request replaces nobody, although the member is unreachable now.
 	c.cut(zombie, true)
 	if err := replace(asked); err != nil {
 		t.Error(err)

@@ -17,8 +17,9 @@ import (
 	"github.com/headgate/headgate/tests/lag"
 )
 
-// TestStandbysAnswer: while the leader is frozen the others say what was acknowledged before, and the one that does
-// not come to lead says it by itself. Without a majority nobody says anything that may be out of date.
+// TestStandbysAnswer: while the leader is frozen, the followers report what was acknowledged earlier, and the one
+// that does not become leader does so by itself. Without a majority, no member returns data that may be out of
+// date.
 func TestStandbysAnswer(t *testing.T) {
 	c := newTrio(t, false)
 	w := newWork(c)
@@ -38,12 +39,12 @@ func TestStandbysAnswer(t *testing.T) {
 		}
 		return strings.Join(header.Get(northbound.AnsweredBy), ","), notes, err
 	}
-	// On a busy machine the lead moves between the calls, and each may have been the leader's to answer.
+	// On a busy machine leadership moves between the calls, so each call may have been the leader's to answer.
 	lag.Await(t, "an answer of a member that stands by", func() (alone bool) {
 		for _, n := range others {
 			by, notes, err := history(n)
 			for end := time.Now().Add(time.Minute); status.Code(err) == codes.Unavailable && time.Now().Before(end); by, notes, err = history(n) {
-				time.Sleep(20 * time.Millisecond) // etcd elects, or this member begins to lead
+				time.Sleep(20 * time.Millisecond) // etcd elects, or this member becomes leader
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", n.name, err)
@@ -63,7 +64,7 @@ func TestStandbysAnswer(t *testing.T) {
 		if status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "ListHistory: it is answered from the cluster's state") {
 			break
 		}
-		// Where it led it goes on for a lease.
+		// The old leader continues until its lease ends.
 		if err == nil && by != "" || time.Now().After(end) {
 			t.Fatalf("without a majority: %q answers, %v", by, err)
 		}

@@ -26,24 +26,24 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// members is how many controllers there are.
+// members is the number of controllers.
 const members = 3
 
-// trio is a cluster of controllers, each a process, with two switches in this one.
+// trio is a cluster of controller processes, with two switches in this process.
 type trio struct {
 	t      *testing.T
 	dir    string
-	spaces []string // of the members; none: they are on loopback
-	disks  bool     // each state folder is a disk of its own
+	spaces []string // of the members; nil: they use loopback
+	disks  bool     // each state folder is on its own disk
 	nodes  [members]*node
 	given  []string // by port
-	yaml   string   // with %d for the limit of a queue in KB
+	yaml   string   // %d is the limit of a queue in KB
 
 	mu     sync.Mutex
-	writes []write // that a switch took
+	writes []write // that a switch accepted
 }
 
-// write is one that a switch took.
+// write is a write that a switch accepted.
 type write struct {
 	at         string
 	term       uint64
@@ -56,13 +56,13 @@ type node struct {
 	conn                *grpc.ClientConn
 	cmd                 *exec.Cmd
 	done                chan struct{}
-	log                 bytes.Buffer // of the process; read once it has ended
-	ahead               bool         // it runs with an hour of uptime more
+	log                 bytes.Buffer // of the process; readable after it has ended
+	ahead               bool         // it runs with an uptime that is an hour longer
 	tap                 string       // it runs under a kernel of its own, which others reach by this; "" for none
 }
 
-// newTrio starts a cluster: on loopback, or in namespaces of their own with certificates, which takes
-// root. A member of a name in guests has a kernel instead of a namespace.
+// newTrio starts a cluster: on loopback, or, as root, in namespaces of their own with certificates. A member
+// named in guests has a kernel instead of a namespace.
 func newTrio(t *testing.T, namespaces bool, guests ...string) *trio {
 	t.Helper()
 	c := &trio{t: t, dir: t.TempDir(), disks: namespaces}
@@ -133,12 +133,12 @@ controller: {listen: "127.0.0.1:0", metrics: "off", cluster: {members: [%s]%s}}
 	return c
 }
 
-// port returns an address with a free port, in a namespace with a fixed one.
+// port returns an address with a free port, or with a fixed port in a namespace.
 func (c *trio) port(ip string, n int) string {
 	if len(c.spaces) > 0 {
 		return fmt.Sprintf("%s:%d", ip, 9600+n)
 	}
-	for { // the kernel may give a port again that was closed
+	for { // the kernel may reuse a port that was closed
 		l, err := net.Listen("tcp", ip+":0")
 		if err != nil {
 			c.t.Fatal(err)
@@ -151,7 +151,7 @@ func (c *trio) port(ip string, n int) string {
 	}
 }
 
-// memberCommand is the process of a member, whose files are in a folder.
+// memberCommand is the process of a member with its files in a folder.
 func memberCommand(dir, name, socket string) *exec.Cmd {
 	binary, err := os.Executable()
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *trio) start(n *node) {
 	n.cmd.Stdout, n.cmd.Stderr = &n.log, &n.log
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if n.tap != "" {
-		n.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID // what runs under the kernel ends with it
+		n.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID // the guest's processes end with the kernel
 	}
 	if err := n.cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -197,7 +197,7 @@ func (n *node) index() int { return int(n.name[1] - '1') }
 
 func (n *node) signal(s syscall.Signal) { _ = n.cmd.Process.Signal(s) }
 
-// kill ends the process and waits for that.
+// kill kills the process and waits for its end.
 func (n *node) kill() {
 	n.signal(syscall.SIGKILL)
 	<-n.done
@@ -213,7 +213,7 @@ func (n *node) ended() bool {
 	}
 }
 
-// watch notes the writes that a switch takes, with the term of who made them.
+// watch records the writes that a switch accepts, with the writer's term.
 func (c *trio) watch(at string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		begin := time.Now()
@@ -227,13 +227,13 @@ func (c *trio) watch(at string) grpc.UnaryServerInterceptor {
 	}
 }
 
-// check says where a switch took a write of an earlier leader after one of a later leader, and returns how
-// many writes of how many leaders there were.
+// check reports the places where a switch accepted an earlier leader's write after a later leader's, and returns
+// the numbers of writes and of leaders.
 func (c *trio) check() (count, terms int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := map[uint64]bool{}
-	last := map[string]write{} // that with the highest term, the one that ended first
+	last := map[string]write{} // the one with the highest term; of equal ones, the one that ended first
 	var errs []error
 	for _, w := range c.writes {
 		seen[w.term] = true
@@ -249,7 +249,7 @@ func (c *trio) check() (count, terms int, err error) {
 	return len(c.writes), len(seen), errors.Join(errs...)
 }
 
-// leader returns the member that leads, once there is one.
+// leader returns the leading member, once there is one.
 func (c *trio) leader() *node {
 	c.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -267,7 +267,7 @@ func (c *trio) leader() *node {
 	return nil
 }
 
-// ask asks a member who leads.
+// ask asks a member for the leader.
 func (c *trio) ask(n *node) string {
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
 	defer cancel()

@@ -15,13 +15,13 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// flows is how many flows each of the workers has.
+// flows is the number of flows of each worker.
 const flows = 20
 
-// callWait is how long a call may take before another member is asked.
+// callWait is the time after which a worker asks another member.
 const callWait = 3 * time.Second
 
-// work changes weights and configurations at all members all the time, and notes what was acknowledged.
+// work continuously changes weights and configurations at all members, and records the acknowledged changes.
 type work struct {
 	c      *trio
 	cancel context.CancelFunc
@@ -29,16 +29,16 @@ type work struct {
 
 	mu      sync.Mutex
 	weights map[uint32]*value // by source port
-	applied map[string]bool   // notes of the configurations that were acknowledged
-	last    time.Time         // when a change was acknowledged last
+	applied map[string]bool   // notes of the acknowledged configurations
+	last    time.Time         // time of the last acknowledgement
 	longest time.Duration     // between two acknowledgements
 	acks    int
 }
 
-// value is what is known of a weight.
+// value is the known state of a weight.
 type value struct {
 	acked float64
-	maybe map[float64]bool // asked for since then
+	maybe map[float64]bool // requested since then
 }
 
 func newWork(c *trio) *work {
@@ -59,7 +59,7 @@ func (w *work) stop() time.Duration {
 	return w.longest
 }
 
-// ack notes that a change was acknowledged.
+// ack records an acknowledged change.
 func (w *work) ack(then func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,14 +70,14 @@ func (w *work) ack(then func()) {
 	then()
 }
 
-// count returns how many changes were acknowledged.
+// count returns the number of acknowledged changes.
 func (w *work) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.acks
 }
 
-// try calls a member, and the next ones when it fails.
+// try calls a member, and the next ones if it fails.
 func (w *work) try(ctx context.Context, first int, call func(context.Context, *grpc.ClientConn) error) {
 	for i := first; ctx.Err() == nil; i++ {
 		one, cancel := context.WithTimeout(ctx, callWait)
@@ -141,7 +141,7 @@ func (w *work) apply(ctx context.Context) {
 	}
 }
 
-// await waits until so many more changes were acknowledged.
+// await waits until n more changes are acknowledged.
 func (w *work) await(t *testing.T, more int) {
 	t.Helper()
 	want := w.count() + more
@@ -152,7 +152,7 @@ func (w *work) await(t *testing.T, more int) {
 	}
 }
 
-// verify looks for what was acknowledged. The work must have been stopped.
+// verify checks that the acknowledged changes are there. The work must have been stopped.
 func (w *work) verify() error {
 	var errs []error
 	have := map[uint32]float64{}

@@ -10,21 +10,21 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// script is a history of clients of a fresh switch. The names are those of sonic-pins'
-// cases where there is one; package arbitration tests the rules alone, and more of them.
+// script is a sequence of events of a fresh switch's clients. The names are those of sonic-pins' cases where
+// there is one. Package arbitration tests the rules alone, and more of them.
 type script struct {
 	name  string
 	steps []step
 }
 
-// step is what a client does and what clients are told for it.
+// step is a client's action and the messages that clients get for it.
 type step struct {
 	client int
 	does   string // "leaves", or "id N", "id N role NAME", "no id", "device N"
 	told   string // "CLIENT:STATUS/highest election id", in order for each client
 	ends   codes.Code
 	bmv2   string // where it differs, what BMv2 tells ("-" is nothing) ...
-	stays  bool   // ... or that it does not end the stream
+	stays  bool   // ... or the fact that it does not end the stream
 }
 
 func scripts() []script {
@@ -175,7 +175,7 @@ func (st step) update(r *rig) *p4v1.MasterArbitrationUpdate {
 	return m
 }
 
-// describe writes an arbitration update as a script does.
+// describe formats an arbitration update as in a script.
 func describe(m *p4v1.StreamMessageResponse) string {
 	a := m.GetArbitration()
 	if a == nil {
@@ -188,13 +188,13 @@ func describe(m *p4v1.StreamMessageResponse) string {
 	return fmt.Sprintf("%v/%s", codes.Code(a.GetStatus().GetCode()), id)
 }
 
-// quiet returns what a client has been told that nobody asked for.
+// quiet returns a client's unexpected messages.
 func (r *rig) quiet(c *session) *p4v1.StreamMessageResponse {
 	r.Helper()
 	if r.noStreamError {
 		return c.next(r.settle / 4)
 	}
-	// Messages of a stream keep their order: an error that is asked for comes last.
+	// Messages of a stream keep their order, so a requested error comes last.
 	c.send(&p4v1.StreamMessageRequest{})
 	m := c.next(patience)
 	if codes.Code(m.GetError().GetCanonicalCode()) == codes.Unimplemented {
@@ -251,7 +251,7 @@ func testBackupCannotWrite(r *rig) {
 	}
 }
 
-// Who has left writes no more.
+// A client that has left cannot write any more.
 func testNobodyWritesAlone(r *rig) {
 	p := r.load("route")
 	r.primary.close()
@@ -265,7 +265,7 @@ func testNobodyWritesAlone(r *rig) {
 	r.code("a client without stream and election id writes", err, want)
 }
 
-// A message that the switch does not know is answered with an error at most.
+// A message that the switch does not know gets an error at most.
 func testInvalidStreamMessage(r *rig) {
 	s := r.open()
 	s.send(&p4v1.StreamMessageRequest{})

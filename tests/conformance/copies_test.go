@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// What becomes of a frame of testdata/copy.p4.
+// The fates of a frame in testdata/copy.p4.
 const (
 	toGroup   = 0
 	cloneI2E  = 1
@@ -29,7 +29,7 @@ func order(what, target byte) []byte { return []byte{what, 0, target, 0, 0, 0} }
 // copied is a frame that egress saw.
 type copied struct{ Port, Replica, Kind uint32 }
 
-// copies sends a frame and checks the copies that leave, in any order, and nothing else.
+// copies sends a frame and checks the copies that leave, in any order, and that nothing else leaves.
 func (r *rig) copies(port uint32, frame []byte, want ...copied) {
 	r.Helper()
 	r.send(port, frame)
@@ -76,7 +76,7 @@ func testMulticast(r *rig) {
 func testCloneIngress(r *rig) { testClone(r, cloneI2E, ingressClone) }
 func testCloneEgress(r *rig)  { testClone(r, cloneE2E, egressClone) }
 
-// The original goes its way whatever becomes of its clones.
+// The original's path does not depend on its clones.
 func testClone(r *rig, what byte, kind uint32) {
 	r.load("copy")
 	sent := copied{1, 0, original}

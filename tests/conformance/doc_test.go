@@ -11,7 +11,7 @@ import (
 
 const page = "../../docs/targets/embedded-switch.md"
 
-// The documentation has every flag, and no other ones in its tables.
+// The documentation lists exactly the switch's flags in its tables.
 func TestFlagsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	}
 }
 
-// The documentation has every difference that the packages list, in their words.
+// The documentation has every difference that the packages list, in the same words.
 func TestDifferencesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

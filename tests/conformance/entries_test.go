@@ -17,8 +17,8 @@ const (
 	nextHop = 0x0a000001
 )
 
-// An entry is read back as it was written, alone and among all, forwards while it is there,
-// and is gone when it is deleted.
+// A written entry is read back unchanged, alone and with all others. It forwards while it is there, and is gone
+// after it is deleted.
 func testEntries(r *rig) {
 	p := r.load("route")
 	entry := p.entry("routes", lpm(network, 16), 0, p.do("forward", nextHop, 3))
@@ -47,7 +47,7 @@ func testEntries(r *rig) {
 	r.refused(codes.NotFound, modify(entry))
 }
 
-// The default entry is the program's until it is modified, and again when it is reset.
+// The default entry is the program's until it is modified, and again after it is reset.
 func testDefaultEntry(r *rig) {
 	p := r.load("route")
 	entry := func(a *p4v1.TableAction) *p4v1.TableEntry {
@@ -86,7 +86,7 @@ func testTernaryRead(r *rig) {
 	key := p.entry("by_mask", ternary(0xaabb, 0xffff), 128, nil)
 	r.write(insert(entry))
 	r.reads(key, entry)
-	r.reads(p.entry("by_mask", ternary(0xaabb, 0xffff), 127, nil)) // another entry, which is not there
+	r.reads(p.entry("by_mask", ternary(0xaabb, 0xffff), 127, nil)) // another entry, which does not exist
 }
 
 // The higher priority wins.
@@ -106,7 +106,7 @@ func testTernaryPriority(r *rig) {
 	r.passes(3, other, 3, other)
 }
 
-// 0 is no priority where entries can overlap.
+// Priority 0 is refused if entries can overlap.
 func testTernaryPriorityZero(r *rig) {
 	p := r.load("choose")
 	r.refused(codes.InvalidArgument, insert(p.entry("by_mask", ternary(0xaabb, 0xffff), 0, p.do("send", 1))))
@@ -121,7 +121,7 @@ func testOptionalRead(r *rig) {
 	r.reads(p.entry("by_option", optional(0xaabb), 128, nil), entry)
 }
 
-// An entry for all values is there beside one for a value.
+// An entry for all values can exist beside one for a single value.
 func testOptionalBoth(r *rig) {
 	p := r.load("choose")
 	all := p.entry("by_option", nil, 128, p.do("send", 1))

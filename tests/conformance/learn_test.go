@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-// Stations of frames of testdata/learn.p4.
+// Stations in frames of testdata/learn.p4.
 const (
 	alice = 0x112233445566
 	bob   = 0x112233445577
@@ -20,13 +20,13 @@ func from(station uint64) []byte {
 	return append(f, 0x88, 0xb5) // IEEE 802 local experimental
 }
 
-// passesFrom sends a frame that comes back.
+// passesFrom sends a frame and checks that it comes back.
 func (r *rig) passesFrom(station uint64, port uint32) {
 	r.Helper()
 	r.passes(port, from(station), port, from(station))
 }
 
-// digests configures the digest of the program.
+// digests configures the program's digest.
 func (r *rig) digests(config *p4v1.DigestEntry_Config) *p4v1.DigestEntry {
 	r.Helper()
 	e := &p4v1.DigestEntry{DigestId: r.program.digest("learned_t"), Config: config}
@@ -34,7 +34,7 @@ func (r *rig) digests(config *p4v1.DigestEntry_Config) *p4v1.DigestEntry {
 	return e
 }
 
-// learned is the next digest list, which must be of these stations at port 1.
+// learned waits for the next digest list and checks that it has these stations, at port 1.
 func (r *rig) learned(stations ...uint64) *p4v1.DigestList {
 	r.Helper()
 	got := r.primary.next(patience).GetDigest()
@@ -61,13 +61,13 @@ func testDigestOneSample(r *rig) {
 	r.digests(&p4v1.DigestEntry_Config{MaxListSize: 1})
 	r.passesFrom(alice, 1)
 	first := r.learned(alice)
-	r.passesFrom(alice, 1) // is told again: nothing is kept in mind
+	r.passesFrom(alice, 1) // reported again: the switch keeps no record
 	if again := r.learned(alice); again.ListId == first.ListId {
 		r.Errorf("two lists with id %d", first.ListId)
 	}
 }
 
-// What the controller has not acknowledged is not told again.
+// A digest is not repeated while the controller has not acknowledged it.
 func testDigestAck(r *rig) {
 	r.load("learn")
 	r.digests(&p4v1.DigestEntry_Config{MaxListSize: 1, AckTimeoutNs: int64(time.Hour)})
@@ -75,11 +75,11 @@ func testDigestAck(r *rig) {
 	list := r.learned(alice)
 	r.passesFrom(alice, 1)
 	r.passesFrom(bob, 1)
-	r.learned(bob) // and alice not before him
+	r.learned(bob) // with alice not in front of him
 
 	r.primary.send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_DigestAck{
 		DigestAck: &p4v1.DigestListAck{DigestId: list.DigestId, ListId: list.ListId}}})
-	// Nothing says when the acknowledgement has arrived.
+	// There is no signal for the arrival of an acknowledgement.
 	r.eventually("alice is told again", func() bool {
 		r.passesFrom(alice, 1)
 		m := r.primary.next(10 * time.Millisecond)
@@ -87,7 +87,7 @@ func testDigestAck(r *rig) {
 	})
 }
 
-// A digest that is not configured is not told.
+// A digest that is not configured is not sent.
 func testDigestDelete(r *rig) {
 	r.load("learn")
 	if !r.earlyDigests {
@@ -103,10 +103,10 @@ func testDigestDelete(r *rig) {
 	time.Sleep(r.settle)
 	r.digests(config)
 	r.passesFrom(bob, 1)
-	r.learned(bob) // and alice not before him
+	r.learned(bob) // with alice not in front of him
 }
 
-// Stations are told in lists of the configured size, and when the timeout is over.
+// Stations arrive in lists of the configured size, or when the timeout is over.
 func testDigestList(r *rig) {
 	r.load("learn")
 	e := r.digests(&p4v1.DigestEntry_Config{MaxListSize: 2, MaxTimeoutNs: int64(time.Hour), AckTimeoutNs: int64(time.Hour)})
@@ -130,7 +130,7 @@ func (r *rig) aging(station uint64, ttl time.Duration) *p4v1.TableEntry {
 	return e
 }
 
-// idleNotification is the next notification, which must be of an entry.
+// idleNotification waits for the next notification, which must name the entry.
 func (r *rig) idleNotification(e *p4v1.TableEntry) *p4v1.IdleTimeoutNotification {
 	r.Helper()
 	got := r.primary.next(patience).GetIdleTimeoutNotification()
@@ -145,7 +145,7 @@ func (r *rig) idleNotification(e *p4v1.TableEntry) *p4v1.IdleTimeoutNotification
 	return got
 }
 
-// An entry is told of when it is idle, not while frames hit it, and is not removed.
+// An idle entry is reported, but not while frames hit it, and it is not removed.
 func testIdleExpires(r *rig) {
 	e := r.aging(alice, r.idle)
 	last, longest := time.Now(), time.Duration(0)
@@ -156,7 +156,7 @@ func testIdleExpires(r *rig) {
 		now := time.Now()
 		last, longest = now, max(longest, now.Sub(last))
 	}
-	// On a machine so slow that hits came too late nothing can be said.
+	// On a very slow machine the hits come too late, and the test proves nothing.
 	if n := len(r.primary.messages); n > 0 && longest < r.idle/2 {
 		r.Errorf("told %d times while frames hit the entry", n)
 	}
@@ -164,7 +164,7 @@ func testIdleExpires(r *rig) {
 	r.reads(&p4v1.TableEntry{TableId: e.TableId, Match: e.Match}, e)
 }
 
-// An entry that stays idle is told of again.
+// An entry that stays idle is reported again.
 func testIdleAgain(r *rig) {
 	e := r.aging(alice, r.idle)
 	r.write(insert(e))
@@ -176,9 +176,8 @@ func testIdleAgain(r *rig) {
 	}
 }
 
-// The TTL reads as written, and the time since the last hit is there when it is asked for.
-//
-// The TTL's nanoseconds fit 32 bits: BMv2 loses the rest and then tells a wrong time.
+// The TTL reads back as written, and the time since the last hit is returned on request.  The TTL's nanoseconds
+// fit 32 bits: BMv2 loses the higher bits and then reports a wrong time.
 func testIdleRead(r *rig) {
 	e := r.aging(alice, 4*time.Second)
 	key := &p4v1.TableEntry{TableId: e.TableId, Match: e.Match}
@@ -201,7 +200,7 @@ func testIdleRead(r *rig) {
 	})
 }
 
-// A new TTL holds at once.
+// A new TTL takes effect at once.
 func testIdleModify(r *rig) {
 	e := r.aging(alice, time.Hour)
 	r.write(insert(e))

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// Frames come back as they were sent, whatever their port and length.
+// Frames come back unchanged, for all ports and lengths.
 func testReflect(r *rig) {
 	r.load("measure")
 	for port := uint32(1); port <= target.Ports; port++ {
@@ -21,8 +21,7 @@ func testReflect(r *rig) {
 	}
 }
 
-// A direct counter counts the frames that hit its entry, and reads the same through the
-// table and by itself.
+// A direct counter counts the frames that hit its entry. The table and the counter itself give the same values.
 func testDirectCounter(r *rig) {
 	p := r.load("measure")
 	keys := map[int]*p4v1.TableEntry{}
@@ -65,8 +64,7 @@ func testDirectCounter(r *rig) {
 	check(5, 1)
 }
 
-// metered is the entry of a port with its meter's configuration, which is read only when it
-// is asked for.
+// metered is a port's entry with its meter's configuration, which is read only on request.
 func (r *rig) metered(key *p4v1.TableEntry) *p4v1.MeterConfig {
 	r.Helper()
 	got := r.read(of(&p4v1.TableEntry{TableId: key.TableId, Match: key.Match, MeterConfig: &p4v1.MeterConfig{}}))
@@ -76,7 +74,7 @@ func (r *rig) metered(key *p4v1.TableEntry) *p4v1.MeterConfig {
 	return got[0].GetTableEntry().GetMeterConfig()
 }
 
-// A meter that was not configured has no configuration, also when that is what is written.
+// A meter that was never configured has no configuration; writing no configuration has the same effect.
 func testDirectMeterDefault(r *rig) {
 	p := r.load("measure")
 	entry := p.entry("ports", exact(1), 0, p.do("colour"))
@@ -91,8 +89,7 @@ func testDirectMeterDefault(r *rig) {
 	}
 }
 
-// A meter that allows a packet a second turns the rest of a burst red; reset it turns
-// nothing red.
+// A meter that allows a packet per second marks the rest of a burst red; after a reset it marks nothing red.
 func testDirectMeterColours(r *rig) {
 	p := r.load("measure")
 	key := p.entry("ports", exact(1), 0, nil)

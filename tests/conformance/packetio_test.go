@@ -42,7 +42,7 @@ func testPacketOutAndIn(r *rig) {
 	r.packetIn(r.primary, "from port 3", 3)
 }
 
-// Only the primary sends packets, and only complete ones.
+// Only the primary can send packets, and only complete ones.
 func testPacketOutRefused(r *rig) {
 	r.load("punt")
 	backup := r.open()
@@ -59,7 +59,7 @@ func testPacketOutRefused(r *rig) {
 	} {
 		c.from.send(c.out)
 		if r.lax {
-			continue // what BMv2 does with them is not defined
+			continue // BMv2's treatment of them is undefined
 		}
 		got := c.from.next(patience).GetError()
 		if got == nil || codes.Code(got.CanonicalCode) != c.want || got.GetPacketOut() == nil {

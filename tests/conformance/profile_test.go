@@ -24,7 +24,7 @@ func (r *rig) way(entropy uint32) uint32 {
 	return r.next().Port
 }
 
-// A way whose port is down is not used; flows come back to it when it is up again.
+// A member whose port is down is not used; its flows return when the port is up again.
 func testWatchPort(r *rig) {
 	p := r.load("spread")
 	set := &p4v1.ActionProfileActionSet{}
@@ -54,7 +54,7 @@ func toWay(group uint32) *p4v1.TableAction {
 	return &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileGroupId{ActionProfileGroupId: group}}
 }
 
-// watches pulls the cable of a flow's port, of ports 1 and 2.
+// watches pulls the cable of a flow's port, one of ports 1 and 2.
 func (r *rig) watches() {
 	r.Helper()
 	const entropy = 0x01020304
@@ -63,7 +63,7 @@ func (r *rig) watches() {
 		r.Errorf("a flow leaves by port %d and then by port %d", first, again)
 	}
 	other := 3 - first
-	// Nothing says when the switch has noticed; a frame to a port that is down may be lost.
+	// There is no signal that the switch has noticed; until then a frame to the port may be lost.
 	leavesBy := func(port uint32) func() bool {
 		return func() bool {
 			r.send(8, flow(class, entropy))
@@ -73,7 +73,7 @@ func (r *rig) watches() {
 	}
 	r.setUp(first, false)
 	r.eventually("the flow leaves by the other port", leavesBy(other))
-	for { // frames from before
+	for { // earlier frames
 		if _, more := r.Receive(target.Any, r.settle); !more {
 			break
 		}
@@ -82,8 +82,8 @@ func (r *rig) watches() {
 	r.eventually("the flow leaves by its port again", leavesBy(first))
 }
 
-// A group that is made again with fewer members has those only.
-// See https://github.com/p4lang/behavioral-model/issues/893.
+// A group that is deleted and made again with fewer members has only those. See
+// https://github.com/p4lang/behavioral-model/issues/893.
 func testDeleteGroupWithMembers(r *rig) {
 	p := r.load("spread")
 	profile := p.profile("ways")

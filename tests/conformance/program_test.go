@@ -16,8 +16,7 @@ import (
 	"github.com/headgate/headgate/internal/p4rtmsg"
 )
 
-// program is one of testdata and what its P4Info calls things. A name that is not found
-// ends the test.
+// program is one of testdata, with the ids of the objects that its P4Info names. An unknown name ends the test.
 type program struct {
 	t    *testing.T
 	json []byte

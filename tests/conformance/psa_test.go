@@ -18,11 +18,11 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// psaPrograms is the folder of the PSA programs, whose compiled form is beside them.
+// psaPrograms is the folder of the PSA programs and their compiled forms.
 const psaPrograms = "../../../softswitch/arch/psa/testdata/"
 
-// TestPSA drives PSA programs by P4Runtime: all that their P4Info has is written and read, and acts
-// on frames between ports. BMv2 serves no P4Runtime for PSA.
+// TestPSA drives PSA programs by P4Runtime: every object of their P4Info is written and read, and acts on frames
+// between ports. BMv2 has no P4Runtime server for PSA.
 func TestPSA(t *testing.T) {
 	for name, test := range map[string]func(*rig){
 		"Entries": testPSAEntries, "State": testPSAState, "Replication": testPSAReplication,
@@ -38,7 +38,7 @@ func TestPSA(t *testing.T) {
 	}
 }
 
-// way is a frame of ways.p4: its op chooses what happens, and egress writes path.
+// way is a frame of ways.p4: its op chooses the action, and egress writes path.
 type way struct {
 	dst     uint64
 	op, a   byte
@@ -51,7 +51,7 @@ func (w way) frame() []byte {
 	f := append(binary.BigEndian.AppendUint64(nil, w.dst)[2:], w.op, w.a)
 	f = binary.BigEndian.AppendUint16(f, w.b)
 	f = binary.BigEndian.AppendUint16(f, w.c)
-	f = append(f, 0, 0) // sum, which egress computes
+	f = append(f, 0, 0) // sum; egress computes it
 	f = binary.BigEndian.AppendUint32(f, w.ingress)
 	return binary.BigEndian.AppendUint16(f, w.path)
 }
@@ -73,7 +73,7 @@ func (r *rig) ways(sent way, want map[uint32]way) {
 	}
 }
 
-// one reads an entity that must be the only one.
+// one reads an entity and checks that it is the only one.
 func (r *rig) one(m any) *p4v1.Entity {
 	r.Helper()
 	all := r.read(p4rtmsg.Of(m))
@@ -131,8 +131,8 @@ func testPSAState(r *rig) {
 		r.Errorf("counter (-want +got):\n%s", diff)
 	}
 
-	// Meter 1 starts without a rate: all is green. With one packet a burst, the second is yellow and
-	// the third red.
+	// Meter 1 starts without a rate, so every packet is green. With a burst of one packet, the second is yellow
+	// and the third red.
 	meter := func(c *p4v1.MeterConfig) *p4v1.MeterEntry {
 		return &p4v1.MeterEntry{MeterId: find(p, p.info.Meters, "rate").Preamble.Id, Index: &p4v1.Index{Index: 1}, Config: c}
 	}
@@ -163,13 +163,13 @@ func testPSAReplication(r *rig) {
 	session := func(id uint32) *p4v1.CloneSessionEntry {
 		return &p4v1.CloneSessionEntry{SessionId: id, Replicas: replicas(copied{4, 1, 0})}
 	}
-	// A clone of ingress is the frame as it came.
+	// An ingress clone is the frame as it arrived.
 	r.write(insert(session(6)))
 	r.ways(way{op: 3, a: 6, b: 2}, map[uint32]way{
 		2: {op: 3, a: 6, b: 2, c: 0xc0c0, path: unicast, ingress: 1},
 		4: {op: 3, a: 6, b: 2, path: clonedIn},
 	})
-	// A clone of egress is the frame as it leaves. Session 7 is the program's.
+	// An egress clone is the frame as it leaves. The program defines session 7.
 	r.write(insert(session(7)))
 	sent := way{op: 11, a: 2, path: unicast, ingress: 1}
 	cloned := sent
@@ -197,7 +197,7 @@ func testPSADigestsAndPacketIO(r *rig) {
 			r.Errorf("digest (-want +got):\n%s", diff)
 		}
 	}
-	// The messages of a packet come in any order.
+	// A packet's messages arrive in any order.
 	both := func(port uint64) {
 		r.Helper()
 		first, second := r.primary.next(patience), r.primary.next(patience)
@@ -210,7 +210,7 @@ func testPSADigestsAndPacketIO(r *rig) {
 	r.send(3, frame)
 	both(3)
 
-	// An entry keeps the frame from the CPU port. PSA's ports have 32 bits.
+	// An entry sends the frame to the CPU port. PSA's ports have 32 bits.
 	route := p.entry("routes", exact(0x646464646464), 0, p.do("to_port", 5))
 	r.write(insert(route))
 	r.send(4, frame)
@@ -239,7 +239,7 @@ func testPSADigestsAndPacketIO(r *rig) {
 	}
 }
 
-// testPSAPush: a PSA program takes the place of a v1model one while the switch runs, and back.
+// testPSAPush: a PSA program replaces a v1model program while the switch runs, and the reverse.
 func testPSAPush(r *rig) {
 	old := r.load("route")
 	for range 2 {
@@ -260,9 +260,9 @@ func (r *rig) must(err error) {
 	}
 }
 
-// testPSALeft: p4c-bm2-psa leaves direct counters, action profiles and the names of digests out of the program. A
-// direct counter, and digests that cannot be told apart, are refused, and the rest of the program works. A table with
-// an action profile could not be programmed, so that program is refused.
+// testPSALeft: p4c-bm2-psa omits direct counters, action profiles and the names of digests from the compiled program.
+// A direct counter, and digests that cannot be distinguished, are refused; the rest of the program works. A program
+// whose table has an action profile is refused, because the table could not be programmed.
 func testPSALeft(r *rig) {
 	p := r.load(psaPrograms + "left")
 	e := p.entry("counted", exact(2), 0, p.do("to_port", 5))
@@ -279,7 +279,7 @@ func testPSALeft(r *rig) {
 	if _, err = stream.Recv(); len(details(err)) != 1 || details(err)[0].GetMessage() != want {
 		r.Errorf("read of the counter: %v, want %q", err, want)
 	}
-	// In the program all digests have one name. Those whose widths are no other's are found.
+	// All digests of the program have one name. Digests with unique widths are recognised.
 	for name, other := range map[string]string{"from": "In.to", "to": "In.from", "by": ""} {
 		err := r.try(insert(&p4v1.DigestEntry{DigestId: p.digest(name), Config: &p4v1.DigestEntry_Config{MaxListSize: 1}}))
 		want := fmt.Sprintf(`digest "In.%s" is in the P4Info, but not in the program: it has fields of the same widths as %q, and the compiler left the names of digests out`, name, other)

@@ -1,7 +1,7 @@
-// Package conformance holds black-box tests of a P4Runtime switch: P4Runtime messages and frames
-// go in, P4Runtime messages and frames come out. The cases cover what the tests of BMv2's
-// simple_switch_grpc and of SONiC PINS's arbitration cover, written anew. All run on the embedded
-// switch, and with HEADGATE_BMV2=1 also on BMv2; quirks lists where BMv2 behaves differently.
+// Package conformance holds black-box tests of a P4Runtime switch: P4Runtime messages and frames go in, P4Runtime
+// messages and frames come out. The cases cover the same as the tests of BMv2's simple_switch_grpc and of SONiC
+// PINS' arbitration, but are written anew. All run on the embedded switch, and with HEADGATE_BMV2=1 also on BMv2;
+// quirks lists where BMv2 behaves differently.
 package conformance
 
 import (
@@ -22,20 +22,20 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// patience bounds the wait for what must come; a test that passes rarely waits.
+// patience bounds the wait for an expected message; a test that passes rarely waits.
 const patience = 60 * time.Second
 
-// quirks are what a target does other than the specification says, or is free to do.
-// The zero value is the embedded switch's, but for the times.
+// quirks are a target's deviations from the specification, and its choices where the specification leaves one.
+// The zero value is the embedded switch's, except the times.
 type quirks struct {
-	idle           time.Duration // the shortest TTL that it can tell from none
-	settle         time.Duration // for what it handles behind a frame's back
-	earlyRepeat    bool          // repeats an idle notification before another TTL is over
-	earlyDigests   bool          // keeps digests from before they were configured
-	lax            bool          // packet-outs that are wrong are sent, or dropped in silence
-	ownArbitration bool          // arbitrates by rules of its own, the column bmv2 of scripts
-	openWhenAlone  bool          // without a stream open, anyone may write
-	noStreamError  bool          // says nothing about stream messages that it drops
+	idle           time.Duration // the shortest TTL that counts as one
+	settle         time.Duration // wait for events without a message
+	earlyRepeat    bool          // repeats an idle notification before another TTL has passed
+	earlyDigests   bool          // sends digests that arrived before they were configured
+	lax            bool          // sends invalid packet-outs, or drops them silently
+	ownArbitration bool          // its own arbitration rules: the column bmv2 of scripts
+	openWhenAlone  bool          // without an open stream, anyone may write
+	noStreamError  bool          // drops stream messages silently
 }
 
 // rig is a target under test.
@@ -98,7 +98,7 @@ func (r *rig) write(updates ...*p4v1.Update) {
 	}
 }
 
-// refused makes an update that must fail with the code.
+// refused makes an update that must fail with the given code.
 func (r *rig) refused(want codes.Code, u *p4v1.Update) {
 	r.Helper()
 	if got := details(r.try(u)); len(got) != 1 || codes.Code(got[0].GetCanonicalCode()) != want {
@@ -106,7 +106,7 @@ func (r *rig) refused(want codes.Code, u *p4v1.Update) {
 	}
 }
 
-// details are the errors of the updates of a Write.
+// details returns the errors of the updates of a Write.
 func details(err error) (all []*p4v1.Error) {
 	for _, d := range status.Convert(err).Details() {
 		if e, ok := d.(*p4v1.Error); ok {
@@ -137,7 +137,7 @@ func (r *rig) read(e *p4v1.Entity) (all []*p4v1.Entity) {
 	}
 }
 
-// reads checks what a read of an entity yields.
+// reads checks the result of reading an entity.
 func (r *rig) reads(what *p4v1.TableEntry, want ...*p4v1.TableEntry) {
 	r.Helper()
 	var entities []*p4v1.Entity
@@ -197,7 +197,7 @@ func (r *rig) send(port uint32, frames ...[]byte) {
 	}
 }
 
-// next is the next frame that leaves any port.
+// next returns the next frame that leaves any port.
 func (r *rig) next() target.Frame {
 	r.Helper()
 	f, ok := r.Receive(target.Any, patience)
@@ -207,7 +207,7 @@ func (r *rig) next() target.Frame {
 	return f
 }
 
-// passes sends a frame and checks what leaves next.
+// passes sends a frame and checks the next frame that leaves.
 func (r *rig) passes(port uint32, frame []byte, outPort uint32, out []byte) {
 	r.Helper()
 	r.send(port, frame)
@@ -224,7 +224,7 @@ func (r *rig) setUp(port uint32, up bool) {
 	}
 }
 
-// eventually waits for a condition without knowing what announces it.
+// eventually waits for a condition that no message announces.
 func (r *rig) eventually(what string, ok func() bool) {
 	r.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {

@@ -20,7 +20,7 @@ type session struct {
 	t        *testing.T
 	stream   p4v1.P4Runtime_StreamChannelClient
 	messages chan *p4v1.StreamMessageResponse // closed when the stream ends
-	end      error                            // why it ended: valid when messages is closed
+	end      error                            // reason of its end; valid when messages is closed
 }
 
 func (r *rig) open() *session {
@@ -54,7 +54,7 @@ func (r *rig) open() *session {
 
 func (s *session) send(m *p4v1.StreamMessageRequest) {
 	s.t.Helper()
-	// A stream that the server has ended tells why on the receiving side.
+	// The receiving side of a stream that the server ended returns the reason.
 	if err := s.stream.Send(m); err != nil && !errors.Is(err, io.EOF) {
 		s.t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (s *session) arbitrate(m *p4v1.MasterArbitrationUpdate) {
 	s.send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Arbitration{Arbitration: m}})
 }
 
-// next is the next message, or nil when none comes in time.
+// next returns the next message, or nil if none arrives in time.
 func (s *session) next(wait time.Duration) *p4v1.StreamMessageResponse {
 	s.t.Helper()
 	select {
@@ -119,7 +119,7 @@ func (s *session) ends(want codes.Code) {
 	}
 }
 
-// close ends the stream in good order.
+// close ends the stream regularly.
 func (s *session) close() {
 	s.t.Helper()
 	if err := s.stream.CloseSend(); err != nil {

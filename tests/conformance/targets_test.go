@@ -8,9 +8,8 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/embedded"
 )
 
-// tests are the cases; each gets a fresh switch. The comments name the cases of BMv2's
-// targets/simple_switch_grpc/tests, and of sonic-pins' arbitration_test.cc, that they
-// stand for.
+// tests are the cases; each gets a fresh switch. The comments name the corresponding cases of BMv2's
+// targets/simple_switch_grpc/tests and of sonic-pins' arbitration_test.cc.
 func tests() map[string]func(*rig) {
 	all := map[string]func(*rig){
 		"Entries":                testEntries,                // Basic.Entries
@@ -66,7 +65,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestBMv2 runs the same on simple_switch_grpc 1.15.
+// TestBMv2 runs the same cases on simple_switch_grpc 1.15.
 func TestBMv2(t *testing.T) {
 	bmv2.Need(t)
 	for name, test := range tests() {

@@ -8,10 +8,9 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// The leaders of a cluster have election ids with their terms in the upper half. Once a switch has
-// heard of a later one, an earlier one can neither write nor push, nor become primary, whatever the
-// lower half says. That holds as long as the later one is there; when it has gone, BMv2 lets the
-// next best write that is still connected.
+// The leaders of a cluster have election ids with their terms in the upper half. Once a switch knows a later
+// leader, an earlier one can neither write nor push nor become primary, whatever the lower half is. On BMv2 this
+// holds only while the later leader is connected; after that, BMv2 lets the next best connected client write.
 func testTerms(r *rig) {
 	id := func(term, low uint64) *p4v1.Uint128 { return &p4v1.Uint128{High: term, Low: low} }
 	route := loadProgram(r.T, "route")

@@ -23,19 +23,19 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// trusts is a client that trusts an authority and shows a certificate of one, if any.
+// trusts is a client that trusts an authority and shows the certificate of another, if any.
 func trusts(t *testing.T, a, own *testcert.Authority, name string) credentials.TransportCredentials {
 	t.Helper()
 	c := &tls.Config{RootCAs: a.Pool()}
 	if name != "" {
 		pair := own.Pair(t, name)
-		// Shown also to a server that asks for another authority's.
+		// The certificate is shown even to a server that asks for another authority's.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return credentials.NewTLS(c)
 }
 
-// TLS and mutual TLS by the flags of simple_switch_grpc, on both switches.
+// TLS and mutual TLS with simple_switch_grpc's flags, on both switches.
 func TestTLS(t *testing.T) {
 	t.Run("Embedded", func(t *testing.T) { testTLS(t, runHeadgateSwitch) })
 	t.Run("BMv2", func(t *testing.T) {
@@ -88,7 +88,7 @@ func testTLS(t *testing.T, run func(t *testing.T, flags []string) (address strin
 	}
 }
 
-// useOver becomes primary and pushes a program over a connection of its own.
+// useOver becomes primary and pushes a program over a separate connection.
 func useOver(t *testing.T, address string, as credentials.TransportCredentials) error {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(as))
 	if err != nil {
@@ -120,7 +120,7 @@ func useOver(t *testing.T, address string, as credentials.TransportCredentials) 
 	if err != nil {
 		return err
 	}
-	// Leave in good order, so that the next client finds the id free.
+	// Leaves regularly, so that the next client finds the id free.
 	if err := stream.CloseSend(); err != nil {
 		return err
 	}

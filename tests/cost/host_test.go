@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// TestHostUnderLoad: data of made-up flows, as fast as they come, leave a host agent within its memory, and it ends within
-// a second while they come. It needs root.
+// TestHostUnderLoad: a flood of data of invented flows does not make a host agent exceed its memory bound, and the
+// agent ends within a second during the flood. It needs root.
 func TestHostUnderLoad(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector takes memory of its own")

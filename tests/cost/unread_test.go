@@ -32,7 +32,7 @@ const (
 	maxMemory  = 300                     // resident, in MB
 	maxExit    = time.Second             // from SIGTERM to the end of the process
 	streams    = 1000
-	clients    = 20 // that have the streams together
+	clients    = 20 // that the streams use together
 )
 
 func TestMain(m *testing.M) {
@@ -42,16 +42,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// victim is a process of headgate that clients open streams to and read nothing of.
+// victim is a headgate process to which clients open streams that they do not read.
 type victim struct {
 	*testing.T
 	cmd   *exec.Cmd
 	log   bytes.Buffer
-	ctx   context.Context // ends with the process, whose error is its cause
+	ctx   context.Context // ends with the process; its error is the cause
 	conns [clients]*grpc.ClientConn
 }
 
-// start starts headgate, whose API is at an address.
+// start starts headgate with its API at an address.
 func start(t *testing.T, address string, args ...string) *victim {
 	v := &victim{T: t, cmd: exec.Command(os.Args[0], args...)}
 	v.cmd.Env = append(os.Environ(), beHeadgate+"=1")
@@ -92,7 +92,7 @@ func (v *victim) open(call func(ctx context.Context, n int, conn *grpc.ClientCon
 	wg.Wait()
 }
 
-// memory returns the most that the process had in memory, in MB.
+// memory returns the process's largest resident memory, in MB.
 func (v *victim) memory() int {
 	v.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.cmd.Process.Pid))
@@ -107,7 +107,7 @@ func (v *victim) memory() int {
 	return kb / 1024
 }
 
-// check holds memory, and the time to end, to their bounds.
+// check compares memory, and the time to end, with their bounds.
 func (v *victim) check(what string) {
 	v.Helper()
 	memory := v.memory()
@@ -124,7 +124,7 @@ func (v *victim) check(what string) {
 	}
 }
 
-// busy returns how many programs share a processor.
+// busy returns the number of programs per processor.
 func busy(t *testing.T) int {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -146,7 +146,7 @@ func address(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// newSwitch runs a switch of so many ports.
+// newSwitch runs a switch with n ports.
 func newSwitch(t *testing.T, ports int) *victim {
 	dir := t.TempDir()
 	empty := binary.LittleEndian.AppendUint32(nil, 0xa1b2c3d4)
@@ -163,7 +163,7 @@ func newSwitch(t *testing.T, ports int) *victim {
 	return start(t, at, append(args, "--", "--grpc-server-addr", at, "--cpu-port", "510", "--priority-queues", "8")...)
 }
 
-// samples asks for all that there is, many times.
+// samples subscribes to everything, many times.
 func samples(target string) *gpb.SubscribeRequest {
 	list := &gpb.SubscriptionList{Prefix: &gpb.Path{Target: target}}
 	for range 128 {
@@ -184,13 +184,13 @@ func subscribe(target string) func(context.Context, int, *grpc.ClientConn) error
 	}
 }
 
-// TestUnreadStreams: a thousand streams that nobody reads, and large messages that are good for nothing, leave each
-// process within its memory, and it ends within a second.
+// TestUnreadStreams: a thousand unread streams and large useless messages do not make a process exceed its memory
+// bound, and it ends within a second.
 func TestUnreadStreams(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector takes memory of its own")
 	}
-	const settle = 12 * time.Second // a sample is due again, and switches announce what changed
+	const settle = 12 * time.Second // a sample is due again, and switches announce changes
 	t.Run("gNMI of a switch of 32 ports", func(t *testing.T) {
 		v := newSwitch(t, 32)
 		v.open(subscribe(""))
@@ -244,7 +244,7 @@ func TestUnreadStreams(t *testing.T) {
 	})
 }
 
-// fabric writes a fabric of 32 leaves, which nobody runs.
+// fabric writes a configuration with 32 leaves, which do not run.
 func fabric(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("name: unread\nswitches:\n")

@@ -12,14 +12,14 @@ import (
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
-	_ "github.com/headgate/headgate/softswitch/native/headgate" // our own program runs as Go
+	_ "github.com/headgate/headgate/softswitch/native/headgate" // Headgate's own program runs as Go
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 	"github.com/headgate/headgate/tests/dataplane/control"
 	"github.com/headgate/headgate/tests/dataplane/embedded"
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// pump takes what the engine puts out: a packet that is enqueued leaves at once.
+// pump is the engine's Out: an enqueued packet leaves at once.
 type pump struct {
 	in   *engine.Instance
 	sent int
@@ -34,8 +34,8 @@ func (p *pump) Recirculate(pkt *engine.Packet) { pkt.Free() }
 func (p *pump) Digest(string, [][]byte)        {}
 func (p *pump) Dropped(uint32, engine.Drop)    {}
 
-// BenchmarkPipeline is one packet with a maxQD shim through Headgate's whole program on the
-// engine: parser, routing with ECMP, admission, egress, deparser.
+// BenchmarkPipeline takes one packet with a maxQD shim through Headgate's whole program on the engine: parser,
+// routing with ECMP, admission, egress, deparser.
 func BenchmarkPipeline(b *testing.B) {
 	program, err := engine.Load(p4src.JSON())
 	if err != nil {

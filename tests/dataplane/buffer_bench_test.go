@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// BenchmarkBuffer is one packet of a lossless class through ingress and egress of Headgate's
-// program on the engine: without a policy, and with each. A few packets are always stored.
+// BenchmarkBuffer takes one packet of a lossless class through ingress and egress of Headgate's program on the
+// engine, without a policy and with each policy. A few packets are always stored.
 func BenchmarkBuffer(b *testing.B) {
 	b.Run("off", func(b *testing.B) { benchmarkBuffer(b, "") })
 	for _, kind := range []headroom.Kind{headroom.Static, headroom.SIH, headroom.SPFC, headroom.DSH, headroom.DSHSPFC} {

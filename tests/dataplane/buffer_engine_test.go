@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// randomBuffer returns a policy of a kind that is often at its limits.
+// randomBuffer returns a random policy that is often at its limits.
 func randomBuffer(kind headroom.Kind, rng *rand.Rand) buffer.Config {
 	pick := func(list ...units.Bytes) units.Bytes { return list[rng.IntN(len(list))] }
 	c := headroom.Config{
@@ -57,8 +57,8 @@ type versus struct {
 	mmu                        *headroom.MMU
 	refresh                    []refresher
 	stored                     []storedPacket
-	victims                    int // events after which a port was a victim's
-	disobeyed                  int // arrivals that repeated a PAUSE
+	victims                    int // events after which a port was a victim
+	disobeyed                  int // arrivals that caused a repeated PAUSE
 	whole                      int // arrivals from victim ports
 	early                      int // arrivals that left τ above 0
 	pauses, resumes, refreshes []uint64
@@ -84,7 +84,7 @@ func newVersus(t testing.TB, m *machine, c buffer.Config) *versus {
 	return v
 }
 
-// arrive is one arrival at both; both must decide the same.
+// arrive plays one arrival on both; both must decide the same.
 func (v *versus) arrive(port int, class uint8, n int) {
 	v.t.Helper()
 	if v.c.MMU.Lossless>>class&1 != 0 && v.mmu.Victim(v.now, port) {
@@ -110,8 +110,8 @@ func (v *versus) arrive(port int, class uint8, n int) {
 	}
 }
 
-// unknown reports whether the last PAUSE of all that a port has paused is older than it takes
-// the peer to obey, in the switch's ticks.
+// unknown reports whether a port's last PAUSE of all its paused classes is older than the peer's reaction time,
+// in the switch's ticks.
 func (v *versus) unknown(port int) bool {
 	p := v.c.MMU.Ports[port]
 	half := max(1, p.Rate.PauseTime(v.c.Quanta)/2)
@@ -120,7 +120,7 @@ func (v *versus) unknown(port int) bool {
 	return age*units.Microsecond >= obeys
 }
 
-// depart takes out stored packet i of both.
+// depart removes stored packet i from both.
 func (v *versus) depart(i int) {
 	v.t.Helper()
 	s := v.stored[i]
@@ -130,8 +130,8 @@ func (v *versus) depart(i int) {
 	v.state("departure", s.port, s.class)
 }
 
-// state compares SPFC's state of a port after a packet of a lossless class. Packets of other
-// classes do not look at the clock, and a paused port's State Holder is held at reset.
+// state compares SPFC's state of a port after a packet of a lossless class. Packets of other classes do not
+// advance the meter, and a paused port's State Holder stays reset.
 func (v *versus) state(what string, port int, class uint8) {
 	v.t.Helper()
 	if v.c.MMU.Lossless>>class&1 == 0 {
@@ -147,8 +147,8 @@ func (v *versus) state(what string, port int, class uint8) {
 	}
 }
 
-// same compares the PFC frames of one event, frame for frame. told are the lossless classes
-// of which no packet should arrive.
+// same compares the PFC frames of one event one by one. told are the lossless classes that the peer should have
+// stopped.
 func (v *versus) same(what string, port int, class uint8, n int, told uint8, want []headroom.Signal) {
 	v.t.Helper()
 	r := &v.refresh[port]
@@ -234,12 +234,12 @@ func (v *versus) counters() {
 	}
 }
 
-// play drives both with a random trace: phases of more and of less load, some of one class
-// and port, peers that obey and some that do not.
+// play gives both a random trace: phases with more or less load, some with one class and port, with peers that
+// obey and some that do not.
 func (v *versus) play(rng *rand.Rand, events int) {
 	v.t.Helper()
 	ports, load, stubborn, class := len(v.c.Numbers), 50, 0, -1
-	unit := []int{1, 500}[rng.IntN(2)] // packets of round sizes meet limits exactly
+	unit := []int{1, 500}[rng.IntN(2)] // packets of round sizes reach limits exactly
 	for i := range events {
 		if i%60 == 0 {
 			load, stubborn, class = 20+rng.IntN(70), rng.IntN(3)*10, rng.IntN(16)-8
@@ -275,9 +275,8 @@ func (v *versus) play(rng *rand.Rand, events int) {
 	}
 }
 
-// TestBufferDecisions sends random traces through headroom.MMU and the pipeline: every
-// packet must be stored or dropped by both, every PFC frame must be the same, and so all
-// accounts and counters.
+// TestBufferDecisions sends random traces through headroom.MMU and the pipeline. Both must store or drop the same
+// packets and send the same PFC frames, so all accounts and counters agree.
 func TestBufferDecisions(t *testing.T) {
 	race.SkipSequential(t)
 	program := loadProgram(t)

@@ -13,9 +13,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestBufferPolicyChanges changes the policy, its numbers and its lossless classes, and
-// switches it off and on, while packets pass: no pool leaks, and no peer stays paused when
-// nothing is left.
+// TestBufferPolicyChanges changes the policy, its numbers and its lossless classes, and switches it off and on,
+// while packets pass. No pool leaks, and no peer stays paused when the switch is empty.
 func TestBufferPolicyChanges(t *testing.T) {
 	race.SkipSequential(t)
 	m := newMachine(t, loadProgram(t))
@@ -101,9 +100,8 @@ func (m *machine) used() uint64 {
 	return uint64(u.Private) + uint64(u.Shared) + uint64(u.Headroom) + uint64(u.Insurance)
 }
 
-// TestBufferPolicyNeverOvercommits changes the policy in mid-burst, with peers that do not
-// obey: whatever the policies before hold, no packet is stored for which the buffer has no
-// room.
+// TestBufferPolicyNeverOvercommits changes the policy during bursts of peers that do not obey. Whatever earlier
+// policies hold, no packet is stored without room in the buffer.
 func TestBufferPolicyNeverOvercommits(t *testing.T) {
 	race.SkipSequential(t)
 	const size = 700_000
@@ -154,8 +152,8 @@ func TestBufferPolicyNeverOvercommits(t *testing.T) {
 	}
 }
 
-// TestBufferHeadroomStaysAccounted fills SIH's headroom, then runs DSH: what SIH holds is
-// no room of DSH's shared pool, until it has left.
+// TestBufferHeadroomStaysAccounted fills SIH's headroom, then runs DSH: the bytes in SIH's headroom are not free
+// in DSH's shared pool until they have left.
 func TestBufferHeadroomStaysAccounted(t *testing.T) {
 	race.SkipSequential(t)
 	m := newMachine(t, loadProgram(t))
@@ -196,8 +194,8 @@ func TestBufferHeadroomStaysAccounted(t *testing.T) {
 	}
 }
 
-// testBufferChange fills the headroom of one policy and changes to another, and back: the
-// accounts never hold more than the buffer.
+// testBufferChange fills the headroom of one policy, changes to another policy and back. The accounts never hold
+// more than the buffer.
 func testBufferChange(r *rig) {
 	b := newBufferRig(r)
 	b.slow()
@@ -220,9 +218,8 @@ func testBufferChange(r *rig) {
 	}
 }
 
-// TestPausedPeerForgets resets a peer that is paused: its next packet, which the PAUSE should
-// have stopped, brings it the PAUSE again at once, and no packet before that could have been
-// stopped.
+// TestPausedPeerForgets resets a paused peer. Its next packet, which the PAUSE should have stopped, triggers the
+// PAUSE again at once. Packets that the PAUSE could not have stopped do not.
 func TestPausedPeerForgets(t *testing.T) {
 	m := newMachine(t, loadProgram(t))
 	c := bufferConfig(headroom.SIH)

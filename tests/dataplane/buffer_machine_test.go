@@ -13,17 +13,16 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// wayOut is the egress port of all packets that a machine forwards.
+// wayOut is the egress port of all forwarded packets.
 const wayOut = 100
 
-// machine is Headgate's program on the engine with a buffer policy, on a clock of its own:
-// packets stay between ingress and egress until the test takes them out. PFC frames leave
-// at once.
+// machine is Headgate's program on the engine, with a buffer policy and its own clock. Packets stay between
+// ingress and egress until the test removes them. PFC frames leave at once.
 type machine struct {
 	t       testing.TB
 	in      *engine.Instance
 	now     units.Time
-	held    *engine.Packet // what the last Ingress handed on
+	held    *engine.Packet // the packet from the last Ingress call
 	pfc     []pfcFrame
 	reports [][]byte
 }
@@ -66,7 +65,7 @@ func (m *machine) call(a buffer.Action) *engine.ActionCall {
 	return c
 }
 
-// parsePFC checks everything of a PFC frame but its classes and times.
+// parsePFC checks all fields of a PFC frame except its classes and times.
 func parsePFC(port uint32, b []byte) (pfcFrame, error) {
 	f := pfcFrame{port: port}
 	if len(b) != ids.PFCFrameBytes || string(b[:6]) != "\x01\x80\xc2\x00\x00\x01" || string(b[12:17]) != "\x88\x08\x01\x01\x00" {
@@ -87,8 +86,8 @@ func parsePFC(port uint32, b []byte) (pfcFrame, error) {
 	return f, nil
 }
 
-// pause reports whether all enabled classes are told to stop for a time; false for a
-// RESUME of all. Anything else is an error.
+// pause returns true if all enabled classes are paused for a time, and false for a RESUME of all. Anything else
+// is an error.
 func (f pfcFrame) pause(quanta uint16) (bool, error) {
 	pauses := 0
 	for i, v := range f.times {
@@ -158,7 +157,7 @@ func (m *machine) add(e buffer.Entry) engine.Handle {
 	return h
 }
 
-// install makes a policy the running one; that of before leaves no entries behind.
+// install makes a policy the running one and removes the last policy's entries.
 func (m *machine) install(c buffer.Config) (remove func()) {
 	m.t.Helper()
 	entries, err := buffer.Build(c)
@@ -190,13 +189,13 @@ func (m *machine) arrive(port uint32, class uint8, n int) *engine.Packet {
 	return m.held
 }
 
-// depart takes a packet out.
+// depart sends a stored packet through egress.
 func (m *machine) depart(p *engine.Packet) {
 	p.EnqTime, p.DeqTime, p.DeqDepth = m.now, m.now, 1
 	m.in.Egress(p, m.now, m)
 }
 
-// packetOut sends the controller's packet in.
+// packetOut sends a packet from the controller in.
 func (m *machine) packetOut(port uint32, mode uint16) {
 	b := binary.BigEndian.AppendUint16(nil, uint16(port)<<7|mode)
 	m.in.Ingress(m.in.Receive(ids.CPUPort, b, m.now), m.now, m)

@@ -19,8 +19,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// The rig of buffer tests: packets of one size come in by the lossless ports and wait for a
-// slow one, in one queue. The outside port is not accounted.
+// The rig of buffer tests: packets of one size arrive on the lossless ports and wait in one queue for a slow
+// port. Packets of the outside port are not accounted.
 const (
 	slowPort    = 2
 	outsidePort = 5
@@ -32,7 +32,7 @@ func losslessPorts() []uint32 { return []uint32{1, 3, 4} }
 // bufferRig is a rig with a buffer policy.
 type bufferRig struct {
 	*rig
-	rate    int // of the slow port, packets/s: bursts are in before the next packet leaves
+	rate    int // of the slow port, packets/s: a burst is complete before the next packet leaves
 	pipe    *pipeline.Pipeline
 	running []buffer.Entry
 }
@@ -56,7 +56,7 @@ func newBufferRig(r *rig) *bufferRig {
 	return b
 }
 
-// run changes the policy in the order that loses nothing: entries, policy, what is left.
+// run changes the policy in an order that loses nothing: entries, policy, then leftovers.
 func (b *bufferRig) run(c buffer.Config) *buffer.Entries {
 	b.Helper()
 	e, err := buffer.Build(c)
@@ -103,8 +103,7 @@ func (b *bufferRig) policy(a buffer.Action) {
 // gap is the time between two packets of the slow port.
 func (b *bufferRig) gap() time.Duration { return time.Second / time.Duration(b.rate) }
 
-// slow makes the slow port's next packet leave only after a while: an outside packet has
-// just left.
+// slow delays the slow port's next packet: an outside packet has just left.
 func (b *bufferRig) slow() {
 	b.Helper()
 	b.shape(slowPort, target.Shape{PacketsPerSecond: b.rate, FrameBytes: bufferBytes, Depth: 1000})
@@ -112,7 +111,7 @@ func (b *bufferRig) slow() {
 	b.receive(slowPort, 1)
 }
 
-// settle waits until ingress has handled what was sent; nothing accounted does it.
+// settle waits until ingress has handled all packets sent; the packet that it sends for this is not accounted.
 func (b *bufferRig) settle() {
 	b.Helper()
 	b.send(outsidePort, newFrame(outsidePort, fencePort).bytes(b.T))
@@ -137,7 +136,7 @@ func (b *bufferRig) signal(port uint32) pfcFrame {
 	return p
 }
 
-// quiet fails when a lossless port has sent anything.
+// quiet fails if a lossless port has sent anything.
 func (b *bufferRig) quiet() {
 	b.Helper()
 	for _, port := range losslessPorts() {
@@ -147,8 +146,8 @@ func (b *bufferRig) quiet() {
 	}
 }
 
-// bufferConfig is a small policy for links so slow that no PAUSE is refreshed. DSH's window
-// is so short that τ, which depends on the microsecond, is 0 for a port of one class.
+// bufferConfig is a small policy for links so slow that no PAUSE is refreshed. DSH's window is so short that τ,
+// which varies by microseconds, is 0 for a port with one class.
 func bufferConfig(kind headroom.Kind) buffer.Config {
 	c := headroom.Config{
 		Policy: kind, Lossless: 0b0111_1000, MTU: bufferBytes, AllowLoss: true, Buffer: 38_000,
@@ -159,7 +158,7 @@ func bufferConfig(kind headroom.Kind) buffer.Config {
 		c.Headroom, c.Buffer = 0, 92_144 // Φ of the links is 6012 B
 	}
 	c.DSH.Window = units.Microsecond
-	// No period of SPFC ends during a trace: the switch's clock is not the trace's.
+	// No period of SPFC ends during a trace, because the switch's clock is not the trace's.
 	const rate = 400 * units.BitPerSecond
 	if spfc(kind) {
 		c.SPFC.Period, c.SPFC.K = 4000*units.Second, 64 // IRC is 3125 B
@@ -171,7 +170,7 @@ func bufferConfig(kind headroom.Kind) buffer.Config {
 	return b
 }
 
-// testBufferRefresh lets a PAUSE grow old: packets repeat it, and the controller may.
+// testBufferRefresh lets a PAUSE age: packets repeat it, and so may the controller.
 func testBufferRefresh(r *rig) {
 	b := newBufferRig(r)
 	b.rate = 4 // all of this happens before a queue has drained
@@ -199,12 +198,12 @@ func testBufferRefresh(r *rig) {
 		b.settle()
 		b.sleep(time.Millisecond)
 	}
-	for range 5 { // private, twice shared, twice headroom: the first of these pauses
+	for range 5 { // private, twice shared, twice headroom: the first headroom packet pauses
 		send(5)
 	}
 	pause("the fourth packet")
 	pause("the fifth, later")
-	// The controller's is for a peer that may have forgotten: it says of all what they are.
+	// The controller's refresh is for a peer that may have restarted: it names the state of all classes.
 	restated := func(port uint32, paused uint8) {
 		b.Helper()
 		want := pfcFrame{port: port, classes: 0xff}
@@ -225,7 +224,7 @@ func testBufferRefresh(r *rig) {
 	if report := b.poll(3).Buffer; report.Paused() != 1<<5 || report.LastPause == 0 || report.Private[5] != 500 {
 		b.Errorf("port 3 reports %+v, want class 5 paused", report)
 	}
-	// It drains: refreshes, then RESUME, then silence.
+	// The queue drains: refreshes, then RESUME, then silence.
 	b.receive(slowPort, packets)
 	for n := 0; ; n++ {
 		f := b.signal(3)
@@ -247,8 +246,8 @@ func testBufferRefresh(r *rig) {
 	b.noDropsBut()
 }
 
-// testBufferForget loses packets behind the pipeline's back: their bytes stay until the
-// controller has the idle port forget them.
+// testBufferForget loses packets without the pipeline's knowledge: their bytes stay until the controller makes
+// the idle port forget them.
 func testBufferForget(r *rig) {
 	b := newBufferRig(r)
 	c := bufferConfig(headroom.DSH)

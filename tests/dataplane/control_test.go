@@ -12,7 +12,7 @@ import (
 )
 
 func testPacketOut(r *rig) {
-	// Out of a port, as it is, whatever it is.
+	// A packet-out leaves unchanged by a port, whatever its content.
 	for _, payload := range [][]byte{
 		newFrame(1, 2).bytes(r.T),
 		bytes.Repeat([]byte{0xff}, 64),
@@ -23,19 +23,19 @@ func testPacketOut(r *rig) {
 			r.Errorf("packet-out %x left as %x", payload, f.Data)
 		}
 	}
-	// Through the pipeline; the port is not looked at.
+	// A packet-out through the pipeline ignores the port.
 	r.packetOut(control.PacketOut{Port: 3, Mode: ids.PacketOutPipeline, Payload: newFrame(1, 2).bytes(r.T)})
 	if got := r.receive(2, 1)[0]; got.ip.TTL != 63 || !bytes.Equal(got.eth.DstMAC, hostMAC(2)) {
 		r.Errorf("a packet-out through the pipeline has TTL %d and goes to %v", got.ip.TTL, got.eth.DstMAC)
 	}
-	// Its bytes are counted without the controller's header.
+	// Its bytes count without the controller's header.
 	if report := r.poll(2); report.DepartedBytes != 100 || report.DepartedPackets != 1 {
 		r.Errorf("%d packets with %d bytes departed, want 1 with 100", report.DepartedPackets, report.DepartedBytes)
 	}
-	// Malformed through the pipeline, and an unknown mode.
+	// Malformed frames through the pipeline, and an unknown mode.
 	r.packetOut(control.PacketOut{Mode: ids.PacketOutPipeline, Payload: newFrame(1, 2).bytes(r.T)[:20]})
 	r.packetOut(control.PacketOut{Port: 3, Mode: 9, Payload: newFrame(1, 2).bytes(r.T)})
-	r.poll(2) // behind both
+	r.poll(2) // later than both
 	if n := r.drops(ids.DropParser); n != 1 {
 		r.Errorf("a truncated packet-out: %d drops, want 1", n)
 	}
@@ -55,7 +55,7 @@ func testPunt(r *rig) {
 	if in := r.packetIn(); in.Port != 5 || in.Reason != arpReason || !bytes.Equal(in.Payload, arp) {
 		r.Errorf("ARP came as %+v", in)
 	}
-	// To the switch itself: neither MACs, nor TTL, nor a mark are changed.
+	// To the switch itself: MACs, TTL and marks stay unchanged.
 	f := newFrame(6, 4)
 	f.dst, f.ttl, f.ecn = address(4, 254), 1, 2
 	r.write(control.Marking(0, []red.Entry{{Low: 0, High: control.Depth.Max, P: red.Certain}})...)
@@ -65,7 +65,7 @@ func testPunt(r *rig) {
 		r.Errorf("a packet to the switch came as %+v", in)
 	}
 	r.noDropsBut()
-	// What is not punted is forwarded or dropped.
+	// Other packets are forwarded or dropped.
 	r.send(6, newFrame(6, 4).bytes(r.T))
 	r.receive(4, 1)
 	lldp := bytes.Clone(arp)
@@ -103,7 +103,7 @@ func testPoll(r *rig) {
 		r.Errorf("port 3 reports %+v", other)
 	}
 
-	// A poll overtakes a full queue and says how full it is.
+	// A poll overtakes a full queue and reports its length.
 	r.write(control.Class(10, 1, 4))
 	r.shape(2, slowShape())
 	data, bulk := newFrame(1, 2), newFrame(1, 2)
@@ -132,7 +132,7 @@ func testPoll(r *rig) {
 	r.noDropsBut()
 }
 
-// testIdle leaves a switch alone: it says nothing and counts nothing.
+// testIdle leaves a switch idle: it sends nothing and counts nothing.
 func testIdle(r *rig) {
 	for p := uint32(1); p <= target.Ports; p++ {
 		report := r.poll(p)

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
 
-// hashed returns what a switch hashes of a frame, which has a transport header for a queue pair at an offset of
-// its payload; -1 for none.
+// hashed returns the fields of a frame that a switch hashes. The transport header with the queue pair is at an
+// offset of its payload; -1 for none.
 func (f frame) hashed(by ecmp.Fields, transport int) ecmp.Flow {
 	h := ecmp.Flow{Src: f.src, Dst: f.dst, Protocol: 17, SrcPort: f.srcPort, DstPort: f.dstPort, FlowLabel: f.flowLabel, By: by}
 	if f.tcp {
@@ -28,7 +28,7 @@ func (f frame) hashed(by ecmp.Fields, transport int) ecmp.Flow {
 	return h
 }
 
-// as changes what updates do.
+// as changes the type of updates.
 func as(kind p4v1.Update_Type, updates ...*p4v1.Update) []*p4v1.Update {
 	for _, u := range updates {
 		u.Type = kind
@@ -36,8 +36,8 @@ func as(kind p4v1.Update_Type, updates ...*p4v1.Update) []*p4v1.Update {
 	return updates
 }
 
-// testECMPHash: the switch takes the next hop that package ecmp says, for any seed, any flow, any number of next
-// hops and all that may be hashed.
+// testECMPHash: the switch takes the next hop that package ecmp computes, for any seed, flow, number of next hops
+// and choice of hashed fields.
 func testECMPHash(r *rig) {
 	rng := rand.New(rand.NewPCG(40, 1))
 	base := ecmpGroup(r, 1)
@@ -72,7 +72,7 @@ func testECMPHash(r *rig) {
 				f.dstPort, f.payload, transport = ids.UDPPortRoCE, make([]byte, 32), 0
 			case 2: // the same behind a shim
 				f, transport = f.shim(ids.MaxQDVersion, false, 0), 4
-			case 3: // not ours: another partition key
+			case 3: // another partition key, so not one of our packets
 				f = f.shim(ids.MaxQDVersion, false, 0)
 				f.payload[7] = 1
 			}
@@ -91,14 +91,14 @@ func testECMPHash(r *rig) {
 	r.noDropsBut()
 }
 
-// testECMPTiers plays a leaf and then the two aggregation switches above it, with one or two links to each, and as
-// many cores above these: each link carries its share of 1000 flows, by 10 %.
+// testECMPTiers plays a leaf and then the two aggregation switches above it, with one or two links to each and as
+// many cores above them. Each link carries its share of 1000 flows within 10 %.
 func testECMPTiers(r *rig) {
 	base := ecmpGroup(r, 1)
 	base.src, base.dst, base.dstPort = netip.MustParseAddr("10.0.1.1"), netip.MustParseAddr("10.0.2.1"), ids.UDPPortRoCE
 	base.payload = make([]byte, 20)
 	r.write(control.Route(netip.MustParsePrefix("10.0.2.1/32"), 100))
-	// through sends frames through a switch with a number of next hops and returns those that left by each.
+	// through sends frames through a switch with n next hops and returns the frames that left by each.
 	through := func(device uint64, links int, frames [][]byte) [][][]byte {
 		group := make([]control.Weight, links)
 		for i := range group {

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
 
-// hashSeed sets the seed of the hash of five-tuples that chooses among next hops.
+// hashSeed sets the seed of the five-tuple hash that chooses next hops.
 func hashSeed(seed uint32) []*p4v1.Update {
 	return []*p4v1.Update{
 		control.SetDefault(ids.TableECMPHash, p4rtmsg.Do(ids.ActionHashFiveTuple, uint64(seed))),
@@ -25,7 +25,7 @@ func hashSeed(seed uint32) []*p4v1.Update {
 	}
 }
 
-// hashQueuePair adds the queue pair to what is hashed of RoCE packets.
+// hashQueuePair adds the queue pair to the hash of RoCE packets.
 func hashQueuePair(seed uint32) []*p4v1.Update {
 	return []*p4v1.Update{
 		p4rtmsg.Insert(p4rtmsg.Entry(ids.TableECMPHash, 0, p4rtmsg.Do(ids.ActionHashQueuePair, uint64(seed)), p4rtmsg.Exact(ids.FieldECMPHashRoCE, 1))),
@@ -43,19 +43,19 @@ func puntAddress(addr netip.Addr, reason uint64) *p4v1.Update {
 	return control.Punt(p4rtmsg.Ternary(ids.FieldPuntTableDstAddr, addr.AsSlice(), []byte{0xff, 0xff, 0xff, 0xff}), reason)
 }
 
-// puntLimit lets a port send the controller a frame each interval, or by tolerance earlier, in
+// puntLimit lets a port send one frame per interval to the controller, or earlier by tolerance; both in
 // microseconds.
 func puntLimit(interval, tolerance uint64) *p4v1.Update {
 	return control.SetDefault(ids.TablePuntLimit, p4rtmsg.Do(ids.ActionSetPuntLimit, interval, tolerance))
 }
 
-// defaultQueueLimit bounds the bytes of every queue that has no limit of its own.
+// defaultQueueLimit bounds the bytes of every queue without a limit of its own.
 func defaultQueueLimit(bytes uint64) *p4v1.Update {
 	return control.SetDefault(ids.TableQueueLimit, p4rtmsg.Do(ids.ActionSetQueueLimit, bytes))
 }
 
-// permitSource permits a source at a port, or refuses all others there; the zero address is those
-// of IPv4, :: those of IPv6.
+// permitSource permits a source at a port. The zero address refuses all other IPv4 sources, :: all other IPv6
+// sources.
 func permitSource(port uint32, permitted netip.Addr) *p4v1.Update {
 	if permitted.Is6() {
 		return permitSourceIPv6(port, permitted)
@@ -77,7 +77,7 @@ func permitSourceIPv6(port uint32, permitted netip.Addr) *p4v1.Update {
 	return p4rtmsg.Insert(e)
 }
 
-// answerFor makes the switch answer for a prefix with a MAC address, as a proxy or for an address of its own.
+// answerFor makes the switch answer for a prefix with a MAC address, as a proxy or for its own address.
 func answerFor(prefix netip.Prefix, own bool, mac net.HardwareAddr) *p4v1.Update {
 	table, field, action := uint32(ids.TableGatewayIPv4), uint32(ids.FieldGatewayIPv4Addr), uint32(ids.ActionProxyIPv4)
 	switch six := prefix.Addr().Is6(); {
@@ -98,8 +98,7 @@ func answerFor(prefix netip.Prefix, own bool, mac net.HardwareAddr) *p4v1.Update
 // pfcSession installs the clone session of a port's PFC frames.
 func pfcSession(port uint32) *p4v1.Update { return control.CloneSession(buffer.Session(port), port) }
 
-// flowDigests switches the learning of flows on: lists of at most most flows, held back at
-// most hold.
+// flowDigests switches learning of flows on: lists have at most most flows and wait at most hold.
 func flowDigests(most int32, hold time.Duration) []*p4v1.Update {
 	var updates []*p4v1.Update
 	for _, of := range flowtable.Families() {
@@ -111,15 +110,13 @@ func flowDigests(most int32, hold time.Duration) []*p4v1.Update {
 	return updates
 }
 
-// flowCount is what the direct counters of a flow say; a flow that has no entry in a table
-// has -1 there.
+// flowCount holds the direct counters of a flow, with -1 for a table without an entry for it.
 type flowCount struct {
 	Packets, Bytes     int64 // table flow
 	Congested, CgBytes int64 // table congested_flow
 }
 
-// learnedOf returns the flows of the next digest, which it acknowledges, waiting for it for
-// at most wait.
+// learnedOf returns the flows of the next digest and acknowledges it. It waits for at most wait.
 func learnedOf(c *control.Client, wait time.Duration) ([]cnpgen.Flow, error) {
 	d, err := c.Digest(wait)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// testMaxQDForeign sends what is not ours to the shim's UDP port through a queue: it leaves as it
-// came, whatever it looks like, and nothing is dropped.
+// testMaxQDForeign sends packets without a shim to the shim's UDP port through a queue. Each leaves unchanged,
+// whatever its content, and none is dropped.
 func testMaxQDForeign(r *rig) {
 	var frames [][]byte
 	add := func(payload []byte) {
@@ -17,8 +17,7 @@ func testMaxQDForeign(r *rig) {
 		f.udpChecksum, f.dstPort, f.payload = true, ids.UDPPortMaxQD, payload
 		frames = append(frames, f.bytes(r.T))
 	}
-	// Of every length up to a shim and a transport header, as they would be on a cable and without
-	// Ethernet's padding.
+	// Of every length up to a shim with transport header, both as on a cable and without Ethernet's padding.
 	ours := newFrame(1, 2).shim(ids.MaxQDVersion, false, 0).payload
 	for n := range 20 {
 		add(ours[:n])
@@ -27,7 +26,7 @@ func testMaxQDForeign(r *rig) {
 		f := frames[n]
 		frames = append(frames, append(bytes.Clone(f), ours[:60-len(f)]...)) // a shim in the padding
 	}
-	// With one bit of what is the same in all of ours changed.
+	// With one of the constant bits of our packets changed.
 	for bit := range 16 * 8 {
 		constant := bit < 4 || bit >= 5 && bit < 16 || bit >= 44 && bit < 64 || bit >= 66 && bit < 72 || bit >= 97 && bit < 104
 		if b := bytes.Clone(ours); constant {
@@ -46,7 +45,7 @@ func testMaxQDForeign(r *rig) {
 			r.Errorf("%d frames were dropped: %s", n, fmt.Sprint(ids.DropReason(int(reason))))
 		}
 	}
-	// Ours are stamped still.
+	// Our packets are still stamped.
 	last := burstWithShims(r, 2, repeat(r.T, newFrame(1, 2).shim(ids.MaxQDVersion, false, 0), 4, 1)).frames[3]
 	if last.maxQD() == 0 {
 		r.Errorf("a shim of ours is not stamped: %x", last.data)

@@ -23,7 +23,7 @@ func testForward(r *rig) {
 	if got.ip.TTL != in.ttl-1 {
 		r.Errorf("TTL %d, want %d", got.ip.TTL, in.ttl-1)
 	}
-	// Nothing else has changed.
+	// No other field has changed.
 	want := bytes.Clone(sent)
 	copy(want, got.data[:12])
 	want[22], want[24], want[25] = got.data[22], got.data[24], got.data[25]
@@ -42,7 +42,7 @@ func testForward(r *rig) {
 	r.send(1, far.bytes(r.T))
 	r.receive(4, 1)
 
-	// A minimal frame is padded by Ethernet; the padding goes along.
+	// Ethernet pads a minimal frame; the padding is kept.
 	short := newFrame(1, 2)
 	short.payload = nil
 	padded := append(short.bytes(r.T), make([]byte, 18)...)
@@ -80,8 +80,7 @@ func ecmpGroup(r *rig, weights ...int32) frame {
 	return f
 }
 
-// portsOf sends frames, fewer at a time than a queue holds, and returns the ports they left
-// by.
+// portsOf sends frames, fewer at a time than a queue holds, and returns the ports by which they left.
 func portsOf(r *rig, frames [][]byte) []uint32 {
 	r.Helper()
 	byFlow := map[uint16]uint32{}
@@ -107,7 +106,7 @@ func testECMPUsesAllMembers(r *rig) {
 		count[p]++
 	}
 	for p := uint32(2); p <= 5; p++ {
-		if count[p] < 32 { // 64 expected; half of it is 5 standard deviations away
+		if count[p] < 32 { // 64 expected; half of that is 5 standard deviations away
 			r.Errorf("port %d got %d of 256 flows", p, count[p])
 		}
 	}
@@ -117,7 +116,7 @@ func testECMPUsesAllMembers(r *rig) {
 			r.Errorf("flow %d went to port %d, then to port %d", i, first[i], again[i])
 		}
 	}
-	// TCP flows spread too.
+	// TCP flows are spread too.
 	f.tcp = true
 	count = map[uint32]int{}
 	for _, p := range portsOf(r, repeat(r.T, f, 64, 1)) {
@@ -142,8 +141,7 @@ func testECMPWeights(r *rig) {
 	}
 }
 
-// testECMPFragments sends the fragments of one packet: only the first has ports, and all
-// must take one way.
+// testECMPFragments sends the fragments of one packet. Only the first has ports, and all must take one path.
 func testECMPFragments(r *rig) {
 	f := ecmpGroup(r, 1, 1, 1, 1)
 	ports := map[uint32]bool{}

@@ -14,10 +14,10 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// frame describes a frame of IPv4, or of IPv6 by its addresses; gopacket builds it, so that the tests do not share
-// mistakes with Headgate's own codecs.
+// frame describes a frame of IPv4, or of IPv6 if its addresses are. gopacket builds it, so that the tests do not
+// share errors with Headgate's own codecs.
 type frame struct {
-	inPort           uint32 // whose host sends it
+	inPort           uint32 // the port of the sending host
 	src, dst         netip.Addr
 	srcPort, dstPort uint16
 	ttl, dscp, ecn   uint8
@@ -27,7 +27,7 @@ type frame struct {
 	payload          []byte
 }
 
-// newFrame is a UDP frame of 100 bytes from the host behind one port to that behind another.
+// newFrame is a UDP frame of 100 bytes from the host behind one port to the host behind another.
 func newFrame(from, to uint32) frame {
 	return frame{
 		inPort: from, src: address(from, 1), dst: address(to, 1), srcPort: 1000, dstPort: 2000,
@@ -35,7 +35,7 @@ func newFrame(from, to uint32) frame {
 	}
 }
 
-// frame is newFrame, of IPv6 where the rig is.
+// frame is newFrame, with IPv6 if the rig uses IPv6.
 func (r *rig) frame(from, to uint32) frame { return frameOf(r.six, from, to) }
 
 func frameOf(six bool, from, to uint32) frame {
@@ -56,7 +56,7 @@ func (f frame) long(bytes int) frame {
 	return f
 }
 
-// l4 is where a frame has what follows IP's header.
+// l4 returns the offset of the part behind IP's header.
 func l4(frame []byte) int {
 	if binary.BigEndian.Uint16(frame[12:]) == ids.EtherTypeIPv6 {
 		return 14 + 40
@@ -64,7 +64,7 @@ func l4(frame []byte) int {
 	return 14 + 20
 }
 
-// shim makes the frame one with a maxQD shim and, behind it, the transport header of a host of ours.
+// shim adds a maxQD shim and, behind it, the transport header of our hosts.
 func (f frame) shim(version uint8, echo bool, maxQD uint16) frame {
 	f.dstPort = ids.UDPPortMaxQD
 	first := version << 4

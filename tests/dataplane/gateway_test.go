@@ -13,7 +13,7 @@ import (
 
 var gatewayMAC = net.HardwareAddr{2, 0, 0, 0, 0, 0xfe}
 
-// withGateway gives the switch addresses of its own, and makes it a proxy for a prefix of each version.
+// withGateway gives the switch its own addresses, and makes it a proxy for a prefix of each IP version.
 func withGateway(r *rig) (ipv4, ipv6 netip.Addr) {
 	ipv4, ipv6 = netip.MustParseAddr("169.254.1.1"), netip.MustParseAddr("fe80::1")
 	r.write(
@@ -30,7 +30,8 @@ func serialize(r *rig, l ...gopacket.SerializableLayer) []byte {
 	return buf.Bytes()
 }
 
-// answered sends a frame to port 1 and returns what comes back by it. What fails is that it does, or does not.
+// answered sends a frame to port 1 and returns the answer. The test fails if there is an answer and none is
+// expected, or the reverse.
 func answered(r *rig, what string, frame []byte, want bool) []byte {
 	r.Helper()
 	r.send(1, frame)
@@ -95,7 +96,7 @@ func testGatewayNeighbour(r *rig) {
 		source, target netip.Addr
 		options        layers.ICMPv6Options
 		change         func(frame []byte) []byte
-		flags          uint8 // of the answer, 0 for none
+		flags          uint8 // of the answer, 0 for no answer
 	}{
 		{"gateway", host, gateway, sourceMAC, nil, router | solicited | override},
 		{"without an option", host, gateway, nil, nil, router | solicited | override},
@@ -136,7 +137,7 @@ func testGatewayNeighbour(r *rig) {
 	r.noDropsBut(ids.DropLinkScope)
 }
 
-// checkICMPv6 holds the checksum over the pseudo-header of RFC 8200 §8.1.
+// checkICMPv6 checks the checksum over the pseudo-header of RFC 8200 §8.1.
 func checkICMPv6(r *rig, what string, frame []byte) {
 	r.Helper()
 	payload := frame[54:]
@@ -152,7 +153,7 @@ func testGatewayEcho(r *rig) {
 		return &layers.Ethernet{SrcMAC: hostMAC(1), DstMAC: gatewayMAC, EthernetType: kind}
 	}
 	payload := gopacket.Payload(bytes.Repeat([]byte("ping"), 14))
-	for i := range 300 { // sums that carry, and that do not
+	for i := range 300 { // sums with and without a carry
 		seq := uint16(i * 223)
 		four := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: address(1, 1).AsSlice(), DstIP: ipv4.AsSlice()}
 		request := serialize(r, eth(layers.EthernetTypeIPv4), four,
@@ -173,7 +174,7 @@ func testGatewayEcho(r *rig) {
 		}
 		checkICMPv6(r, "echo", got)
 	}
-	// An address that the switch is a proxy for is another's to answer.
+	// Another device answers for an address for which the switch is only a proxy.
 	far := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: address(1, 1).AsSlice(), DstIP: address(2, 1).AsSlice()}
 	r.send(1, serialize(r, eth(layers.EthernetTypeIPv4), far, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeEchoRequest, 0)}, payload))
 	if got := r.receive(2, 1)[0]; got.data[34] != 8 {

@@ -45,7 +45,7 @@ func testForwardIPv6(r *rig) {
 	r.receive(3, 1)
 	r.receive(4, 1)
 
-	// Extension headers go along, whatever is behind them.
+	// Extension headers are kept, whatever follows them.
 	extended := newIPv6(r, 1, 2).bytes(r.T)
 	extended[nextHeaderAt] = 60 // destination options
 	copy(extended[54:], []byte{17, 0, 1, 4, 0, 0, 0, 0})
@@ -117,7 +117,7 @@ func testSourceCheckIPv6(r *rig) {
 	r.noDropsBut(ids.DropSource)
 }
 
-// testECMPFlowLabel: with the flow label in the hash, it chooses the way and ports do not.
+// testECMPFlowLabel: with the flow label in the hash, the label chooses the path and ports do not.
 func testECMPFlowLabel(r *rig) {
 	r.six = true
 	f := ecmpGroup(r, 1, 1, 1, 1)
@@ -143,7 +143,7 @@ func testECMPFlowLabel(r *rig) {
 	if n := ports(byPort); len(n) != 1 {
 		r.Errorf("flow labels are hashed, and UDP ports use ports %v", n)
 	}
-	// A fragment has the flow label of the others.
+	// A fragment has the flow label of the other fragments.
 	fragment := func(i int) []byte {
 		b := f.bytes(r.T)
 		b[nextHeaderAt] = 44

@@ -15,7 +15,7 @@ func fixChecksum(b []byte) {
 	binary.BigEndian.PutUint16(b[24:], ^sum(b[14:34]))
 }
 
-// malformed is a frame that must be dropped, and why.
+// malformed is a frame that must be dropped, and the reason.
 type malformed struct {
 	name   string
 	reason int64
@@ -82,7 +82,7 @@ func malformedFrames(r *rig) []malformed {
 	}
 }
 
-// cut shortens a frame and makes its IPv4 header agree.
+// cut shortens a frame and adjusts its IPv4 header.
 func cut(b []byte, n int) []byte {
 	binary.BigEndian.PutUint16(b[16:], uint16(n-14))
 	fixChecksum(b)
@@ -108,7 +108,7 @@ func testMalformed(r *rig) {
 	r.silent()
 }
 
-// garbage makes frames of random bytes, most with a good beginning; the same every time.
+// garbage makes frames of random bytes, most with a valid beginning; the same frames every time.
 func garbage(r *rig, n int) [][]byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	frames := make([][]byte, n)
@@ -143,8 +143,8 @@ func garbage(r *rig, n int) [][]byte {
 	return frames
 }
 
-// mangleIPv6 makes an IPv6 frame one of random length or, half of the time, of its own, and at times a
-// message of ICMPv6 or something behind an extension header.
+// mangleIPv6 turns a frame into IPv6, with a random length or, half of the time, the right one. Some have an
+// ICMPv6 message, or a part behind an extension header.
 func mangleIPv6(b []byte, rng *rand.Rand) {
 	if len(b) < 58 {
 		return
@@ -161,15 +161,15 @@ func mangleIPv6(b []byte, rng *rand.Rand) {
 	}
 }
 
-// behaviour is what a switch made of frames: what left each port, in order, and how many
-// packets it dropped for each reason.
+// behaviour is a switch's treatment of frames: the frames that left each port, in order, and the number dropped
+// for each reason.
 type behaviour struct {
 	Left    map[uint32][]string
 	Dropped map[string]int64
 }
 
-// behave sends frames to port 1 and sees what becomes of them. Fences, on a port of their
-// own, are not part of it.
+// behave sends frames to port 1 and returns the switch's behaviour. Fences, on a port of their own, are not part
+// of it.
 func behave(r *rig, frames [][]byte) behaviour {
 	r.Helper()
 	for chunk := range slices.Chunk(frames, 20) { // fewer than a queue of BMv2 holds
@@ -183,8 +183,7 @@ func behave(r *rig, frames [][]byte) behaviour {
 		}
 	}
 	for p := uint32(1); p < fencePort; p++ {
-		// Egress has finished when the account is zero, and the poll's answer is behind
-		// all frames of its port.
+		// Egress has finished when the account is zero, and the poll's answer follows all frames of its port.
 		r.empty(p)
 		for range r.poll(p).DepartedPackets {
 			b.Left[p] = append(b.Left[p], string(r.receive(p, 1)[0].data))
@@ -193,8 +192,7 @@ func behave(r *rig, frames [][]byte) behaviour {
 	return b
 }
 
-// testGarbage sends garbage: each frame leaves, or is dropped and counted, and the switch
-// goes on.
+// testGarbage sends garbage: each frame leaves, or is dropped and counted, and the switch still works.
 func testGarbage(r *rig) {
 	const frames = 2000
 	b := behave(r, garbage(r, frames))

@@ -60,8 +60,8 @@ func (r *rig) flows() map[cnpgen.Flow]flowCount {
 	return flows
 }
 
-// testPaccCounts fills a slow port's queue: all packets of a flow are counted, and as
-// congested those that found more than the threshold in the queue.
+// testPaccCounts fills a slow port's queue. All packets of a flow are counted; those that found more than the
+// threshold in the queue also count as congested.
 func testPaccCounts(r *rig) {
 	const threshold, burst = 450, 10
 	a, b := r.frame(1, 2), r.frame(3, 2)
@@ -77,14 +77,14 @@ func testPaccCounts(r *rig) {
 	r.send(3, repeat(r.T, b, burst, 1)...)
 	r.send(4, repeat(r.T, other, burst, 1)...) // another queue
 	r.fence()
-	r.fence() // BMv2's ingress has passed a fence before its counters are certain
+	r.fence() // BMv2's counters are certain once its ingress has passed a fence
 	got := r.flows()
 	if len(got) != 3 {
 		r.Errorf("%d flows in the tables, want 3: %v", len(got), got)
 	}
 	n := got[flowTo(a, 2)]
-	// Packet i of a finds at most i packets; five or more are above the threshold, and at
-	// most two have left before the last has come.
+	// Packet i of a finds at most i packets. Five or more are above the threshold, and at most two have left
+	// before the last one arrives.
 	if n.Packets != burst || n.Bytes != burst*100 || n.Congested > burst-5 || n.Congested < burst-5-2 || n.CgBytes != n.Congested*100 {
 		r.Errorf("the first flow counts %+v, want %d packets of 100 B, about %d of them congested", n, burst, burst-5)
 	}
@@ -98,8 +98,7 @@ func testPaccCounts(r *rig) {
 	r.noDropsBut()
 }
 
-// testPaccLearns sends unknown flows: each comes up in a digest, and no more once it is in
-// the table.
+// testPaccLearns sends unknown flows. Each is reported in a digest, and no longer once it is in the table.
 func testPaccLearns(r *rig) {
 	const flows = 40
 	r.write(control.WatchQueue(2, 0, 0))
@@ -116,7 +115,7 @@ func testPaccLearns(r *rig) {
 		frames = append(frames, f.bytes(r.T))
 	}
 	r.send(1, frames...)
-	r.send(1, r.frame(1, 3).bytes(r.T)) // to a port that is not watched
+	r.send(1, r.frame(1, 3).bytes(r.T)) // to an unwatched port
 	r.send(1, make([]byte, 64))         // not IP
 	var entries []cnpgen.Flow
 	for len(want) > 0 {
@@ -149,7 +148,7 @@ func testPaccLearns(r *rig) {
 	r.noDropsBut(ids.DropNotIPv4)
 }
 
-// testPaccAges leaves one of two flows alone: it is reported, and the other is not.
+// testPaccAges stops one of two flows: only that one is reported as idle.
 func testPaccAges(r *rig) {
 	busy, idle := r.frame(1, 2), r.frame(3, 2)
 	r.write(control.WatchQueue(2, 0, 0))
@@ -176,7 +175,7 @@ func testPaccAges(r *rig) {
 	}
 }
 
-// testPaccOff sends with nothing watched: nothing is learned and nothing counted.
+// testPaccOff sends while no queue is watched: nothing is learned and nothing counted.
 func testPaccOff(r *rig) {
 	f := r.frame(1, 2)
 	r.write(flowDigests(1, 0)...)

@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// TestPaccLearningRateEmbedded logs how many new flows a second get into the table, over
-// P4Runtime and inside the switch.
+// TestPaccLearningRateEmbedded logs how many new flows per second get into the table, over P4Runtime and inside
+// the switch.
 func TestPaccLearningRateEmbedded(t *testing.T) {
 	race.SkipRealTime(t)
 	for _, at := range []pacc.Place{pacc.AtController, pacc.AtSwitch} {
@@ -36,7 +36,7 @@ func TestPaccLearningRateBMv2(t *testing.T) {
 	learnMany(t, bmv2.Start(t), fmt.Sprintf(paccFabric, config.BMv2, pacc.AtController)+strangers)
 }
 
-// strangers lets frames of addresses in that no host has.
+// strangers permits frames from addresses that no host has.
 const strangers = "source_check: {edge_ports: false}\n"
 
 // loopStats returns the counters of PACC's loop, wherever it runs.
@@ -56,11 +56,11 @@ func loopStats(c *controller.Controller, tg target.Target) cnpgen.LoopStats {
 	}
 }
 
-// learnMany sends a packet of each of many flows, again where a digest was lost, until the
-// table has them all.
+// learnMany sends a packet of each of many flows, and repeats those whose digest was lost, until the table has
+// all of them.
 func learnMany(t *testing.T, tg target.Target, yaml string) {
 	const flows = 2000
-	const lost = 3 * time.Second // without progress: far longer than a slow machine takes for a write
+	const lost = 3 * time.Second // without progress: much longer than a write on a slow machine
 	t.Cleanup(func() {
 		if err := tg.Close(); err != nil {
 			t.Errorf("close: %v", err)

@@ -35,9 +35,9 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// paccFabric is one switch whose port 2 is congested, at 8 Mb/s that stand for 25 Gb/s. The
-// weights are large and there is no derivative, so that a queue of 60 KB makes 20 CNPs a
-// period of 250 ms; the loop is open, so stability does not matter.
+// paccFabric is one switch whose port 2 is congested, at 8 Mb/s, which represent 25 Gb/s. The weights are large
+// and there is no derivative part, so that a queue of 60 KB causes 20 CNPs in a period of 250 ms. The loop is
+// open, so stability does not matter.
 const paccFabric = `
 name: pacc
 scale: 3125
@@ -62,7 +62,7 @@ const (
 	paccQP     = 0x12345 // of host 1
 )
 
-// acknowledgement is what host 2 sends to a queue pair of host 1.
+// acknowledgement is host 2's frame to a queue pair of host 1.
 func acknowledgement(t *testing.T, six, shim bool, qp uint32) []byte {
 	t.Helper()
 	f := frameOf(six, 2, 1)
@@ -104,7 +104,7 @@ func TestPaccBMv2(t *testing.T) {
 	}
 }
 
-// startController has Headgate's controller bring a target in line with a configuration.
+// startController makes Headgate's controller apply a configuration to a target.
 func startController(t *testing.T, tg target.Target, yaml string) *controller.Controller {
 	t.Helper()
 	network, address := tg.Address()
@@ -138,8 +138,8 @@ func startController(t *testing.T, tg target.Target, yaml string) *controller.Co
 	return c
 }
 
-// paccSource keeps a window of frames in the switch, two of host 1 to one of host 3: each
-// that leaves port 2 lets the next one in, so the queue stays as long as the window.
+// paccSource keeps a window of frames in the switch, two of host 1 to one of host 3. Each frame that leaves port
+// 2 lets the next one in, so the queue stays as long as the window.
 type paccSource struct {
 	t      *testing.T
 	target target.Target
@@ -165,7 +165,7 @@ func (s *paccSource) send() {
 	s.n++
 }
 
-// run keeps what is in the switch for as long as it is told.
+// run keeps the window in the switch for a time.
 func (s *paccSource) run(lasting time.Duration) {
 	s.t.Helper()
 	for end := time.Now().Add(lasting); time.Now().Before(end); {
@@ -176,7 +176,7 @@ func (s *paccSource) run(lasting time.Duration) {
 	}
 }
 
-// testPacc congests a port and looks at the notifications that come back.
+// testPacc congests a port and checks the notifications.
 func testPacc(t *testing.T, tg target.Target, yaml string, six bool) {
 	t.Cleanup(func() {
 		if err := tg.Close(); err != nil {
@@ -187,7 +187,7 @@ func testPacc(t *testing.T, tg target.Target, yaml string, six bool) {
 	c := startController(t, tg, yaml)
 	src := newPaccSource(t, tg, six)
 
-	// A queue below Q_burst: the flows are learned, and nobody is notified.
+	// A queue below Q_burst: the flows are learned, and no host is notified.
 	for range 3 {
 		src.send()
 	}
@@ -197,7 +197,7 @@ func testPacc(t *testing.T, tg target.Target, yaml string, six bool) {
 			t.Errorf("with 3 KB in the queue port %d sent %x, want nothing", port, f.Data)
 		}
 	}
-	// Host 2 acknowledges a queue pair of host 1's, as a NIC and as our hosts do, and none of 3's.
+	// Host 2 acknowledges a queue pair of host 1, as a NIC and our hosts do, and none of host 3.
 	for _, shim := range []bool{false, true} {
 		must(t, tg.Send(2, acknowledgement(t, six, shim, paccQP)))
 		if _, ok := tg.Receive(1, patience); !ok {
@@ -229,9 +229,8 @@ func testPacc(t *testing.T, tg target.Target, yaml string, six bool) {
 		}
 		one, three = len(cnps[1])-last[1], len(cnps[3])-last[3]
 		t.Logf("%d CNPs to host 1, %d to host 3 in %d ticks", one, three, ticks)
-		// 20 a tick by N_all, shared out two to one and rounded down: 13 and 6. The first ticks
-		// of the burst may pass before both flows are in the table, and what the last one makes
-		// may still be under way.
+		// N_all allows 20 per tick, shared 2 : 1 and rounded down: 13 and 6. The first ticks of the burst may
+		// come before both flows are in the table, and the last tick's CNPs may still be in flight.
 		if least, most := ticks-7, 20*(ticks+1); ticks < 10 || one < 13*least || one > most || three < 6*least || three > most {
 			return fmt.Errorf("%d and %d CNPs in %d ticks, want about %d and %d", one, three, ticks, ticks*13, ticks*6)
 		}
@@ -268,13 +267,13 @@ func testPacc(t *testing.T, tg target.Target, yaml string, six bool) {
 		}
 	}
 	t.Logf("ticks %v, late %v, missed %v, worst %v s late", shown("pacc_ticks"), shown("pacc_late_ticks"), shown("pacc_missed_ticks"), shown("pacc_lateness_max_seconds"))
-	// What was learned is not drift.
+	// Learned entries are not reported as drift.
 	if plan, err := c.Plan(context.Background(), "pacc.yaml", []byte(yaml), 0); err != nil || len(plan.Switches[0].Changes) != 0 {
 		t.Errorf("the plan of what is: %+v, %v", plan, err)
 	}
 }
 
-// checkCNP holds a notification to what the destination's NIC would have sent.
+// checkCNP compares a notification with the CNP that the destination's NIC would send.
 func checkCNP(t *testing.T, six bool, port uint32, b []byte) {
 	t.Helper()
 	var n packet.Notification
@@ -293,7 +292,7 @@ func checkCNP(t *testing.T, six bool, port uint32, b []byte) {
 	}
 }
 
-// queuePairOf returns the queue pair that a host's notifications name, 0 when nothing has taught it.
+// queuePairOf returns the queue pair in a host's notifications, 0 if none was learned.
 func queuePairOf(port uint32) uint32 {
 	if port == 1 {
 		return paccQP
@@ -301,8 +300,8 @@ func queuePairOf(port uint32) uint32 {
 	return 0
 }
 
-// tsharkReadsCNPs has Wireshark read the frames: opcode 0x81, then the 16 zero bytes and the
-// ICRC, which checkCNP has verified and Wireshark 4.0 shows without a name.
+// tsharkReadsCNPs decodes the frames with Wireshark: opcode 0x81, then the 16 zero bytes and the ICRC, which
+// checkCNP has verified and Wireshark 4.0 shows without a name.
 func tsharkReadsCNPs(t *testing.T, six bool, cnps map[uint32][][]byte) {
 	t.Helper()
 	tshark, err := exec.LookPath("tshark")
@@ -344,7 +343,7 @@ func tsharkReadsCNPs(t *testing.T, six bool, cnps map[uint32][][]byte) {
 	}
 }
 
-// shownNumber returns what a switch shows for a metric without keys.
+// shownNumber returns a switch's value of a metric without keys.
 func shownNumber(s *pb.SwitchStatus, metric string) (float64, bool) {
 	for _, t := range tables.All {
 		for i, c := range t.Columns {

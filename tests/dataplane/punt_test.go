@@ -18,8 +18,8 @@ func lldpFrame() []byte {
 	return append(b, make([]byte, 46)...)
 }
 
-// testPuntLimit floods the controller from one port: it gets a burst of it, and what other
-// ports send.
+// testPuntLimit floods the controller from one port: the controller gets a burst from it, and all frames of other
+// ports.
 func testPuntLimit(r *rig) {
 	const minute, burst, reason = 60_000_000, 5, 2
 	r.write(control.PuntEtherType(0x88cc, reason), puntLimit(minute, (burst-1)*minute))
@@ -35,7 +35,7 @@ func testPuntLimit(r *rig) {
 	if n := r.drops(ids.DropPuntLimit); n != 20-burst || got[5] != burst || got[6] != 1 {
 		r.Errorf("%d frames of port 5 and %d of port 6 came, %d were dropped; want %d, 1 and %d", got[5], got[6], n, burst, 20-burst)
 	}
-	// What the controller itself sends through the pipeline is not limited.
+	// The controller's own packets through the pipeline are not limited.
 	for range burst + 1 {
 		r.packetOut(control.PacketOut{Mode: ids.PacketOutPipeline, Payload: lldpFrame()})
 		r.packetIn()
@@ -54,7 +54,7 @@ func TestPuntLimitRate(t *testing.T) {
 	program := loadProgram(t)
 	for _, tt := range []struct {
 		every     units.Time
-		want      int // of what came, with 100 a second and a burst of 10
+		want      int // of the arrivals, with 100 a second and a burst of 10
 		tolerance uint64
 	}{
 		{20 * units.Millisecond, 500, 90_000},

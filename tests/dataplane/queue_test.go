@@ -12,20 +12,20 @@ import (
 
 const anyPort = target.Any
 
-// slow is the rate of a slow port: so slow that a burst is in its queue before the second
-// packet leaves, also on a busy machine.
+// slow is the rate of a slow port. A burst is in its queue before the second packet leaves, also on a busy
+// machine.
 const slow = 40
 
-// slowShape makes a port send frames of 100 bytes slowly, from a queue that holds them all.
+// slowShape makes a port send frames of 100 bytes slowly, from a queue that holds a whole burst.
 func slowShape() target.Shape {
 	return target.Shape{PacketsPerSecond: slow, FrameBytes: 100, Depth: 1000}
 }
 
-// testECNThreshold marks from a depth on: a burst into a slow port leaves a queue behind
-// each packet that is one packet shorter than the one before.
+// testECNThreshold checks marking from a depth on: in a burst to a slow port, the queue behind each packet is one
+// packet shorter than behind the last one.
 func testECNThreshold(r *rig) {
 	const burst = 12
-	const own, curve = 3, 8 // the port with a curve of its own
+	const own, curve = 3, 8 // the port has its own curve
 	kmin := map[bool]units.Bytes{false: 500, true: 300}
 	for number, c := range map[uint64]units.Bytes{0: kmin[false], curve: kmin[true]} {
 		entries, err := red.Entries(red.Config{Kmin: c, Kmax: c, Pmax: 1}, 1, control.Depth)
@@ -47,7 +47,7 @@ func testECNThreshold(r *rig) {
 			if (ecn == 1 || ecn == 2) && behind >= kmin[2+ecn == own] {
 				want = ids.CE
 			}
-			// The first may leave before the second has arrived.
+			// The first packet may leave before the second arrives.
 			if i > 0 && got.ecn() != want {
 				r.Errorf("ECN %d, packet %d with %d B behind it: left with ECN %d, want %d", ecn, i, behind, got.ecn(), want)
 			}
@@ -85,8 +85,8 @@ func testECNProbability(r *rig) {
 	}
 }
 
-// shimRate is so high that a burst's delays stay within 16 bits of µs, and shimGap the time
-// between two departures in µs, which is maxQD's unit.
+// shimRate is so high that a burst's delays fit 16 bits in µs. shimGap is the time between two departures in µs,
+// which is maxQD's unit.
 const (
 	shimRate = 200
 	shimGap  = 1_000_000 / shimRate
@@ -95,12 +95,12 @@ const (
 // passed is a burst with shims that has left a slow port.
 type passed struct {
 	frames  []decoded
-	elapsed time.Duration // from before the burst was sent to after it was received, on the target's clock
+	elapsed time.Duration // from before the burst was sent until after it was received, on the target's clock
 }
 
-// plausible tells whether a packet with n before it can have waited so long, in units of
-// 1 µs << shift. BMv2 paces late, and a busy machine later still; but never early by more
-// than the gap that was under way when the rate was set.
+// plausible reports whether a packet with n packets in front can have waited for a delay in units of 1 µs <<
+// shift. BMv2 sends late, later still on a busy machine, and early by at most the gap that was running when the
+// rate was set.
 func (p passed) plausible(delay uint16, n int, shift uint) bool {
 	least := max(0, (n-1)*shimGap) >> shift
 	most := min(int(p.elapsed.Microseconds())>>shift, ids.Saturated16)
@@ -116,8 +116,7 @@ func burstWithShims(r *rig, to uint32, frames [][]byte) passed {
 	return passed{r.receive(to, len(frames)), r.now() - start}
 }
 
-// testMaxQDTwoHops passes packets through two queues: the first stamps its delay, the
-// second only raises it.
+// testMaxQDTwoHops passes packets through two queues: the first stamps its delay, the second only raises it.
 func testMaxQDTwoHops(r *rig) {
 	const burst = 8
 	f := newFrame(1, 2).shim(ids.MaxQDVersion, false, 0)
@@ -135,8 +134,8 @@ func testMaxQDTwoHops(r *rig) {
 		r.Errorf("the poll's last delay is %d µs, the last stamp %d", report.LastDelay, last)
 	}
 
-	// Back in, in the opposite order, to port 3: the packet with the largest stamp is now
-	// first, waits for little and keeps it; the one with the smallest is last.
+	// The packets go back in, in reverse order, to port 3. The packet with the largest stamp is now first, waits
+	// only a little and keeps its stamp; the one with the smallest stamp is last.
 	var back [][]byte
 	for i := range burst {
 		b := first.frames[burst-1-i].data
@@ -156,7 +155,7 @@ func testMaxQDTwoHops(r *rig) {
 	}
 }
 
-// testMaxQDEcho sends echoes through a queue: they stay as they are, checksum included.
+// testMaxQDEcho sends echoes through a queue: they stay unchanged, including the checksum.
 func testMaxQDEcho(r *rig) {
 	f := r.frame(1, 2).shim(ids.MaxQDVersion, true, 7)
 	f.udpChecksum = true
@@ -187,7 +186,7 @@ func testMaxQDScale(r *rig) {
 	if report := r.poll(2); int(report.LastDelay) < (burst-2)*shimGap {
 		r.Errorf("without stamping the poll's last delay is %d, want it in µs", report.LastDelay)
 	}
-	// Beyond 16 bits it saturates: three packets at 100 ms each.
+	// Beyond 16 bits the value saturates: three packets at 100 ms each.
 	r.write(control.Scale(0))
 	r.shape(3, target.Shape{PacketsPerSecond: 10, FrameBytes: 100, Depth: 1000})
 	f = r.frame(1, 3).shim(ids.MaxQDVersion, false, 0)
@@ -197,8 +196,8 @@ func testMaxQDScale(r *rig) {
 	}
 }
 
-// testAdmission fills a queue to its limit: the rest is dropped and counted, and the
-// account returns to zero when the queue has drained.
+// testAdmission fills a queue to its limit. Further packets are dropped and counted, and the account returns to
+// zero when the queue has drained.
 func testAdmission(r *rig) {
 	const burst, limit = 50, 10
 	r.write(control.QueueLimit(2, 0, limit*100+50))
@@ -207,7 +206,7 @@ func testAdmission(r *rig) {
 	r.fence()
 	full := r.poll(2)
 	dropped := r.drops(ids.DropAdmission)
-	// What fits, and one to three that left before the queue was full.
+	// The packets that fit, and one to three that left before the queue was full.
 	if admitted := burst - dropped; admitted < limit || admitted > limit+3 {
 		r.Errorf("%d of %d packets were admitted, want about %d", admitted, burst, limit)
 	}
@@ -238,8 +237,8 @@ func testAdmission(r *rig) {
 	}
 }
 
-// testTailDrop lets the traffic manager drop packets that the pipeline has admitted, behind
-// its back: their bytes leave the account with the last packet that was in the queue.
+// testTailDrop makes the traffic manager drop admitted packets without the pipeline's knowledge. Their bytes
+// leave the account with the last packet in the queue.
 func testTailDrop(r *rig) {
 	const burst, depth = 30, 5
 	shape := slowShape()
@@ -247,7 +246,7 @@ func testTailDrop(r *rig) {
 	r.shape(2, shape)
 	r.send(1, repeat(r.T, newFrame(1, 2), burst, 1)...)
 	r.fence()
-	// All that was admitted and has not left, although most of it is gone.
+	// The account has all bytes that were admitted and have not left, although most packets are lost.
 	if full := r.poll(2); full.QueueBytes[0] < (burst-5)*100 {
 		r.Errorf("the queue's account is %d bytes after a burst of %d", full.QueueBytes[0], burst*100)
 	}
@@ -255,8 +254,8 @@ func testTailDrop(r *rig) {
 	r.noDropsBut()
 }
 
-// empty waits until the account of a port's queues is zero: the last frame is here before
-// its switch has finished with it.
+// empty waits until the account of a port's queues is zero: the last frame arrives here before its switch has
+// finished with it.
 func (r *rig) empty(port uint32) {
 	r.Helper()
 	for end := r.now() + patience; ; r.sleep(time.Millisecond) {

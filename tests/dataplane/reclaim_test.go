@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// reclaimFabric pauses whoever has more than 8 KB in the switch.
+// reclaimFabric pauses a port with more than 8 KB in the switch.
 const reclaimFabric = `
 name: reclaim
 switches:
@@ -25,8 +25,8 @@ buffer: {policy: static, size: 1MB, lossless: [3], headroom: 60KB, threshold: 8K
 controller: {poll_interval: 50ms, probe_interval: "off"}
 `
 
-// TestReclaimBMv2: of a burst most is lost in BMv2's own queue, which is too short; its sender stays
-// paused for bytes that are gone until the controller finds out.
+// TestReclaimBMv2: BMv2's own queue is too short and loses most of a burst. Its sender stays paused for the lost
+// bytes until the controller reclaims them.
 func TestReclaimBMv2(t *testing.T) {
 	bmv2.Need(t)
 	tg := bmv2.Start(t)

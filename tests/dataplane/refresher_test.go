@@ -6,23 +6,23 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// refresher says when a port's PAUSE has to be repeated so that it does not expire (IEEE
-// 802.1Qbb: a PAUSE lasts for its quanta and no longer). It has no clock: its owner tells it
-// what was sent, asks when to look again, and then what to send.
+// refresher computes when a port's PAUSE must be repeated so that it does not expire (IEEE 802.1Qbb: a PAUSE
+// lasts only for its quanta). It has no clock: its owner reports sent frames, asks for the next time, and then
+// for the classes to pause.
 type refresher struct {
 	period  units.Time
 	classes uint8
 	due     units.Time
 }
 
-// newRefresher returns a refresher for PAUSEs that last for a time. They are repeated when
-// half of it is over, so that one lost frame does no harm.
+// newRefresher returns a refresher for PAUSEs of a given length. They are repeated after half of it, so that one
+// lost frame does no harm.
 func newRefresher(pause units.Time) refresher {
 	return refresher{period: max(1, pause/2), due: units.MaxTime}
 }
 
-// Sent takes note of a frame that was sent at now: a PAUSE of classes, or their RESUME. A PAUSE of further classes does not put
-// off the refresh of those that were paused before.
+// Sent records a frame that was sent at now: a PAUSE of classes, or their RESUME. A PAUSE of further classes does not
+// postpone the refresh of classes paused earlier.
 func (r *refresher) Sent(now units.Time, classes uint8, pause bool) {
 	if !pause {
 		r.classes &^= classes
@@ -37,11 +37,11 @@ func (r *refresher) Sent(now units.Time, classes uint8, pause bool) {
 	r.classes |= classes
 }
 
-// Next returns when the next refresh is due, or units.MaxTime when nothing is paused.
+// Next returns the time of the next refresh, or units.MaxTime if no class is paused.
 func (r *refresher) Next() units.Time { return r.due }
 
-// Due returns the classes to pause again now, 0 before Next. The caller sends one PAUSE for
-// all of them; it does not call Sent for it.
+// Due returns the classes to pause again now, and 0 before Next. The caller sends one PAUSE for all of them and
+// does not call Sent for it.
 func (r *refresher) Due(now units.Time) uint8 {
 	if now < r.due {
 		return 0

@@ -19,14 +19,14 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// patience bounds the wait for what must come; a test that passes rarely waits.
+// patience bounds the wait for an expected event; a test that passes rarely waits.
 const patience = 60 * time.Second
 
-// fencePort is where fences leave; tests do not use it otherwise.
+// fencePort is the port by which fences leave; tests do not use it otherwise.
 const fencePort = target.Ports
 
-// rig is a target with Headgate's program, routes 10.0.p.0/24 and 2001:db8:0:p::/64 to every port p, and
-// the session for polls.
+// rig is a target with Headgate's program, with routes 10.0.p.0/24 and 2001:db8:0:p::/64 to every port p, and
+// with the session for polls.
 type rig struct {
 	*testing.T
 	target target.Target
@@ -113,7 +113,7 @@ func (r *rig) receive(port uint32, n int) []decoded {
 	return frames
 }
 
-// fence waits until ingress has handled everything sent before: a frame of its own passes.
+// fence waits until ingress has handled all earlier frames: it sends a frame of its own and waits for it.
 func (r *rig) fence() {
 	r.Helper()
 	r.fences++
@@ -128,7 +128,7 @@ func (r *rig) fence() {
 	}
 }
 
-// silent fails when a frame has left any port.
+// silent fails if a frame has left any port.
 func (r *rig) silent() {
 	r.Helper()
 	r.fence()
@@ -146,7 +146,7 @@ func (r *rig) drops(reason int64) int64 {
 	return packets
 }
 
-// noDrops fails when any packet was dropped, but for the given reasons.
+// noDrops fails if any packet was dropped, except for the given reasons.
 func (r *rig) noDropsBut(reasons ...int64) {
 	r.Helper()
 	counts, err := r.ctl.Counters(ids.CounterDrops)
@@ -158,7 +158,7 @@ func (r *rig) noDropsBut(reasons ...int64) {
 	}
 }
 
-// packetOut sends a packet-out and waits until the switch has it.
+// packetOut sends a packet-out and waits until the switch has taken it.
 func (r *rig) packetOut(p control.PacketOut) {
 	r.Helper()
 	if err := errors.Join(r.ctl.Send(p), r.ctl.Sync()); err != nil {
@@ -166,10 +166,10 @@ func (r *rig) packetOut(p control.PacketOut) {
 	}
 }
 
-// began is when the wall clocks of targets begin.
+// began is the start of the targets' wall clocks.
 var began = time.Now()
 
-// now is the time by the target's clock.
+// now is the time on the target's clock.
 func (r *rig) now() time.Duration {
 	if c, ok := r.target.(target.Timed); ok {
 		return c.Now()
@@ -189,7 +189,7 @@ func (r *rig) packetIn() control.PacketIn {
 	r.Helper()
 	most := patience
 	if _, ok := r.target.(target.Timed); ok {
-		most = 0 // its clock stands until we let it go on
+		most = 0 // its clock stands still until the test advances it
 	}
 	for end := r.now() + patience; ; {
 		p, err := r.ctl.Receive(most)

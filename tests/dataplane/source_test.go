@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
 
-// testSourceCheck spoofs addresses at a port that is checked and at one that is not.
+// testSourceCheck sends spoofed addresses to a port with a source check and to one without.
 func testSourceCheck(r *rig) {
 	r.write(permitSource(3, address(3, 1)), permitSource(3, netip.Addr{}), control.PuntEtherType(0x88cc, 2))
 	from := func(port uint32, src netip.Addr) []byte {
@@ -33,14 +33,14 @@ func testSourceCheck(r *rig) {
 	if in := r.packetIn(); in.Port != 3 {
 		r.Errorf("LLDP of the checked port: %+v", in)
 	}
-	// What the controller sends through the pipeline has no port.
+	// The controller's own packets through the pipeline have no port to check.
 	r.packetOut(control.PacketOut{Mode: ids.PacketOutPipeline, Payload: from(3, address(4, 1))})
 	r.receive(2, 1)
 	r.noDropsBut(ids.DropSource)
 }
 
-// testPortClasses sends one DSCP from a port that maps it to another queue, which takes nothing, and from one that
-// does not.
+// testPortClasses sends one DSCP from a port that maps it to another queue, with a limit of 0, and from a port
+// without a map.
 func testPortClasses(r *rig) {
 	r.write(control.Class(8, 1, 1), control.PortClass(3, 8, 2, 2), control.QueueLimit(2, 2, 0))
 	for i, port := range []uint32{3, 4, 3} {
@@ -53,7 +53,7 @@ func testPortClasses(r *rig) {
 		}
 	}
 	r.receive(2, 1)
-	f := newFrame(3, 2) // another DSCP of the port
+	f := newFrame(3, 2) // another DSCP, at the same port
 	r.send(3, f.bytes(r.T))
 	r.receive(2, 1)
 	r.noDropsBut(ids.DropAdmission)

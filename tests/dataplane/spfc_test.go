@@ -9,9 +9,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// testSPFCPeriod lets SPFC's Timeout Clock run: a port of which C·TC/K departs within a period
-// is a victim's, and no more when a period has passed. What the states do to packets is
-// compared with headroom.MMU by testBufferTrace and TestBufferDecisions.
+// testSPFCPeriod lets SPFC's Timeout Clock run: a port is a victim if C·TC/K of its bytes depart within a period,
+// and no longer one after a period without. testBufferTrace and TestBufferDecisions compare the effect of the
+// states on packets with headroom.MMU.
 func testSPFCPeriod(r *rig) {
 	const period = time.Second
 	b := newBufferRig(r)

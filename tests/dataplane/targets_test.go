@@ -70,7 +70,7 @@ func tests() map[string]func(*rig) {
 	}
 }
 
-// ipv6 makes a test send IPv6 instead of IPv4.
+// ipv6 makes a test use IPv6 instead of IPv4.
 func ipv6(test func(*rig)) func(*rig) {
 	return func(r *rig) {
 		r.six = true
@@ -98,8 +98,7 @@ func TestBMv2(t *testing.T) {
 	}
 }
 
-// TestTargetsAgree sends the same garbage through both switches: every byte and every
-// counter must be the same.
+// TestTargetsAgree sends the same garbage through both switches: every byte and every counter must be equal.
 func TestTargetsAgree(t *testing.T) {
 	bmv2.Need(t)
 	e, err := embedded.Start()
@@ -109,7 +108,7 @@ func TestTargetsAgree(t *testing.T) {
 	var got []behaviour
 	for _, tg := range []target.Target{bmv2.Start(t), e} {
 		r := newRig(t, tg)
-		r.write(control.DisableStamping()) // delays are never the same
+		r.write(control.DisableStamping()) // delays always differ
 		got = append(got, behave(r, garbage(r, 3000)))
 	}
 	if diff := cmp.Diff(got[0], got[1]); diff != "" {

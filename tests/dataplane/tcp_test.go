@@ -20,7 +20,7 @@ func sack(blocks int) []byte {
 	return tcpOption{Echo: 5}.Append(b)
 }
 
-// segment makes the frame one of TCP with options, whose checksum is right.
+// segment turns the frame into TCP with options and a correct checksum.
 func (r *rig) segment(f frame, options ...[]byte) []byte {
 	r.Helper()
 	all := bytes.Join(options, nil)
@@ -33,8 +33,7 @@ func (r *rig) segment(f frame, options ...[]byte) []byte {
 	return b
 }
 
-// segmentSum is the sum of a TCP segment of an even length and its pseudo header, 0xffff when its
-// checksum is right.
+// segmentSum is the sum of a TCP segment of even length and its pseudo header; 0xffff if its checksum is correct.
 func segmentSum(b []byte) uint16 {
 	at, addresses := l4(b), 8
 	if at != 34 {
@@ -45,8 +44,8 @@ func segmentSum(b []byte) uint16 {
 	return sum(slices.Concat(b[at-addresses:at], pseudo, b[at:]))
 }
 
-// testMaxQDTCP sends segments with the option through a queue: wherever Linux puts it, maxQD is raised and
-// the checksum stays right; all else stays as it is.
+// testMaxQDTCP sends segments with the option through a queue. Wherever Linux puts the option, maxQD is raised,
+// the checksum stays correct, and all other bytes stay unchanged.
 func testMaxQDTCP(r *rig) {
 	option := tcpOption{Echo: 0xfffe}.Append(nil)
 	last := tcpOption{MaxQD: ids.Saturated16}.Append(nil)
@@ -79,14 +78,14 @@ func testMaxQDTCP(r *rig) {
 	r.noDropsBut()
 }
 
-// testMaxQDTCPForeign sends TCP without the option, or with what only looks like one, through a queue: it
-// leaves as it came.
+// testMaxQDTCPForeign sends TCP without the option, or with bytes that only look like one, through a queue: each
+// leaves unchanged.
 func testMaxQDTCPForeign(r *rig) {
 	option := tcpOption{}.Append(nil)
 	f := r.frame(1, 2)
 	frames := [][]byte{r.segment(f), r.segment(f, timestamps())}
 	add := func(options ...[]byte) { frames = append(frames, r.segment(f, options...)) }
-	// Options of every length, the last bytes of which are SACK's.
+	// Options of every length; the last bytes are SACK's.
 	for blocks := 1; blocks <= 4; blocks++ {
 		add(sack(blocks))
 		if blocks < 4 {
@@ -98,15 +97,15 @@ func testMaxQDTCPForeign(r *rig) {
 	add(timestamps(), []byte{254, 8, 0x48, 0x48, 0, 0, 0, 0})
 	add(timestamps(), []byte{254, 6, 0x48, 0x47, 0, 0, 0, 0})
 	add([]byte{19, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, option)
-	add([]byte{1, 1, 8, 20, 0, 0, 0, 0, 0, 0, 0, 0}, option) // a malformed option reaches into ours
-	add(sack(1)[:4], make([]byte, 16), option)               // lengths do not fit the data offset
+	add([]byte{1, 1, 8, 20, 0, 0, 0, 0, 0, 0, 0, 0}, option) // a malformed option reaches into our option
+	add(sack(1)[:4], make([]byte, 16), option)               // lengths that do not fit the data offset
 	for offset := range byte(16) {
 		if b := r.segment(f, timestamps(), option); offset != 10 {
 			b[l4(b)+12] = offset << 4
 			frames = append(frames, b)
 		}
 	}
-	// The header is longer than the packet: what follows is Ethernet's padding, or nothing.
+	// The header is longer than the packet, which ends in Ethernet's padding or at once.
 	for _, cut := range []int{4, 8, 12} {
 		bare := f
 		bare.payload = nil
@@ -134,7 +133,7 @@ func testMaxQDTCPForeign(r *rig) {
 	r.noDropsBut()
 }
 
-// testMaxQDTCPPause pauses a class by segments with the option: nothing of them is in the PFC frame.
+// testMaxQDTCPPause pauses a class by segments with the option: the PFC frame contains nothing of them.
 func testMaxQDTCPPause(r *rig) {
 	b := newBufferRig(r)
 	c := bufferConfig(headroom.Static)

@@ -58,7 +58,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// checksumOf is RFC 1071's sum of a TCP header whose length is even.
+// checksumOf is RFC 1071's sum of a TCP header of even length.
 func checksumOf(b []byte) uint16 {
 	var s uint32
 	for ; len(b) > 1; b = b[2:] {
@@ -110,7 +110,7 @@ func TestStampOption(t *testing.T) {
 	}
 }
 
-// No bytes make Find and StampOption go out of bounds, and a stamp changes two fields alone.
+// For any bytes, Find and StampOption stay within bounds, and a stamp changes only two fields.
 func FuzzStampOption(f *testing.F) {
 	f.Add(header(stamps, wireForm), uint16(0xffff))
 	f.Add(header(wireForm), uint16(0x2000))

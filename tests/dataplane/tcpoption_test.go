@@ -7,10 +7,10 @@ import (
 	"github.com/headgate/headgate/int/maxqd"
 )
 
-// errOption is the error of bytes that are not one.
+// errOption is the error for bytes that are not the option.
 var errOption = errors.New("maxQD TCP option: want kind 254, length 8, ExID 0x4847, and 4 bytes of values")
 
-// tcpOption is the maxQD option of TCP with its wire form. The product has it in P4
+// tcpOption is the maxQD option of TCP with its wire form. The product implements it in P4
 // (p4src/v1model/maxqd_tcp.p4) and in eBPF (hosts/tcp/kernel).
 type tcpOption maxqd.Option
 
@@ -36,11 +36,11 @@ func appendOffer(b []byte) []byte {
 	return append(b, maxqd.OptionKind, maxqd.OfferLen, maxqd.OptionExID>>8, maxqd.OptionExID&0xff)
 }
 
-// offered tells whether the options of a SYN or SYN-ACK have the maxQD option.
+// offered reports whether the options of a SYN or SYN-ACK include the maxQD option.
 func offered(options []byte) bool { return findAny(options, maxqd.OfferLen) >= 0 }
 
-// findOption returns where the first Option begins in options, which are all bytes of a TCP header behind
-// the first 20. The result is -1 when there is none, and when a malformed option stands before it.
+// findOption returns the position of the first maxQD option in options, which are all bytes of a TCP header
+// behind the first 20. The result is -1 if there is none, or if a malformed option precedes it.
 func findOption(options []byte) int { return findAny(options, maxqd.OptionLen) }
 
 func findAny(options []byte, length byte) int {
@@ -67,10 +67,10 @@ func isOption(b []byte, length byte) bool {
 		binary.BigEndian.Uint16(b[2:]) == maxqd.OptionExID
 }
 
-// stampOption does what a hop's egress does: the maxQD of the TCP header's option becomes own when
-// own is larger, and the checksum, which is complete, follows it (RFC 1624 equation 3). The result
-// tells whether the header changed: a header without the option, or that is malformed, does not, nor
-// one whose maxQD begins at an odd byte, as no aligned option does.
+// stampOption does the work of a hop's egress. If own is larger than the option's maxQD, it replaces it, and the
+// checksum, which is complete, is updated (RFC 1624 equation 3). The result reports whether the header changed. A
+// header without the option, a malformed one, or one whose maxQD is at an odd byte, as in no aligned option, does
+// not change.
 func stampOption(header []byte, own uint16) bool {
 	const fixed = 20
 	if len(header) < fixed {

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// thriftFabric is one BMv2 whose port 3 is twice as fast as port 2, with queues longer than the
-// 64 packets that BMv2 starts with.
+// thriftFabric is one BMv2 whose port 3 is twice as fast as port 2. Its queues are longer than the 64 packets of
+// BMv2's default.
 const thriftFabric = `
 name: thrift
 switches:
@@ -26,8 +26,8 @@ qos: {queue_limit: 100KB}
 controller: {election_id: 2, poll_interval: "off", probe_interval: "off"}
 `
 
-// TestThriftQueuesBMv2: queues build inside a BMv2 whose rates and depths the controller has
-// set. What they do not hold the program has dropped, and counted; BMv2 itself drops nothing.
+// TestThriftQueuesBMv2: queues build up inside a BMv2 whose rates and depths the controller has set. The program
+// drops and counts packets beyond the limits; BMv2 itself drops nothing.
 func TestThriftQueuesBMv2(t *testing.T) {
 	const (
 		frameBytes = 1000
@@ -40,7 +40,7 @@ func TestThriftQueuesBMv2(t *testing.T) {
 	t.Cleanup(func() { must(t, s.Close()) })
 	conn, err := s.Dial()
 	must(t, err)
-	ctl, err := control.New(conn, target.DeviceID) // primary until the controller is
+	ctl, err := control.New(conn, target.DeviceID) // primary until the controller takes over
 	must(t, err)
 	defer ctl.Close()
 	startController(t, s, fmt.Sprintf(thriftFabric, s.Thrift()))
@@ -80,7 +80,7 @@ func TestThriftQueuesBMv2(t *testing.T) {
 		if n < queue || n == burst {
 			t.Errorf("port %d sent %d packets, want the %d that its queue holds and those that left meanwhile", port, n, queue)
 		}
-		// It can be late, never early: the first leaves at once.
+		// It can be late but never early: the first packet leaves at once.
 		if least := time.Duration(n-1) * time.Second / time.Duration(rate); elapsed < least {
 			t.Errorf("port %d took %v for %d packets, want %v or more", port, elapsed, n, least)
 		}

@@ -1,4 +1,4 @@
-// Package docs checks the pages of the documentation: links, anchors, kinds of events, and words.
+// Package docs checks the pages of the documentation: links, anchors, kinds of events, and spelling.
 package docs
 
 import (
@@ -45,7 +45,7 @@ var (
 	id      = regexp.MustCompile(`<a id="([^"]+)">`)
 )
 
-// anchors returns the fragments that a page's headings and ids have, as GitHub makes them.
+// anchors returns the fragments of a page's headings and ids, in GitHub's form.
 func anchors(page string) map[string]bool {
 	has := map[string]bool{}
 	for _, m := range id.FindAllStringSubmatch(page, -1) {
@@ -66,7 +66,7 @@ func anchors(page string) map[string]bool {
 	return has
 }
 
-// broken returns the links of a page to files or headings that are not there.
+// broken returns a page's links to missing files or headings.
 func broken(t *testing.T, path, text string) []string {
 	t.Helper()
 	var list []string
@@ -96,7 +96,7 @@ func broken(t *testing.T, path, text string) []string {
 	return list
 }
 
-// TestLinks: each relative link names a file, and its fragment a heading of it.
+// TestLinks: each relative link names an existing file, and its fragment a heading of that file.
 func TestLinks(t *testing.T) {
 	for _, path := range pages(t) {
 		text, err := os.ReadFile(path)
@@ -113,7 +113,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestEvents: docs/reference/events.md has each kind of event that the controller's sources name, and no other.
+// TestEvents: docs/reference/events.md lists exactly the kinds of events in the controller's sources.
 func TestEvents(t *testing.T) {
 	kind := regexp.MustCompile(`"((?:buffer|config|host|link|pacc|pfc|routes|session|state|switch|traffic_manager)\.[a-z_]+)"`)
 	says := regexp.MustCompile(`Kind|\bkind\b|Event_SEVERITY_|Alarm +=|OverShare +=|Telemetry +=`)
@@ -158,7 +158,7 @@ func TestEvents(t *testing.T) {
 const dictionary = "/usr/share/dict/british-english"
 
 // TestSpelling: each word of the documentation is in the dictionary of Debian's wbritish or in words.txt, the
-// words of the field. What stands as code is not looked at, nor are words with capitals or digits within.
+// words of the field. Code, and words with inner capitals or digits, are not checked.
 func TestSpelling(t *testing.T) {
 	if _, err := os.Stat(dictionary); err != nil {
 		t.Skipf("no %s: apt install wbritish", dictionary)

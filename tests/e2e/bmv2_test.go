@@ -18,8 +18,8 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 )
 
-// A simple_switch_grpc that is killed and started again comes back whole: program, entries,
-// groups, clone session, rates and depths of its queues.
+// A simple_switch_grpc that is killed and restarted is restored completely: program, entries, groups, clone
+// session, and rates and depths of its queues.
 func TestKilledBMv2ComesBack(t *testing.T) {
 	bmv2.Need(t)
 	ports := freePorts(t, 3)
@@ -77,7 +77,7 @@ controller: {listen: "127.0.0.1:%d", metrics: "off"}
 	if after := status(); after.Entries != before.Entries {
 		t.Errorf("the restarted switch holds %d entries, want %d", after.Entries, before.Entries)
 	}
-	// What the controller believes is one thing, what the switch holds another.
+	// The test reads the switch itself, not only the controller's view of it.
 	plan, err := api.PlanConfig(ctx, &pb.PlanConfigRequest{Config: yaml, File: "one.yaml"})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ controller: {listen: "127.0.0.1:%d", metrics: "off"}
 	}
 }
 
-// startSwitch runs simple_switch_grpc without interfaces, and returns what kills it.
+// startSwitch runs simple_switch_grpc without interfaces, and returns a function that kills it.
 func startSwitch(t *testing.T, port, thrift int) (kill func()) {
 	t.Helper()
 	p, err := bmv2.Run(bmv2.Options{

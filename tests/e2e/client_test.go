@@ -16,8 +16,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// station is what a test puts at the end of a port's cable. The loop owns it, but for the
-// frames.
+// station is a test's device at the end of a port's cable. The loop owns it, except the frames.
 type station struct {
 	out softswitch.Sender
 	mu  sync.Mutex
@@ -84,8 +83,8 @@ func (d *desk) send(t *testing.T, station int, frame []byte) {
 	}
 }
 
-// client starts a program of p4runtime-go-client, which was not written here, against the
-// switch, and returns what it says.
+// client runs a program written with p4runtime-go-client, an independent implementation, against the switch, and
+// returns its output.
 func (d *desk) client(t *testing.T, name string, args ...string) *transcript {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), name)

@@ -20,14 +20,14 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// unseen are the dashboard's panels that stay empty on a fabric without the feature they show.
+// unseen are the dashboard's panels that stay empty on a fabric without their feature.
 var unseen = map[string]bool{
 	"Share of time paused": true, "PAUSE frames": true, "Pools": true, "Victim": true, "PFC storm": true,
 	"Notifications": true, "Watched queue": true, "Flow table": true,
 }
 
-// TestDashboard lets a Prometheus scrape a fabric that runs and asks it for each query of the Grafana
-// dashboard, with Grafana's variables filled in.
+// TestDashboard: a Prometheus scrapes a running fabric, and the test runs each query of the Grafana dashboard on
+// it, with Grafana's variables filled in.
 func TestDashboard(t *testing.T) {
 	race.SkipRealTime(t)
 	if _, err := exec.LookPath("prometheus"); err != nil {
@@ -62,7 +62,7 @@ func TestDashboard(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	wg.Go(func() { server.Wait() }) // it ends when the context does
+	wg.Go(func() { server.Wait() }) // it ends with the context
 	shares := emulation.Shares("test", "test", emulation.Phase{Name: "a flow", Actions: []emulation.Action{start("A", "h1", "h4", 20001, 1)}})
 	played := make(chan error, 1)
 	wg.Go(func() {
@@ -89,7 +89,7 @@ func TestDashboard(t *testing.T) {
 	<-played
 }
 
-// query returns how many series an instant query gives.
+// query returns the number of series of an instant query.
 func query(address, expr string) (int, error) {
 	r, err := http.Get("http://" + address + "/api/v1/query?query=" + url.QueryEscape(expr))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// element is one of a path, with a key where there are two words more.
+// element is an element of a path, with a key if two more words are given.
 func element(name string, key ...string) *gpb.PathElem {
 	e := &gpb.PathElem{Name: name}
 	if len(key) > 0 {
@@ -25,7 +25,7 @@ func element(name string, key ...string) *gpb.PathElem {
 	return e
 }
 
-// seen are the values that a stream has brought, by the last element of their paths.
+// seen holds the values that a stream has sent, by the last element of their paths.
 type seen struct {
 	mu sync.Mutex
 	by map[string][]*gpb.TypedValue
@@ -59,7 +59,7 @@ func watch(ctx context.Context, t *testing.T, wg *sync.WaitGroup, address, targe
 		if err == nil {
 			err = stream.Send(request)
 		}
-		for err == nil || err == io.EOF { // what ended the stream Recv says
+		for err == nil || err == io.EOF { // Recv returns the reason why the stream ended
 			var r *gpb.SubscribeResponse
 			if r, err = stream.Recv(); err != nil {
 				break
@@ -79,8 +79,8 @@ func watch(ctx context.Context, t *testing.T, wg *sync.WaitGroup, address, targe
 	return got
 }
 
-// TestGNMI: a client of gNMI sees traffic in the counters of the fabric's switch and of the embedded
-// switch itself, and that a link goes.
+// TestGNMI: a gNMI client sees traffic in the counters of the fabric's switch and of the embedded switch itself,
+// and sees a link fail.
 func TestGNMI(t *testing.T) {
 	race.SkipRealTime(t)
 	cfg := pair(t, "")

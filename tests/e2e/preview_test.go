@@ -24,13 +24,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestSilentHostIsPreviewed: three hosts report, the fourth sends to one of them without a word. The preview has its traffic
-// beside what is reported, and says so in a line that begins with !.
+// TestSilentHostIsPreviewed: three hosts report, and the fourth sends to one of them without a report. The preview
+// includes its traffic, and says so in a line that begins with !.
 func TestSilentHostIsPreviewed(t *testing.T) {
 	cfg := pair(t, "")
 	reporting := []string{"h1", "h2", "h3"}
 	l := playFlows(t, cfg, reporting, map[string]string{"h2": "h3", "h4": "h1"})
-	// Until the controller has seen h2's flow, and h4's has sent much.
+	// Wait until the controller has h2's flow, and h4 has sent much.
 	l.wait(func() string {
 		seen, err := l.control.Hosts.ListFlows(l.ctx, &pb.ListFlowsRequest{})
 		if err != nil {
@@ -59,8 +59,8 @@ func TestSilentHostIsPreviewed(t *testing.T) {
 	}
 }
 
-// TestCountedHostsArePreviewed: no host reports, the switches count by source and destination, wherever the loop of PACC
-// runs. The preview has the pairs that send, each once though three switches are on the way of one, and nothing is guessed.
+// TestCountedHostsArePreviewed: no host reports, and the switches count by source and destination, wherever PACC's loop
+// runs. The preview has each sending pair once, although three switches are on the way of one pair, and needs no guess.
 func TestCountedHostsArePreviewed(t *testing.T) {
 	for _, at := range []string{"controller", "switch"} {
 		t.Run(at, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestCountedHostsArePreviewed(t *testing.T) {
 	}
 }
 
-// live is a fabric on which traffic runs.
+// live is a running fabric with traffic.
 type live struct {
 	*testing.T
 	ctx     context.Context
@@ -107,8 +107,8 @@ type live struct {
 	control *network.Control
 }
 
-// playFlows starts a fabric and flows without an end from hosts to others. Only the hosts in reporting report. A tap sees, and
-// may change, the frames on the wires.
+// playFlows starts a fabric and endless flows between hosts. Only the hosts in reporting report. A tap sees, and may
+// change, the frames on the wires.
 func playFlows(t *testing.T, cfg *config.Config, reporting []string, flows map[string]string, tap ...func(wire int, frame []byte, now units.Time)) *live {
 	t.Helper()
 	race.SkipRealTime(t)
@@ -158,7 +158,7 @@ func playFlows(t *testing.T, cfg *config.Config, reporting []string, flows map[s
 	return l
 }
 
-// wait waits until nothing is said to be waited for.
+// wait waits until the preview no longer waits for data.
 func (l *live) wait(what func() string) {
 	l.Helper()
 	if waiting, err := l.control.Poll(l.ctx, network.ReadyWithin, func([]*pb.SwitchStatus) string { return what() }); err != nil || waiting != "" {
@@ -166,8 +166,8 @@ func (l *live) wait(what func() string) {
 	}
 }
 
-// preview returns what `headgate plan --preview` prints of the configuration that runs, as soon as it has something to
-// play: where the machine has stood still, what was counted last is nothing.
+// preview returns the output of `headgate plan --preview` for the running configuration, once there is traffic to
+// play. After a stall of the machine the last count is 0.
 func (l *live) preview(cfg *config.Config) string {
 	l.Helper()
 	file := filepath.Join(l.TempDir(), "pair.yaml")

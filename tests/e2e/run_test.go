@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// pair is two leaves and a spine at 20 Mb/s with two hosts each, on free ports, and more sections.
+// pair is two leaves and a spine at 20 Mb/s with two hosts per leaf, on free ports, and further sections.
 func pair(t *testing.T, more string) *config.Config {
 	t.Helper()
 	ports := freePorts(t, 5)
@@ -56,7 +56,7 @@ controller: {listen: "127.0.0.1:%d", metrics: "127.0.0.1:%d"}
 	return cfg
 }
 
-// freePorts returns TCP ports of loopback that nobody listened on a moment ago.
+// freePorts returns TCP ports of loopback that were free a moment ago.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
 	ports := make([]int, 0, n)
@@ -71,9 +71,9 @@ func freePorts(t *testing.T, n int) []int {
 	return ports
 }
 
-// play plays phases on a fabric and fails with the logs when the run does, or when it is invalid
-// for another reason than a busy machine. A run that the machine disturbed is played once more;
-// then the test is skipped, since nothing follows from it.
+// play plays phases on a fabric. It fails with the logs if the run fails or is invalid for another reason than a
+// busy machine. A run that the machine disturbed is repeated once; then the test is skipped, because the run
+// proves nothing.
 func play(t *testing.T, length time.Duration, restarts []emulation.Restart, phases ...emulation.Phase) *emulation.Report {
 	t.Helper()
 	race.SkipRealTime(t)

@@ -14,12 +14,12 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestForgedTelemetry: h4 echoes to h3 that no packet waited, in frames that an embedded switch forwards. The controller, which
-// polls the switch's queue and has h3's reports, says so of h3's flow, and nothing of h1's, whose echoes are true.
+// TestForgedTelemetry: h4 echoes to h3 that no packet waited, in frames that an embedded switch forwards. The
+// controller polls the switch's queue and has h3's reports. It reports h3's flow, and not h1's, whose echoes are true.
 func TestForgedTelemetry(t *testing.T) {
 	cfg := pair(t, "")
 	var forged atomic.Int64
-	var f packet.Frame // the loop's
+	var f packet.Frame // owned by the loop
 	from, to := cfg.Host("h4").IPv4, cfg.Host("h3").IPv4
 	l := playFlows(t, cfg, []string{"h1", "h3"}, map[string]string{"h1": "h4", "h3": "h4"}, func(_ int, frame []byte, _ units.Time) {
 		f.ShimPort = soze.Of(cfg).UDPPort

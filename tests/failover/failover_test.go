@@ -19,13 +19,13 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// cannot is the exit code of a shell that may not make the namespaces' contents.
+// cannot is the exit code of a shell that lacks the rights to set up its namespaces.
 const cannot = 77
 
-// script has two switches with two cables between them and a host at each. h1 pings h2 every
-// 5 ms while one cable is cut and mended, then the other: one of them has the requests, one the
-// replies. A cut takes one end down, so the other loses its carrier. The controller stands still:
-// what happens, the switches do by themselves. No cable is mended before there are replies without it.
+// script has two switches with two cables between them, and a host at each. h1 pings h2 every 5 ms. One cable is
+// cut and mended, then the other: requests use one of them, replies the other. A cut takes one end down, so the
+// other end loses its carrier. The controller is frozen, so the switches react by themselves. No cable is mended
+// before there are replies without it.
 const script = namespace + `
 cat > $TMPDIR/two.yaml <<'END'
 name: two
@@ -68,7 +68,7 @@ wait $ping || true
 cat $TMPDIR/ping
 `
 
-// namespace makes the shell's namespaces fit, and has what makes cables and hosts.
+// namespace sets up the shell's namespaces, and defines functions that make cables and hosts.
 const namespace = `
 { mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit 77
 cable() {
@@ -89,10 +89,9 @@ host() {
 }
 `
 
-// far has two leaves and two spines, and cuts leaf1's cables to the spines, one after the other. leaf2
-// keeps its carrier, so that only the controller can tell it, to which leaf1 and the spine say that
-// their ports are down: nobody probes. Where nobody told leaf2, one ping or the other
-// would have no reply until the cable is mended.
+// far has two leaves and two spines, and cuts leaf1's cables to the spines one after the other. There are no
+// probes. leaf2 keeps its carrier, so only the controller can tell it: leaf1 and the spine report their ports to
+// the controller. If leaf2 were not told, one of the pings would have no reply until the cable is mended.
 const far = namespace + `
 cat > $TMPDIR/far.yaml <<'END'
 name: far
@@ -159,8 +158,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// execute runs a script, and returns what it prints, the programs' logs and by how much the machine was
-// late at most.
+// execute runs a script. It returns the output, the programs' logs and the machine's largest delay.
 func execute(t *testing.T, script string) (text, logs string, late time.Duration) {
 	t.Helper()
 	race.SkipRealTime(t)
@@ -177,11 +175,11 @@ func execute(t *testing.T, script string) (text, logs string, late time.Duration
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // decides nothing but that it hangs
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // only ends a script that hangs
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", script)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HEADGATE="+binary, beHeadgate+"=1")
-	// The shell is the first process of its namespace: all others end with it.
+	// The shell is the first process of its namespace, so all others end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
 	}
@@ -205,9 +203,8 @@ func execute(t *testing.T, script string) (text, logs string, late time.Duration
 	return out.String(), logs, late
 }
 
-// TestCables: with each of the cables cut there are replies, which come back within 100 ms where the machine
-// has nothing else to do. The machine's kernel tells of a lost carrier when it comes to it, so that a busy one
-// measures itself.
+// TestCables: with each cable cut there are replies, and on an idle machine they return within 100 ms. The kernel
+// reports a lost carrier when it gets to it, so on a busy machine the test measures the machine.
 func TestCables(t *testing.T) {
 	text, logs, late := execute(t, script)
 	gap, replies := longest(t, text)
@@ -222,7 +219,8 @@ func TestCables(t *testing.T) {
 	}
 }
 
-// TestFarLeaf: where a switch has no port to lose, the others tell the controller, which changes its routes.
+// TestFarLeaf: a switch that loses no port of its own depends on the controller, which changes its routes when
+// the others report.
 func TestFarLeaf(t *testing.T) {
 	text, logs, late := execute(t, far)
 	gap, replies := longest(t, text)
@@ -239,7 +237,7 @@ func TestFarLeaf(t *testing.T) {
 
 var reply = regexp.MustCompile(`(?m)^\[([0-9.]+)\] 64 bytes from`)
 
-// longest returns the longest time between replies that ping printed, and how many there were.
+// longest returns the longest time between replies in ping's output, and their number.
 func longest(t *testing.T, out string) (gap time.Duration, replies int) {
 	t.Helper()
 	before := 0.0

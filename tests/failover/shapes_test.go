@@ -7,9 +7,9 @@ import (
 )
 
 // shaped has h1 with a NIC at leaf1 and one at leaf2, h2 at leaf3, and h3 with a LAG of two members at leaf3. h2
-// pings h1 while h1's NIC at leaf1 is cut, and while leaf1 goes: its process ends and its cables lose their
-// carrier. Then h1 pings h3 while a member of the LAG is cut and mended, then the other; the controller stands
-// still meanwhile: leaf3 leaves the member out by itself.
+// pings h1 while h1's NIC at leaf1 is cut, and while leaf1 fails: its process ends and its cables lose their
+// carrier. Then h1 pings h3 while first one LAG member is cut and mended, then the other. The controller is
+// frozen meanwhile: leaf3 leaves the member out by itself.
 const shaped = namespace + `
 cat > $TMPDIR/shaped.yaml <<'END'
 name: shaped
@@ -107,8 +107,8 @@ during h1 10.0.1.2 cut leaf3-4
 during h1 10.0.1.2 cut leaf3-5
 `
 
-// TestShapes: a host at two leaves and one with a LAG are reached again within the time that a silent link may have
-// (controller.probe_timeout, 900 ms), where the machine has nothing else to do.
+// TestShapes: on an idle machine, a host at two leaves and one with a LAG are reached again within the timeout of a
+// silent link (controller.probe_timeout, 900 ms).
 func TestShapes(t *testing.T) {
 	text, logs, late := execute(t, shaped)
 	parts := strings.Split(text, "== ")[1:]

@@ -30,7 +30,7 @@ var script string
 // beHeadgate in the environment makes the test's binary the headgate command.
 const beHeadgate = "HEADGATE_TEST_COMMAND"
 
-// cannot is the exit code of a shell that may not make the namespaces' contents.
+// cannot is the exit code of a shell that lacks the rights to set up its namespaces.
 const cannot = 77
 
 func TestMain(m *testing.M) {
@@ -44,8 +44,8 @@ func TestEmbedded(t *testing.T) { play(t, "embedded") }
 
 func TestBMv2(t *testing.T) { play(t, "bmv2", "simple_switch_grpc") }
 
-// execute runs a script in namespaces of its own, and returns what it prints, the controller's log and
-// by how much the machine was late at most.
+// execute runs a script in its own namespaces. It returns the output, the controller's log and the machine's
+// largest delay.
 func execute(t *testing.T, script, target string, tools ...string) (text, log string, late time.Duration) {
 	t.Helper()
 	if os.Geteuid() != 0 || os.Getenv("HEADGATE_FAULTS") == "" {
@@ -61,11 +61,11 @@ func execute(t *testing.T, script, target string, tools ...string) (text, log st
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // decides nothing but that it hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // only ends a script that hangs
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", script)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HEADGATE="+binary, "TARGET="+target, beHeadgate+"=1")
-	// The shell is the first process of its namespace: all others end with it.
+	// The shell is the first process of its namespace, so all others end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
 	}
@@ -112,15 +112,14 @@ func play(t *testing.T, target string, tools ...string) {
 	}
 }
 
-// pings are those of the script, each with a host behind leaf1 and one behind leaf2, so that
-// both spines are used.
+// pings are the script's pings, each from a host behind leaf1 to one behind leaf2, so that both spines are used.
 const pings = 4
 
-// result is what the pings of one fault say.
+// result is the pings' result for one fault.
 type result struct {
 	pings, sent, replies, lost int
 	gap                        time.Duration // the longest without a reply
-	deaf                       bool          // a ping had no reply for its last second
+	deaf                       bool          // a ping had no reply in its last second
 }
 
 var (

@@ -12,9 +12,9 @@ import (
 //go:embed paused.sh
 var pausedScript string
 
-// TestFlapWhilePaused: the cable between two lossless switches goes and comes ten times while one of them
-// has paused the other. Within a minute the flows have their rate again, and what was dropped for want of
-// room, as the port that came back did not know of its pause, was told.
+// TestFlapWhilePaused: the cable between two lossless switches fails ten times while one switch has paused the
+// other. Within a minute the flows have their rate again. The port that came back does not know of its pause;
+// drops for lack of room because of that are reported.
 func TestFlapWhilePaused(t *testing.T) {
 	text, log, late := execute(t, pausedScript, "embedded", "awk")
 	number := func(name string) (values [2]float64) {
@@ -23,7 +23,7 @@ func TestFlapWhilePaused(t *testing.T) {
 		if line == nil {
 			t.Fatalf("%s is missing:\n%s", name, text)
 		}
-		_, _ = fmt.Sscan(line[1], &values[0], &values[1]) // a second one where there is one
+		_, _ = fmt.Sscan(line[1], &values[0], &values[1]) // a second one if there is one
 		return values
 	}
 	before, after, calm, dropped := number("before")[0], number("after")[0], number("dropped-before"), number("dropped")

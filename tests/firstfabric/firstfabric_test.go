@@ -1,7 +1,6 @@
-// Package firstfabric runs docs/start/first-fabric.md and docs/start/your-program.md as an
-// operator would: every block of commands in order, in one shell, as root. The shell has network,
-// process and mount namespaces of its own, so that runs do not disturb each other and leave
-// nothing behind, however they end.
+// Package firstfabric runs docs/start/first-fabric.md and docs/start/your-program.md as an operator would: every
+// block of commands in order, in one shell, as root. The shell has network, process and mount namespaces of its
+// own, so that runs do not disturb each other and always clean up.
 package firstfabric
 
 import (
@@ -25,16 +24,16 @@ import (
 
 const (
 	repository = "../.."
-	// most is when a shell that hangs is killed; it decides nothing else.
+	// most is the time after which a hanging shell is killed; nothing else depends on it.
 	most = 5 * time.Minute
-	// cannot is the exit code of a shell that may not make the namespaces' contents.
+	// cannot is the exit code of a shell that lacks the rights to set up its namespaces.
 	cannot = 77
-	// lateness is of the order of the flows' round trips. What a machine that was later loses or shares
-	// unequally proves nothing.
+	// lateness is about a round trip of the flows. Losses and unequal shares on a machine that was late by more
+	// prove nothing.
 	lateness = 50 * time.Millisecond
 )
 
-// tools are the programs of the page beside the shell's own, with their Debian packages.
+// tools are the programs that the page uses besides the shell's own, with their Debian packages.
 var tools = map[string]string{
 	"bash": "bash", "cp": "coreutils", "go": "golang-go", "grep": "grep", "ip": "iproute2", "make": "make", "mount": "mount",
 	"ping": "iputils-ping", "sed": "sed", "timeout": "coreutils",
@@ -45,7 +44,7 @@ func TestFirstFabric(t *testing.T) {
 	share(t, files, late)
 }
 
-// TestYourProgram leaves the blocks for Python out where its modules are not installed.
+// TestYourProgram leaves out the Python blocks if their modules are not installed.
 func TestYourProgram(t *testing.T) {
 	out, err := exec.Command("/usr/bin/python3", "-c", "import grpc, p4.v1.p4runtime_pb2, p4.tmp.p4config_pb2, p4runtime_lib.bmv2").CombinedOutput()
 	play(t, "docs/start/your-program.md", func(b block) bool {
@@ -57,8 +56,8 @@ func TestYourProgram(t *testing.T) {
 	})
 }
 
-// play executes the blocks of a page but those to leave out, and compares what they print. It returns the
-// folder of temporary files and how late the machine was.
+// play executes a page's blocks, except those to leave out, and compares their output. It returns the folder of
+// temporary files and the machine's largest delay.
 func play(t *testing.T, page string, leaveOut func(block) bool) (files string, late time.Duration) {
 	t.Helper()
 	race.SkipRealTime(t)
@@ -111,17 +110,17 @@ func play(t *testing.T, page string, leaveOut func(block) bool) (files string, l
 	return files, late
 }
 
-// mark divides the blocks' outputs.
+// mark separates the blocks' outputs.
 const mark = "\x01\n"
 
-// run executes the blocks. It returns what they print and how late the machine was for their processes.
+// run executes the blocks. It returns their output and the machine's largest delay for their processes.
 func run(ctx context.Context, blocks []block, files string) (string, time.Duration, error) {
 	var script strings.Builder
 	fmt.Fprintf(&script, "{ mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit %d\n", cannot)
 	for _, b := range blocks {
 		fmt.Fprintf(&script, "printf '\\001\\n'\n%s", b.commands)
 	}
-	// The page promises to leave nothing behind.
+	// The page promises that no process or file remains.
 	script.WriteString("[ -z \"$(ip netns)\" ] || { echo namespaces are left; exit 1; }\n")
 	script.WriteString("[ \"$(ip -oneline link | grep -c -e leaf -e spine -e l2-)\" = 0 ] || { echo cables are left; exit 1; }\n")
 
@@ -130,7 +129,7 @@ func run(ctx context.Context, blocks []block, files string) (string, time.Durati
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", script.String())
 	cmd.Dir = repository
 	cmd.Env = append(os.Environ(), "TMPDIR="+files)
-	// The shell is the first process of its namespace: all others end with it.
+	// The shell is the first process of its namespace, so all others end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL, Setsid: true,
 	}
@@ -142,7 +141,7 @@ func run(ctx context.Context, blocks []block, files string) (string, time.Durati
 	} else if err != nil {
 		return "", 0, err
 	}
-	// A session of its own is an autogroup of its own: links' rates and queues are in real time.
+	// A session of its own gives the shell an autogroup of its own: the links' rates and queues are in real time.
 	os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", cmd.Process.Pid), []byte("-15"), 0)
 	worst := lag.OfThreads(cmd.Process.Pid)
 	err := cmd.Wait()
@@ -160,15 +159,15 @@ func logs(files string) string {
 	return b.String()
 }
 
-// summary is what `headgate host --json` writes of a flow.
+// summary is the output of `headgate host --json` for a flow.
 type summary struct {
 	Goodput     float64 `json:"goodput_bps"`
 	Sent        uint64  `json:"sent_packets"`
 	Retransmits uint64  `json:"retransmits"`
 }
 
-// share compares the two flows' rates with their weights, 1 and 2, and what was sent again with
-// what was sent: no queue of this fabric is full.
+// share compares the two flows' rates with their weights, 1 and 2. It also compares retransmitted with sent
+// packets, because no queue of this fabric is full.
 func share(t *testing.T, files string, late time.Duration) {
 	of := func(host string) summary {
 		list, _ := filepath.Glob(filepath.Join(files, "*", host+".json"))

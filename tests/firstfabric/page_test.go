@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// block is a block of commands with the output that the page shows behind it.
+// block is a block of commands with the output that the page shows after it.
 type block struct {
 	line     int // of the page
 	commands string
@@ -43,9 +43,9 @@ func read(text string) ([]block, error) {
 	return list, nil
 }
 
-// missing returns the first line of the page's output that is not among those printed, in
-// order; nil when all are. Others may stand between them. Numbers, with their units, and
-// the width of gaps may differ; "…" stands for any words.
+// missing returns the first line of the page's output that the printed lines lack, in order; nil if they have
+// all. Other lines may be between them. Numbers, with their units, and the width of gaps may differ; "…" matches
+// any words.
 func (b block) missing(printed string) []string {
 	lines := strings.Split(printed, "\n")
 	for _, want := range b.output {
@@ -61,11 +61,11 @@ func (b block) missing(printed string) []string {
 	return nil
 }
 
-// measured is a word that is a number, a clock's time or either behind a name, with or without
-// a unit: "32.4ms", "time=1.09", "09:00:50.232". Addresses have more dots and are none.
+// measured matches a number or a clock's time, alone or after a name, with or without a unit: "32.4ms",
+// "time=1.09", "09:00:50.232". It does not match addresses, which have more dots.
 var measured = regexp.MustCompile(`^((?:[a-z]+=)?)(?:[0-9]+(?:\.[0-9]+)?|[0-9:]+\.[0-9]+)[A-Za-zµ]*(,?)$`)
 
-// loose returns what a line of output may look like.
+// loose returns a pattern for a line of output.
 func loose(line string) *regexp.Regexp {
 	words := strings.Fields(line)
 	for i, w := range words {

@@ -12,8 +12,9 @@ import (
 	"github.com/headgate/headgate/controller/conduct"
 )
 
-// hosts returns commands that make a fabric of one switch for each list of hosts, in a row with links of a rate between
-// them, and an agent on each host. Host n is 10.0.1.n and 2001:db8:1::n; agents of hosts in flags have these flags.
+// hosts returns commands that make a fabric with one switch per list of hosts. The switches form a row, with links of a
+// rate between them, and an agent runs on each host. Host n is 10.0.1.n and 2001:db8:1::n. flags has additional flags
+// of agents, by host.
 func hosts(rate string, scale int, flags map[string]string, switches ...[]string) string {
 	var yaml, nodes, links, commands strings.Builder
 	var all []string
@@ -71,13 +72,14 @@ until [ $(headgate get switches 2> /dev/null | grep -cw ready) = %d ]; do sleep 
 	for _, h := range all {
 		fmt.Fprintf(&commands, "until grep -q governed %s.log; do sleep 0.2; done\n", h)
 	}
-	// end ends what was started.
+	// end ends the started processes.
 	commands.WriteString("end() { kill $agents; for h in " + strings.Join(all, " ") + "; do headgate host tcp --name $h --netns $h --detach; ip netns del $h; done; kill $(jobs -p); }\n")
 	return commands.String()
 }
 
-// TestParkingLot: flow 1 shares the link between two switches with flows 2 to 4, which share the link to h3 with flows 5
-// and 6, as in Söze's figure 17. With a weight of 1 flow 1 has two fifths of its link; with 6 it moves the others' bottleneck.
+// TestParkingLot: flow 1 shares the link between two switches with flows 2 to 4. These share the link to h3 with flows
+// 5 and 6, as in Söze's figure 17. With a weight of 1, flow 1 gets two fifths of its link; with 6, the bottleneck of
+// the others moves.
 func TestParkingLot(t *testing.T) {
 	needLong(t)
 	for _, c := range []struct{ name, format string }{{"IPv4", "10.0.1.%d"}, {"IPv6", "[2001:db8:1::%d]"}} {
@@ -101,8 +103,8 @@ func TestParkingLot(t *testing.T) {
 	}
 }
 
-// TestCheats: the agent of h2 reads maxQD in a sixteenth of its unit, so that its TCP flow takes what is h1's. The controller
-// names h2 for both, and nobody else.
+// TestCheats: the agent of h2 reads maxQD as a sixteenth of its value, so its TCP flow takes h1's share. The controller
+// names h2 for both reasons, and no other host.
 func TestCheats(t *testing.T) {
 	needTCP(t)
 	commands := hosts("10Mbps", 4000, map[string]string{"h2": "--maxqd-unit 1us"}, []string{"h1", "h2", "h3"}) + `
@@ -145,7 +147,8 @@ end
 	}
 }
 
-// TestJumboFrames: the switch stamps segments of 9 kB, and frames of 64 KB that no interface has cut, with a right checksum.
+// TestJumboFrames: the switch stamps segments of 9 kB, and frames of 64 KB that no interface has cut, with a correct
+// checksum.
 func TestJumboFrames(t *testing.T) {
 	needLong(t)
 	for _, mtu := range []int{9000, 65000} {
@@ -163,7 +166,7 @@ ip netns exec h2 nstat -asz TcpInCsumErrors | awk '/Csum/ {print $2}' > checksum
 		if d := number(t, files, "maxqd"); !(d > 100 && d < 16000) {
 			t.Errorf("MTU %d: the flow reports a maxQD of %v us", mtu, d)
 		}
-		if r := goodput(t, files, "iperf3-1.json", 1, 5); r[0] < 20e6 { // a window of two such frames is short
+		if r := goodput(t, files, "iperf3-1.json", 1, 5); r[0] < 20e6 { // a window of two such frames is small
 			t.Errorf("MTU %d: %.3g b/s", mtu, r)
 		}
 	}

@@ -19,10 +19,10 @@ import (
 
 const (
 	tcpPage   = "docs/operate/applications.md"
-	roundTrip = 10 * time.Millisecond // of the connections, at most: a thread that waits longer disturbs them
+	roundTrip = 10 * time.Millisecond // the connections' round trip, at most: a thread that waits longer disturbs them
 )
 
-// needTCP skips a test where the kernel, root or a tool is missing.
+// needTCP skips a test if the kernel, root or a tool is missing.
 func needTCP(t *testing.T, tools ...string) {
 	t.Helper()
 	race.SkipRealTime(t)
@@ -39,7 +39,7 @@ func needTCP(t *testing.T, tools ...string) {
 	}
 }
 
-// needLong is needTCP for what only make test-tcp plays, because it takes long.
+// needLong is needTCP for long tests that only make test-tcp runs.
 func needLong(t *testing.T) {
 	t.Helper()
 	if os.Getenv("HEADGATE_TCP") != "1" {
@@ -48,8 +48,8 @@ func needLong(t *testing.T) {
 	needTCP(t)
 }
 
-// try plays a scene until the machine was not late where the scene's measurement is wrong, at most three times. A scene
-// that stays disturbed is invalid: neither passed nor failed.
+// try repeats a scene with a wrong measurement until the machine was not late, at most three times. A scene that is
+// disturbed each time is invalid: it neither passes nor fails.
 func try(t *testing.T, play func() (late time.Duration, err error)) {
 	t.Helper()
 	var err error
@@ -69,8 +69,8 @@ func try(t *testing.T, play func() (late time.Duration, err error)) {
 	}
 }
 
-// goodput returns the rates that connections of iperf3 whose summaries match pattern had between two seconds after their
-// start, in bits per second and in the order of the summaries' names.
+// goodput returns the rates of iperf3's connections whose summaries match pattern, from two seconds after their start
+// on, in bits per second, in the order of the summaries' names.
 func goodput(t *testing.T, files, pattern string, from, to float64) (rates []float64) {
 	t.Helper()
 	list, _ := filepath.Glob(filepath.Join(files, "*", pattern))
@@ -108,7 +108,8 @@ func goodput(t *testing.T, files, pattern string, from, to float64) (rates []flo
 	return rates
 }
 
-// shares compares rates with what they should be, in parts of their sum, which must be most of some links of 100 Mb/s.
+// shares compares rates with the expected ones, as fractions of their sum. The sum must be most of the capacity of
+// some links of 100 Mb/s.
 func shares(t *testing.T, what string, rates, want []float64, within, least float64) error {
 	t.Helper()
 	if len(rates) != len(want) {
@@ -128,7 +129,7 @@ func shares(t *testing.T, what string, rates, want []float64, within, least floa
 	return nil
 }
 
-// scene runs the first blocks of the page, then commands of a test's own, and after more than one block the page's last.
+// scene runs the page's first blocks, then commands of a test, and, if there was more than one block, the page's last.
 func scene(t *testing.T, first int, commands string) (files string, late time.Duration) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, tcpPage))
@@ -162,7 +163,8 @@ func TestApplications(t *testing.T) {
 	})
 }
 
-// TestWeightsInAllOrders: whatever connection has which weight, and whichever weight it had.
+// TestWeightsInAllOrders: shares follow the weights, whichever connection has which weight, and whatever weight
+// it had.
 func TestWeightsInAllOrders(t *testing.T) {
 	needLong(t)
 	orders := [][]float64{{1, 2, 4}, {4, 2, 1}, {2, 1, 4}, {1, 4, 2}, {4, 1, 2}, {2, 4, 1}}
@@ -217,7 +219,8 @@ top=$top/headgate-${work##*/}
 cgroups() { for n in $*; do mkdir $top-$n; done; }
 `
 
-// TestHundredConnections: fifty of weight 1 and fifty of weight 2 have less than a packet per round trip each.
+// TestHundredConnections: fifty connections of weight 1 and fifty of weight 2 have less than a packet per round
+// trip each.
 func TestHundredConnections(t *testing.T) {
 	needLong(t)
 	commands := cgroups + `
@@ -244,7 +247,7 @@ server=
 	})
 }
 
-// TestWeightTakesEffect: ten round trips after an order the rates are those of the new weight.
+// TestWeightTakesEffect: ten round trips after an order, the rates follow the new weight.
 func TestWeightTakesEffect(t *testing.T) {
 	needTCP(t)
 	const trips, span = 10, 500 * time.Millisecond
@@ -272,7 +275,8 @@ wait $transfers
 	})
 }
 
-// changeWeights orders a weight of 3 and of 1 in turn for one of two connections of h1, and measures both after trips round trips.
+// changeWeights gives one of h1's two connections the weights 3 and 1 in turn, and measures both trips round trips
+// later.
 func changeWeights(t *testing.T, trips int, span time.Duration) (err error) {
 	top := "/sys/fs/cgroup"
 	if _, err := os.Stat(top + "/unified"); err == nil {
@@ -314,7 +318,7 @@ func changeWeights(t *testing.T, trips int, span time.Duration) (err error) {
 	return err
 }
 
-// TestAgentRestarts: what is attached and what connections were told outlast the agent.
+// TestAgentRestarts: attached programs and the connections' orders survive the agent.
 func TestAgentRestarts(t *testing.T) {
 	needTCP(t)
 	scene(t, 5, `
@@ -337,8 +341,9 @@ wait $transfer
 `)
 }
 
-// TestPriorities: connections of eight virtual priorities in the one queue of a shaped link, each starting 3 s after the one
-// below and ending 3 s before it. The highest that runs has most of the link two seconds after each change, and the link stays busy meanwhile.
+// TestPriorities: connections of eight virtual priorities use the one queue of a shaped link. Each starts 3 s after the
+// one below and ends 3 s before it. Two seconds after each change, the highest running one has most of the link, and
+// the link is busy all the time.
 func TestPriorities(t *testing.T) {
 	needLong(t)
 	const n, step = 8, 3
@@ -411,7 +416,7 @@ for at in p1 p2 p3; do ip netns del $at; done
 	})
 }
 
-// TestWebServer: nginx and curl, which know nothing of it, share by weight over IPv6.
+// TestWebServer: nginx and curl, unmodified, share by weight over IPv6.
 func TestWebServer(t *testing.T) {
 	needTCP(t, "nginx")
 	commands := `

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// unlimited are the files that open addresses and have another listener's limit, with the reason.
+// unlimited are the files that open addresses under another listener's limit, with the reason.
 var unlimited = map[string]string{
 	"cli/operator/doctor/doctor.go": "it closes the address at once",
 	"internal/service/service.go":   "its callers limit the listener",
 	"hosts/nic/nic.go":              "a UDP socket has no connections",
 }
 
-// TestServersAreLimited: what listens limits its connections, and what serves gRPC or HTTP bounds how long a client may
-// take to begin, by package clients.
+// TestServersAreLimited: listeners limit their connections, and gRPC and HTTP servers bound the time that a client may
+// take to begin, with package clients.
 func TestServersAreLimited(t *testing.T) {
 	servers := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

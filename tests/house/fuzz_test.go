@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// parses is the name of a function that reads bytes or text which others made.
+// parses is the name of a function that reads bytes or text from outside.
 var parses = regexp.MustCompile(`^(Parse|Decode|Unmarshal|Import|Load|PacketIn$|Read(Ports|Sizes|Config|Record)$)`)
 
 // unfuzzed are packages with such functions and no fuzz target, with the reason.
@@ -24,7 +24,8 @@ var unfuzzed = map[string]string{
 	"softswitch/engine/phv": "a field has a place that the compiler gave it",
 }
 
-// TestParsersAreFuzzed: a package with an exported parser of bytes or text has a fuzz target, or a reason why not.
+// TestParsersAreFuzzed: a package with an exported parser of bytes or text has a fuzz target, or a reason for
+// having none.
 func TestParsersAreFuzzed(t *testing.T) {
 	parsers, fuzzed := map[string]string{}, map[string]bool{}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

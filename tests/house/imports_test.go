@@ -1,4 +1,4 @@
-// Package house holds the repository's rules as tests: what each package may import, and that no
+// Package house has the repository's rules as tests: the packages that each package may import, and that no
 // product code exists only for tests.
 package house
 
@@ -16,9 +16,9 @@ import (
 // module is the path of the main module.
 const module = "github.com/headgate/headgate/"
 
-// allowed says what the product code of each top-level folder may import of the others.
-// Tests may import more. The algorithms (headroom, cnpgen, int, hosts/law, tables) know no
-// sockets and no daemon, so that the simulator, the switch and the agent can share them.
+// allowed lists the top-level folders that the product code of each folder may import. Tests may import more. The
+// algorithms (headroom, cnpgen, int, hosts/law, tables) import no sockets and no daemon, so that the simulator,
+// the switch and the agent can share them.
 var allowed = map[string][]string{
 	"api":        {"internal"},
 	"cli":        {"api", "cnpgen", "controller", "emulation", "headroom", "hosts", "internal", "plotting", "preview", "sim", "softswitch", "units"},
@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"units":      {},
 }
 
-// only are packages that, with those below them, one package alone may import.
+// only are packages that only one package, and packages below it, may import.
 var only = []struct{ what, by, why string }{
 	{"github.com/spf13/cobra", module + "cli", "subcommands have one home"},
 	{module + "controller/state/lie", module + "controller/state", "what lies is for tests/cluster to find"},
@@ -61,7 +61,7 @@ var forbidden = []struct{ from, to, why string }{
 	{"headroom", "net", "a buffer policy knows no sockets"},
 }
 
-// pkg is what `go list` says of a package.
+// pkg is the output of `go list` for a package.
 type pkg struct {
 	ImportPath    string
 	Imports, Deps []string
@@ -70,7 +70,7 @@ type pkg struct {
 // list returns all packages of the module.
 func list(t *testing.T) []pkg {
 	t.Helper()
-	// By default the profile of cmd/headgate would give what it imports other names.
+	// By default, the profile of cmd/headgate would give its imports other names.
 	cmd := exec.Command("go", "list", "-pgo=off", "-json=ImportPath,Imports,Deps", "./...")
 	cmd.Dir = "../.."
 	text, err := cmd.Output()
@@ -100,7 +100,7 @@ func folder(path string) string {
 	return top
 }
 
-// faults returns what breaks the rules, one line each.
+// faults returns violations of the rules, one line each.
 func faults(all []pkg) []string {
 	var out []string
 	for _, p := range all {
@@ -136,7 +136,7 @@ func faults(all []pkg) []string {
 	return out
 }
 
-// within reports whether a package is a folder's, or one below it.
+// within reports whether a package is in a folder, or below it.
 func within(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }
@@ -147,7 +147,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// Each rule that is broken on purpose is reported.
+// Each deliberate violation is reported.
 func TestImportRulesBite(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pkg  pkg

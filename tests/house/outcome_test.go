@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// notMade are words that say of a change that it was not made.
+// notMade are words that claim that a change was not made.
 var notMade = regexp.MustCompile(`(?i)nothing (was|is|has been) (changed|made|applied|confirmed|kept|saved|stored|replaced|done)|\bstays as it is\b|\bunchanged\b|\b(was|were) not (made|changed|applied|kept|saved|stored|replaced|set)\b`)
 
-// certain are those that know it for another reason than the state store's word.
+// certain are the texts that know this for another reason than the state store's answer.
 var certain = map[string]string{
 	"controller/state/outcome/request.go": "Of, which has asked whether that is known",
 }
 
-// claims returns the texts of a file that say that something was not changed.
+// claims returns the texts in a file that claim that a change was not made.
 func claims(t *testing.T, name string, text any) (out []string) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -36,8 +36,8 @@ func claims(t *testing.T, name string, text any) (out []string) {
 	return out
 }
 
-// TestWhoSaysThatNothingChanged: a change whose outcome nobody knows may have been made, so that one function alone,
-// outcome.Of, says of a change which the store did not acknowledge that it was not.
+// TestWhoSaysThatNothingChanged: a change with an unknown outcome may have been made. So only outcome.Of may claim
+// that a change that the store did not acknowledge was not made.
 func TestWhoSaysThatNothingChanged(t *testing.T) {
 	out, err := exec.Command("git", "-C", "../..", "ls-files", "controller/*.go", "hosts/*.go", "internal/*.go", "cli/*.go").Output()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 var sequential = regexp.MustCompile(`(?s)\nSEQUENTIAL := (.*?[^\\])\n`)
 
-// TestSequentialPackages: what the Makefile tests without the race detector starts no goroutine,
-// nor does what it imports of the module.
+// TestSequentialPackages: packages that the Makefile tests without the race detector start no goroutine, and
+// neither do their imports from the module.
 func TestSequentialPackages(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
@@ -56,17 +56,17 @@ func TestSequentialPackages(t *testing.T) {
 	}
 }
 
-// cores is where the simulator starts goroutines, in runs on several cores alone. The Makefile has the
-// tests of those run by themselves under the race detector.
+// cores is the file in which the simulator starts goroutines, only for runs on several cores. The Makefile runs
+// the tests of those separately with the race detector.
 const cores = "/sim/parallel"
 
-// starters are functions and methods of others that start goroutines.
+// starters are functions and methods of other modules that start goroutines.
 var starters = map[string]bool{
 	"Go": true, "Parallel": true, "RunParallel": true, "AfterFunc": true,
 	"NewServer": true, "NewTLSServer": true, "Serve": true, "ListenAndServe": true,
 }
 
-// starts reports whether a file starts a goroutine, by itself or by what other packages have for it.
+// starts reports whether a file starts a goroutine, directly or through another module's functions.
 func starts(file *ast.File) bool {
 	found := false
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -15,17 +15,17 @@ import (
 	"testing"
 )
 
-// support are folders whose packages are for tests of several packages.
+// support are folders with packages for the tests of several packages.
 var support = []string{"tests/", "controller/internal/testenv/",
 	"headroom/model/", "internal/testcert/", "internal/veth/", "softswitch/p4rt/internal/p4test/"}
 
-// elsewhere are functions that other modules call, and one that the generator of package ids writes
-// for each kind of constant.
+// elsewhere are functions that other modules call, and one that the generator of package ids writes for each kind
+// of constant.
 var elsewhere = []string{"main", "init", "Init", "Unwrap", "Is", "MarshalJSON", "UnmarshalJSON", "String", "Error",
 	"AuthType", "GetRequestMetadata", "RequireTransportSecurity", "DataRange", "Dims", "DropReason", "GlyphBoxes"}
 
-// uncalled returns the functions and methods of the product that no product code names, and how many
-// functions there are. Names that several functions have count for all of them.
+// uncalled returns the product's functions and methods that no product code names, and the total number of
+// functions. A name that several functions share counts for all of them.
 func uncalled(t *testing.T, files map[string][]byte) (faults []string, functions int) {
 	t.Helper()
 	named, declared := map[string]int{}, map[string]string{}
@@ -56,8 +56,8 @@ func uncalled(t *testing.T, files map[string][]byte) (faults []string, functions
 	return faults, len(declared)
 }
 
-// TestNothingForTestsAlone: what only tests call is dead code. deadcode does not see it where
-// reflection could reach its type.
+// TestNothingForTestsAlone: code that only tests call is dead. deadcode misses it if reflection could reach its
+// type.
 func TestNothingForTestsAlone(t *testing.T) {
 	cmd := exec.Command("git", "ls-files", "*.go")
 	cmd.Dir = "../.."

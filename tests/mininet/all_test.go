@@ -16,13 +16,14 @@ import (
 // allFive is the default fabric at 2 Mb/s, with every system on: three lossless classes, one each for Söze,
 // DCQCN with the switches' notifications, and PrioPlus.
 //
-// The rate is what six BMv2 can do on two processors. A packet takes BMv2 about 220 µs of a processor at each
-// hop, measured on a machine of 2026. 2 Mb/s are 235 full packets/s and as many acknowledgements. Söze's and
-// PACC's flows take three hops, PrioPlus' one, TCP with 0.4 Mb/s three, and a poll of each of 24 ports one:
+// The rate is one that six BMv2 can forward on two processors. BMv2 needs about 220 µs of processor time per
+// packet and hop, measured on a machine of 2026. 2 Mb/s are 235 full packets/s and as many acknowledgements.
+// Söze's and PACC's flows take three hops, PrioPlus' one, TCP with 0.4 Mb/s three, and a poll of each of 24 ports
+// one:
 //
 //	(2·235·3) + (2·235·3) + (2·235) + (2·33·3) + 24/0.2 = 3608 packets/s, 0.8 of a processor
 //
-// With 5 Mb/s it is 8700 packets/s and 1.9 processors; libpcap's rings then overflow.
+// 5 Mb/s would be 8700 packets/s and 1.9 processors; libpcap's rings then overflow.
 func allFive(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile(repository + "/examples/leaf-spine.yaml")
@@ -33,7 +34,7 @@ func allFive(t *testing.T) []byte {
 		"1MB", "8MB", "50Mbps", "2Mbps", "scale: 2000", "scale: 50000", "poll_interval: 100ms", "poll_interval: 200ms",
 		"    - {dscp: 48, class: 6, queue: 6}", "    - {dscp: 8, class: 1, queue: 1}\n    - {dscp: 16, class: 2, queue: 2}\n    - {dscp: 24, class: 3, queue: 3}\n    - {dscp: 48, class: 6, queue: 6}",
 	).Replace(string(text))
-	// Between switches there is room for all, so that each system has its bottleneck at a host.
+	// Links between switches have room for all traffic, so that each system has its bottleneck at a host.
 	var all strings.Builder
 	for line := range strings.Lines(slower) {
 		if strings.Contains(line, `b: "spine`) {
@@ -47,7 +48,7 @@ pacc: {enabled: true, queue: 1, cnp_dscp: 48, carry: true}
 `)
 }
 
-// TestAllFive runs all five systems beside each other on one fabric, with ping and TCP of ordinary hosts.
+// TestAllFive runs all five systems together on one fabric, with ping and TCP of ordinary hosts.
 func TestAllFive(t *testing.T) {
 	each(t, "all five, leaf-spine", again(playAll))
 }
@@ -74,14 +75,14 @@ func playAll(t *testing.T, kind string) (o outcome) {
 	pings := n.ping(reaction{from: "h2", to: "h4"})
 	iperf := n.iperf("h1", "h3", length)
 	deep := n.watchQueue("leaf3", 2, 1)
-	// Ten processes that start at once keep a switch's thread waiting for 0.4 to 0.8 s. Nothing is measured then.
+	// When ten processes start together, a switch's thread waits for 0.4 to 0.8 s. Nothing is measured then.
 	time.Sleep(starting)
 	late := n.late()
 	time.Sleep(length - starting)
 	sums := map[string]summary{}
 	for _, host := range []string{"h1", "h2", "h3", "h4", "h7", "h6", "h5", "h8"} {
 		if host == "h6" || host == "h5" {
-			time.Sleep(10 * time.Second) // for the queues to empty: PACC keeps 2 s in one
+			time.Sleep(10 * time.Second) // for the queues to empty: PACC's queue holds 2 s
 		}
 		sums[host] = n.stop(agents[host])
 	}
@@ -120,7 +121,7 @@ func playAll(t *testing.T, kind string) (o outcome) {
 	return o
 }
 
-// lossless returns the packets of lossless classes that switches dropped.
+// lossless returns the number of lossless packets that switches dropped.
 func (n *network) lossless() (sum uint64) {
 	n.t.Helper()
 	for _, packets := range n.losslessBy() {
@@ -145,8 +146,8 @@ func (n *network) losslessBy() map[string]uint64 {
 	return by
 }
 
-// watchQueue follows a queue; the function that it returns says how many bytes it held on average in
-// the second half of that time.
+// watchQueue follows a queue. It returns a function that returns the average bytes over the second half of the
+// time.
 func (n *network) watchQueue(sw string, port uint32, queue int) func() float64 {
 	n.t.Helper()
 	ctx, cancel := context.WithCancel(n.t.Context())
@@ -175,8 +176,8 @@ func (n *network) watchQueue(sw string, port uint32, queue int) func() float64 {
 	}
 }
 
-// iperf lets a host send TCP to another, at most 0.4 Mb/s in a lossy class; the function that it returns
-// waits for that and says what the receiver got, in bits per second.
+// iperf lets a host send TCP to another, at most 0.4 Mb/s in a lossy class. It returns a function that waits for
+// the end and returns the received rate in bits per second.
 func (n *network) iperf(from, to string, length time.Duration) func() float64 {
 	n.t.Helper()
 	server := n.in(to, "iperf3", "--server", "--one-off")
@@ -200,7 +201,7 @@ func (n *network) iperf(from, to string, length time.Duration) func() float64 {
 				} `json:"sum_received"`
 			} `json:"end"`
 		}
-		_ = json.Unmarshal([]byte(out.String()), &r) // no TCP is no rate
+		_ = json.Unmarshal([]byte(out.String()), &r) // without TCP there is no rate
 		return r.End.Received.Rate
 	}
 }

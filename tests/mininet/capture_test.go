@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// decode returns what tshark makes of the frames of a capture that its filter names: a line of
-// fields for each. A capture that nothing was written to has none.
+// decode decodes the frames of a capture that match a filter with tshark, a line of fields per frame. An empty
+// capture has none.
 func decode(t *testing.T, file, filter string, fields ...string) (lines [][]string) {
 	t.Helper()
 	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
@@ -36,8 +36,7 @@ func decode(t *testing.T, file, filter string, fields ...string) (lines [][]stri
 	return lines
 }
 
-// pauses shows the PFC frames that switches sent to their neighbours, as tshark decodes them, to
-// the meters of the wires.
+// pauses passes the PFC frames between switches, decoded by tshark, to the wires' meters.
 func (r *recorder) pauses(t *testing.T, dir string, meters emulation.Meters) {
 	t.Helper()
 	fields := []string{"frame.time_epoch", "macc.cbfc.enbv"}
@@ -62,7 +61,7 @@ func (r *recorder) pauses(t *testing.T, dir string, meters emulation.Meters) {
 				if err != nil {
 					t.Fatalf("%s: %q: %v", file, f, err)
 				}
-				// The meters start at zero, as the time of the play does.
+				// The meters start at zero, like the play's time.
 				when := units.FromDuration(time.Duration(seconds*1e9) - time.Duration(r.began.UnixNano()))
 				meters[2*i+wire].Saw(&pfc, when)
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestLeavesNothing kills a network in the middle of its work.
+// TestLeavesNothing kills a running network and checks that nothing remains.
 func TestLeavesNothing(t *testing.T) {
 	if os.Getenv("HEADGATE_MININET") != "1" {
 		t.Skip("makes a network in Mininet, with HEADGATE_MININET=1 (make test-mininet)")
@@ -33,7 +33,7 @@ func TestLeavesNothing(t *testing.T) {
 	t.Errorf("left behind: %s", left)
 }
 
-// leftovers returns processes and links of a network.
+// leftovers returns processes and links of a network that still exist.
 func leftovers(t *testing.T, n *network) string {
 	t.Helper()
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", n.inside)); err == nil {

@@ -44,13 +44,13 @@ func (n *network) right() {
 	n.t.Errorf("the fabric is not right again: %s", why)
 }
 
-// TestFaults lets something fail and come back while two flows share the second hop of a line of switches by
-// weight. Then the fabric must be right, and the shares too.
+// TestFaults causes faults and repairs them while two flows share the second hop of a line of switches by weight.
+// Afterwards the fabric and the shares must be right again.
 func TestFaults(t *testing.T) {
 	tests := []struct {
 		name       string
 		fail, mend []string // commands of nodes.Served
-		forwards   bool     // meanwhile nothing may be lost
+		forwards   bool     // nothing may be lost meanwhile
 	}{
 		{"a switch is killed and started", []string{"kill", "s2"}, []string{"start", "s2"}, false},
 		{"a link is cut and mended", []string{"link", "s1", "s2", "down"}, []string{"link", "s1", "s2", "up"}, false},
@@ -67,8 +67,8 @@ func TestFaults(t *testing.T) {
 				}
 				s := emulation.Shares("faults", "a fault beside two flows with weights 1 and 3",
 					phase("before", 8, start("A", "h1", "h7", 20001, 1), start("D", "h4", "h8", 20004, 3)),
-					// A sender tries again after 4 s at the latest and then takes up to 10 s to find its rate; the
-					// second half of a phase counts.
+					// A sender tries again after 4 s at most, and then needs up to 10 s to find its rate. So only
+					// the second half of a phase counts.
 					phase("the fault", 4), phase("after it", 36),
 				)
 				s.Fabric = fabric(t, "line.yaml")
@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// judgeFault wants the shares within 10 % before a fault and after it, and says what it cost.
+// judgeFault requires shares within 10 % before and after a fault, and reports the fault's cost.
 func judgeFault(r *emulation.Report, forwards bool) {
 	for _, v := range r.Variants {
 		worst, where := 0.0, "none ran"

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// hostile is the single switch under DSH, with edge ports that take IPv4 from the host's address alone.
+// hostile is the single switch under DSH. Its edge ports accept IPv4 only from the host's own address.
 func hostile(t *testing.T) []byte {
 	t.Helper()
 	return append(fabric(t, "single.yaml"), `
@@ -21,8 +21,7 @@ source_check: {edge_ports: true}
 `...)
 }
 
-// TestIgnoresPFC lets one of five senders ignore the PAUSEs of an incast. What that costs is lost of what
-// this host sends, and of nobody else's.
+// TestIgnoresPFC: one of five senders ignores the PAUSEs of an incast. Only that host's packets are lost.
 func TestIgnoresPFC(t *testing.T) {
 	each(t, "a host ignores PFC", again(func(t *testing.T, kind string) (o outcome) {
 		n := begin(t, hostile(t), kind)
@@ -59,7 +58,7 @@ func TestIgnoresPFC(t *testing.T) {
 	}))
 }
 
-// forge is a program that sends a frame, in hexadecimal, from an interface a hundred times a second.
+// forge is a program that sends a frame, given in hexadecimal, from an interface a hundred times a second.
 const forge = `
 import socket, sys, time
 out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -70,8 +69,8 @@ while True:
     time.sleep(0.01)
 `
 
-// TestForges lets h3 send notifications as if h8 had marked h1's flow, and PAUSEs of all classes. The
-// check of sources drops the first, the second concern nobody but h3.
+// TestForges: h3 sends notifications as if h8 had marked h1's flow, and PAUSEs of all classes. The source check
+// drops the notifications; the PAUSEs affect only h3.
 func TestForges(t *testing.T) {
 	each(t, "a host forges CNPs and PFC", again(func(t *testing.T, kind string) (o outcome) {
 		n := begin(t, hostile(t), kind)

@@ -22,9 +22,8 @@ func find(t *testing.T, name string, variants ...string) emulation.Scenario {
 	return s
 }
 
-// incast makes a scenario one of a single switch: h1 sends the victim to h7 and a second flow to
-// h8, to which h2 to h6 then send a burst of so many bytes each. A PAUSE that h1 gets for what it
-// sends to h8 costs the victim.
+// incast adapts a scenario to a single switch. h1 sends the victim flow to h7 and a second flow to h8. Then h2 to
+// h6 send a burst to h8. A PAUSE of h1 because of its flow to h8 slows the victim.
 func incast(s *emulation.Scenario, text []byte, burst units.Bytes, calm, during units.Time) {
 	other := "F2"
 	if s.Victim == "F0" {
@@ -41,8 +40,8 @@ func incast(s *emulation.Scenario, text []byte, burst units.Bytes, calm, during 
 	}
 }
 
-// TestDSH sends a fan-in into one switch (DSH, Figure 14): the paper's pools and the paper's bytes, but
-// with a headroom of 240 KB, since eight ports here stand for the paper's 32.
+// TestDSH sends a fan-in into one switch (DSH, Figure 14) with the paper's pools and bytes. The headroom is 240
+// KB, because eight ports here represent the paper's 32.
 func TestDSH(t *testing.T) {
 	each(t, "DSH", func(t *testing.T, kind string) outcome {
 		s := find(t, "dsh", "sih", "dsh")
@@ -55,9 +54,9 @@ func TestDSH(t *testing.T) {
 }
 
 // TestSPFC lets a burst last (SPFC, Figures 4 and 5) with five senders, more than K - 1 as its Equation 8
-// wants. α gives each of the six ingress ports the threshold that each of 25 has in `headgate run`. There is
-// no congestion control: DCQCN relieves five senders before PFC has anything to do, and the second flow's
-// part of h1's link then falls to the victim.
+// requires. α gives each of the six ingress ports the threshold that each of 25 has in `headgate run`. There is
+// no congestion control: DCQCN would relieve five senders before PFC acts, and the victim would then get the
+// second flow's part of h1's link.
 func TestSPFC(t *testing.T) {
 	each(t, "SPFC", func(t *testing.T, kind string) outcome {
 		s := find(t, "spfc", "dt", "spfc")
@@ -72,7 +71,7 @@ func TestSPFC(t *testing.T) {
 	})
 }
 
-// prompt wants a switch to take at most half of the time in which a headroom fills at 2 Mb/s.
+// prompt requires a switch to react within half of the time in which a headroom fills at 2 Mb/s.
 func prompt(headroom units.Bytes) reaction {
 	return reaction{"h7", "h1", (2 * units.Mbps).TxTime(headroom / 2).Duration()}
 }

@@ -1,8 +1,7 @@
-// Package mininet runs the five systems on networks of real processes: Mininet's hosts run
-// `headgate host`, switches run `headgate switch` or simple_switch_grpc, and mininet/fabric.py
-// starts the controller from a fabric file. The plays, their measures and judges, and the rule for
-// when a play counts are those of package emulation. Figures come from the controller's API, from
-// the hosts' measurements, and from captures that tshark decodes.
+// Package mininet runs the five systems on networks of real processes: Mininet's hosts run `headgate host`,
+// switches run `headgate switch` or simple_switch_grpc, and mininet/fabric.py starts the controller from a fabric
+// file. The plays, their measures and judges, and the rules for a play's validity are those of package emulation.
+// Figures come from the controller's API, from the hosts' measurements, and from captures that tshark decodes.
 package mininet
 
 import (
@@ -45,15 +44,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// outcome is what a row came to: a figure for the matrix, why it is invalid, what is missed.
+// outcome is a row's result: a figure for the matrix, the reason why it is invalid, or the missed expectation.
 type outcome struct {
 	figure  string
 	invalid []string
 	missed  []string
 }
 
-// each plays a row on both switches and enters what comes of it. From a row that the machine disturbed
-// nothing follows: it is invalid.
+// each plays a row on both switches and enters the outcome. A row that the machine disturbed proves nothing and
+// is invalid.
 func each(t *testing.T, system string, once func(t *testing.T, kind string) outcome) {
 	if os.Getenv("HEADGATE_MININET") != "1" {
 		t.Skip("plays on networks in Mininet, for minutes, with HEADGATE_MININET=1 (make test-mininet)")
@@ -88,7 +87,7 @@ func each(t *testing.T, system string, once func(t *testing.T, kind string) outc
 	}
 }
 
-// missing says why a row cannot run here; "" when it can.
+// missing returns the reason why a row cannot run here; "" if it can.
 func missing(kind string) string {
 	if os.Geteuid() != 0 {
 		return "Mininet makes network namespaces, which needs root"
@@ -99,15 +98,15 @@ func missing(kind string) string {
 			return fmt.Sprintf("%s is missing: it is in Debian's package %s", tool, packages[tool])
 		}
 	}
-	// The network itself says what it lacks.
+	// The network itself reports missing parts.
 	if out, err := exec.Command(python, repository+"/mininet/fabric.py", "--switch", kind, "--check").CombinedOutput(); err != nil {
 		return strings.Join(strings.Fields(string(out)), " ")
 	}
 	return ""
 }
 
-// plays is how often a play is played at most that the machine disturbs: twice, and once when the first
-// quarter of the time that the tests have is over, so that each row has its turn.
+// plays is the maximum number of tries of a play that the machine disturbs: two, or one after the first quarter
+// of the tests' time, so that each row gets a try.
 func plays(t *testing.T) int {
 	if deadline, ok := t.Deadline(); ok && time.Until(deadline) < 3*deadline.Sub(began)/4 {
 		return 1
@@ -117,7 +116,7 @@ func plays(t *testing.T) int {
 
 var began = time.Now()
 
-// again plays a row again that the machine disturbed.
+// again repeats a row that the machine disturbed.
 func again(once func(t *testing.T, kind string) outcome) func(t *testing.T, kind string) outcome {
 	return func(t *testing.T, kind string) (o outcome) {
 		lag.Repeat(t, plays(t), func() string {
@@ -130,14 +129,14 @@ func again(once func(t *testing.T, kind string) outcome) func(t *testing.T, kind
 	}
 }
 
-// bear makes a row invalid when the machine was later than something has room for.
+// bear makes a row invalid if the machine's delay exceeds what a buffer or timer tolerates.
 func (o *outcome) bear(late, most time.Duration, what string) {
 	if late > most {
 		o.invalid = append(o.invalid, fmt.Sprintf("the machine was %v late, where %s room for %v", late.Round(time.Millisecond), what, most))
 	}
 }
 
-// judged is the outcome of a report, with the checks' figures.
+// judged returns the outcome of a report, with the checks' figures.
 func judged(r *emulation.Report) (o outcome) {
 	for _, v := range r.Variants {
 		o.invalid = append(o.invalid, v.Invalid...)

@@ -28,10 +28,10 @@ const (
 	python     = "/usr/bin/python3" // Debian's, which has Mininet
 )
 
-// network is a fabric file in Mininet, as mininet/fabric.py --serve has it. One goroutine owns it.
+// network is a fabric file in Mininet, served by mininet/fabric.py --serve. One goroutine owns it.
 type network struct {
 	t        *testing.T
-	dir      string // logs, captures and the controller's socket
+	dir      string // folder of logs, captures and the controller's socket
 	process  *exec.Cmd
 	commands io.WriteCloser
 	answers  *bufio.Reader
@@ -46,17 +46,17 @@ type network struct {
 	weights pb.WeightServiceClient
 }
 
-// hostInfo is where a Mininet host is; its process ID is one inside.
+// hostInfo is a Mininet host's position; its process ID is that of a process inside.
 type hostInfo struct {
 	PID       int    `json:"pid"`
 	Interface string `json:"interface"`
 	IP        string `json:"ip"`
 }
 
-// begin starts the network of a fabric file's text. It ends with the test, or by end.
+// begin starts the network for a fabric file's text. It ends with the test, or by end.
 func begin(t *testing.T, yaml []byte, kind string, flags ...string) *network {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "headgate-mininet-") // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "headgate-mininet-") // t.TempDir is too long for a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func begin(t *testing.T, yaml []byte, kind string, flags ...string) *network {
 	return n
 }
 
-// end takes the network down and waits for that.
+// end stops the network and waits for its end.
 func (n *network) end() {
 	if n.process.ProcessState != nil {
 		return
@@ -124,7 +124,7 @@ func (n *network) end() {
 	_ = n.process.Wait()
 }
 
-// do lets the network do a command of nodes.Served.
+// do makes the network run a command of nodes.Served.
 func (n *network) do(command ...string) {
 	n.t.Helper()
 	_, err := fmt.Fprintln(n.commands, strings.Join(command, " "))
@@ -150,8 +150,8 @@ func (n *network) in(host string, command ...string) *exec.Cmd {
 
 var pinged = regexp.MustCompile(`time=([0-9.]+) ms`)
 
-// ping lets a host ping another; the function that it returns ends that and says how long an answer
-// took at most. A reaction without hosts is not measured.
+// ping makes a host ping another. It returns a function that stops it and returns the longest time of an answer.
+// Without hosts nothing is measured.
 func (n *network) ping(r reaction) func() time.Duration {
 	n.t.Helper()
 	if r.from == "" {
@@ -174,7 +174,7 @@ func (n *network) ping(r reaction) func() time.Duration {
 	}
 }
 
-// kill ends a command of in, and its children with it.
+// kill ends a command started with in, and its children.
 func (n *network) kill(cmd *exec.Cmd) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
 	if id, bad := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bad == nil {
@@ -227,7 +227,7 @@ func (n *network) host(name string, args ...string) *agent {
 	return a
 }
 
-// summary is what `headgate host` writes at its end.
+// summary is the final output of `headgate host`.
 type summary struct {
 	Flows []struct {
 		Dst         string  `json:"dst"`
@@ -247,7 +247,7 @@ type summary struct {
 	} `json:"pfc"`
 }
 
-// stop interrupts an agent and returns what it measured.
+// stop interrupts an agent and returns its measurements.
 func (n *network) stop(a *agent) (s summary) {
 	n.t.Helper()
 	_ = syscall.Kill(child(n.t, a.cmd.Process.Pid), syscall.SIGINT)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestOrdinaryHosts: hosts with only an address and a default route ping and send TCP by both versions of IP,
-// through three switches and in their own rack, and ping their gateway; Söze's weights hold over IPv6.
+// TestOrdinaryHosts: hosts with only an address and a default route ping and send TCP with both IP versions,
+// through three switches and within their rack, and ping their gateway. Söze's weights hold over IPv6.
 func TestOrdinaryHosts(t *testing.T) {
 	each(t, "ordinary hosts, IPv4 and IPv6, line", again(playOrdinary))
 }
@@ -51,7 +51,7 @@ func playOrdinary(t *testing.T, kind string) (o outcome) {
 		}
 		n.kill(server)
 		rate := report.End.Received.Rate / 1e6
-		if o.figure += fmt.Sprintf("iperf3 to %s %.1f Mb/s; ", to, rate); rate < 5 || rate > 15 { // BMv2 paces packets of 1062 B, and TCP's have 1514
+		if o.figure += fmt.Sprintf("iperf3 to %s %.1f Mb/s; ", to, rate); rate < 5 || rate > 15 { // BMv2 paces packets as 1062 B, and TCP's have 1514
 			o.missed = append(o.missed, fmt.Sprintf("iperf3 to %s has %.1f Mb/s of 10", to, rate))
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestPACC sends a burst beside two long flows (PACC, Figures 1 to 3), with notifications from the
-// receiver, as DCQCN has them, and from the switches. The loops run at the controller, which works on
-// both switches; shares carry what rounding takes from them, so that the level is Q_th.
+// TestPACC sends a burst beside two long flows (PACC, Figures 1 to 3), with notifications from the receiver, as
+// in DCQCN, and from the switches. The loops run in the controller, which works with both switches. Shares carry
+// their rounding remainders, so that the queue settles at Q_th.
 func TestPACC(t *testing.T) {
 	each(t, "PACC", func(t *testing.T, kind string) outcome {
 		s := find(t, "pacc", "dcqcn", "pacc-controller")

@@ -21,22 +21,22 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// laws are what `headgate host` calls a scenario's; others are named as there.
+// laws maps a scenario's law names to those of `headgate host`; other names are the same.
 var laws = map[emulation.Law]string{emulation.LineRate: "none", emulation.DCQCN: "dcqcn-vendor"}
 
-// extra is what a scenario's hosts are told beside what follows from scenario and fabric.
+// extra holds additional settings of a scenario's hosts, besides those that follow from scenario and fabric.
 type extra struct {
 	network  []string                  // flags of mininet/fabric.py
 	flow     map[string]string         // by the flow's name, to add to --flow
 	host     map[string][]string       // flags by host
-	faults   map[int]func(n *network)  // by the phase that they begin
+	faults   map[int]func(n *network)  // by the phase at whose start they run
 	end      func(n *network)          // called when the last phase is over
 	captured func(variant, dir string) // called when the captures of a variant are complete
 	reaction reaction
 }
 
-// reaction is how long a packet may take through a switch that has room for it. A process that was
-// not given the processor reacts later than any switch; ping tells, between two hosts.
+// reaction is the time that a packet may take through a switch without congestion. A process that did not get the
+// processor reacts later than any switch; pings between two hosts show it.
 type reaction struct {
 	from, to string
 	most     time.Duration
@@ -55,8 +55,8 @@ type player struct {
 	totals map[string]summary
 }
 
-// play plays every variant of a scenario in Mininet, as package emulation does in a process, and
-// judges it alike.
+// play plays every variant of a scenario in Mininet, as package emulation does in one process, and judges it in
+// the same way.
 func play(t *testing.T, s emulation.Scenario, kind string, more extra) *emulation.Report {
 	t.Helper()
 	times := s.Times(0)
@@ -99,7 +99,7 @@ func play(t *testing.T, s emulation.Scenario, kind string, more extra) *emulatio
 	return report
 }
 
-// play lets the phases happen by the wall clock and returns what was recorded.
+// play runs the phases by the wall clock and returns the recording.
 func (p *player) play(times []units.Time) *emulation.Record {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
@@ -147,8 +147,8 @@ func (p *player) play(times []units.Time) *emulation.Record {
 		}
 	}
 	rec.Losses.Buffer, rec.Losses.Admission = rec.Losses.Lossless, r.refused()
-	// What nobody refused and nobody got was lost before a switch's program saw it: the switch's
-	// process did not take it from its interface in time. One in a thousand is borne.
+	// Packets that were neither refused nor received were lost before a switch's program saw them: the switch's
+	// process did not take them from its interface in time. One in a thousand is accepted.
 	if sent, gone := p.stop(r); gone > rec.Losses.Dropped()+sent/1000 {
 		rec.Losses.Switches = gone - rec.Losses.Dropped()
 	}
@@ -176,7 +176,7 @@ func (p *player) play(times []units.Time) *emulation.Record {
 	return rec
 }
 
-// stop ends all agents and returns how many packets were sent, and how many of them did not arrive.
+// stop ends all agents and returns the number of packets sent, and of those that did not arrive.
 func (p *player) stop(r *recorder) (sent, gone uint64) {
 	p.t.Helper()
 	listens := map[string]bool{}
@@ -190,7 +190,7 @@ func (p *player) stop(r *recorder) (sent, gone uint64) {
 			}
 		}
 		if !turn {
-			time.Sleep(time.Second) // what is on its way
+			time.Sleep(time.Second) // packets in flight
 			for deadline := time.Now().Add(20 * time.Second); !r.empty() && time.Now().Before(deadline); {
 				time.Sleep(200 * time.Millisecond)
 			}
@@ -206,12 +206,12 @@ func (p *player) stop(r *recorder) (sent, gone uint64) {
 	return sent, sent - min(sent, got)
 }
 
-// until waits for a time of the play.
+// until waits until a time of the play.
 func (p *player) until(began time.Time, at units.Time) {
 	time.Sleep(time.Until(began.Add((at * units.Time(p.config.Scale)).Duration())))
 }
 
-// attached waits until every agent is with the controller.
+// attached waits until every agent is attached to the controller.
 func (p *player) attached() {
 	p.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
@@ -225,7 +225,7 @@ func (p *player) attached() {
 	}
 }
 
-// begin does what a phase begins with.
+// begin makes the changes at the beginning of a phase.
 func (p *player) begin(ctx context.Context, phase emulation.Phase) {
 	p.t.Helper()
 	flows := map[string][]string{} // --flow by host
@@ -280,7 +280,7 @@ func (p *player) flow(f *emulation.Flow) string {
 	return text + p.more.flow[f.Name]
 }
 
-// start starts an agent with what the fabric says of hosts.
+// start starts an agent with the fabric's settings for hosts.
 func (p *player) start(host string, args ...string) *agent {
 	p.t.Helper()
 	c, law := p.config, string(p.scenario.Law)
@@ -288,7 +288,7 @@ func (p *player) start(host string, args ...string) *agent {
 		law = name
 	}
 	if p.scenario.Law != emulation.Soze && slices.Contains(args, "--listen-only") {
-		law = "none" // some laws want to know the path
+		law = "none" // some laws need to know the path
 	}
 	args = append(args, "--law", law, "--scale", fmt.Sprint(c.Scale), "--ack-dscp", fmt.Sprint(soze.Of(c).AckDSCP))
 	for _, l := range c.Links {
@@ -305,7 +305,7 @@ func (p *player) start(host string, args ...string) *agent {
 	return p.network.host(host, append(args, p.more.host[host]...)...)
 }
 
-// total adds up what a flow's or a burst's hosts measured.
+// total sums up the measurements of a flow's or a burst's hosts.
 func (p *player) total(f *emulation.Flow) emulation.FlowTotal {
 	out := emulation.FlowTotal{Name: f.Name, Flows: len(f.From)}
 	for _, from := range f.From {
@@ -327,7 +327,7 @@ func (p *player) total(f *emulation.Flow) emulation.FlowTotal {
 
 // path returns the wires of a shortest path between two hosts.
 func path(c *config.Config, from, to string) []int {
-	came := map[string]int{from: -1} // by node, the wire that leads there
+	came := map[string]int{from: -1} // by node, the wire that leads to it
 	for next := []string{from}; len(next) > 0; next = next[1:] {
 		for i, l := range c.Links {
 			for k, ends := range [][2]string{{l.A.Node, l.B.Node}, {l.B.Node, l.A.Node}} {

@@ -9,11 +9,11 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestPrioPlus lets four virtual priorities share one queue: each starts while the lower ones send, and
-// they end from the highest down. At all times the highest that runs should have the link.
+// TestPrioPlus lets four virtual priorities share one queue: each starts while the lower ones send, and they end
+// from the highest down. At all times the highest running one should have the link.
 func TestPrioPlus(t *testing.T) {
 	const second = 50 * units.Microsecond // here
-	// The paper's levels (§4.4): how much of a bandwidth-delay product a flow starts with.
+	// The paper's levels (§4.4): the fraction of a bandwidth-delay product with which a flow starts.
 	more := extra{flow: map[string]string{}, host: map[string][]string{"h2": {"--level", "middle"}, "h3": {"--level", "high"}, "h4": {"--level", "high"}}}
 	name := func(priority int) string { return fmt.Sprintf("P%d", priority) }
 	var phases []emulation.Phase
@@ -23,7 +23,7 @@ func TestPrioPlus(t *testing.T) {
 			{Start: &emulation.Flow{Name: name(p), From: []string{fmt.Sprintf("h%d", p)}, To: "h8"}},
 		}})
 	}
-	// The paper's 1.26 ms, which a lower priority needs to take over, are 25 s here.
+	// The paper's 1.26 ms, in which a lower priority takes over, are 25 s here.
 	for p := 4; p > 1; p-- {
 		phases = append(phases, emulation.Phase{Name: name(p) + " ends", For: units.Time(30-3*p) * second, Actions: []emulation.Action{{Stop: name(p)}}})
 	}
@@ -31,10 +31,10 @@ func TestPrioPlus(t *testing.T) {
 		t.Run(law, func(t *testing.T) {
 			each(t, "PrioPlus over "+law, func(t *testing.T, kind string) outcome {
 				s := emulation.Shares("prioplus", "PrioPlus: four virtual priorities in one queue", phases...)
-				// Faster, so that a round trip does not take a second.
+				// Faster, so that a round trip takes less than a second.
 				faster := strings.NewReplacer("2Mbps", "5Mbps", "scale: 50000", "scale: 20000")
 				s.Law, s.Fabric = emulation.Law("prioplus-"+law), []byte(faster.Replace(string(fabric(t, "single.yaml"))))
-				// A base of 120 ms, and noise of 40 ms for processes that wait for a processor.
+				// A base of 120 ms, and noise of 40 ms because processes wait for a processor.
 				s.Variants[0].Config = "prioplus: {base_rtt: 6us, noise: 2us, fluctuation: 3us, priorities: 4}"
 				s.Sample, s.Over, s.Judge = 10*units.Microsecond, 100*units.Microsecond, judgePrioPlus
 				return judged(play(t, s, kind, more))
@@ -43,8 +43,8 @@ func TestPrioPlus(t *testing.T) {
 	}
 }
 
-// judgePrioPlus wants the highest priority that runs to have most of the link in each phase, and the
-// others little of it.
+// judgePrioPlus requires the highest running priority to have most of the link in each phase, and the others
+// little of it.
 func judgePrioPlus(r *emulation.Report) {
 	const line = 100e9 * 1000 / 1058 // payload of full frames
 	least, most, where := 1.0, 0.0, ""

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// recorder takes down what hosts and switches report to the controller.
+// recorder records the reports of hosts and switches to the controller.
 type recorder struct {
 	scenario *emulation.Scenario
 	config   *config.Config
@@ -35,7 +35,7 @@ type recorder struct {
 // pair is a flow's ends.
 type pair struct{ src, dst string }
 
-// drops is a counter of a switch that may be restarted.
+// drops is a counter of a switch that may restart.
 type drops struct{ last, sum uint64 }
 
 type port struct {
@@ -43,7 +43,7 @@ type port struct {
 	number uint32
 }
 
-// report is what was known of a flow at a time.
+// report is the known state of a flow at a time.
 type report struct {
 	at         time.Time
 	bytes      uint64
@@ -68,7 +68,7 @@ func record(ctx context.Context, t *testing.T, n *network, s *emulation.Scenario
 	return r
 }
 
-// follow takes what a stream brings, and opens another when the controller has ended it, until ctx ends.
+// follow reads a stream, and opens another if the controller ends it, until ctx ends.
 func follow[M any](ctx context.Context, open func() (grpc.ServerStreamingClient[M], error), take func(*M)) {
 	for ctx.Err() == nil {
 		stream, err := open()
@@ -116,7 +116,7 @@ func (r *recorder) takeSample(m *pb.TelemetrySample) {
 	r.drops[p] = d
 }
 
-// at returns what was known at a time. Bytes between two reports are interpolated where they grow.
+// at returns the known state at a time. Growing bytes are interpolated between two reports.
 func at(list []report, when time.Time, grows bool) (now report) {
 	for i, r := range list {
 		if r.at.After(when) {
@@ -131,7 +131,7 @@ func at(list []report, when time.Time, grows bool) (now report) {
 	return now
 }
 
-// series returns the samples of the play, and how high the recorded queue ever was.
+// series returns the samples of the play, and the largest value of the recorded queue.
 func (r *recorder) series(end units.Time) (out emulation.Series, peak units.Bytes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,8 +145,8 @@ func (r *recorder) series(end units.Time) (out emulation.Series, peak units.Byte
 				list := r.flows[pair{r.config.Host(from).IPv4.String(), r.config.Host(f.To).IPv4.String()}]
 				now := at(list, when, true)
 				if edge, ok := r.alone(f); ok {
-					// What left the port to the receiver, which is sooner known than what the sender
-					// heard of: BMv2 paces acknowledgements as if they were full packets.
+					// The bytes that left the port to the receiver are known earlier than those that the sender
+					// knows to have arrived: BMv2 paces acknowledgements as if they were full packets.
 					first := at(r.departed[edge], r.began, true)
 					now.bytes = (at(r.departed[edge], when, true).bytes - first.bytes) * uint64(emulated.MSS) / frame
 				}
@@ -163,7 +163,7 @@ func (r *recorder) series(end units.Time) (out emulation.Series, peak units.Byte
 	return out, peak
 }
 
-// running says whether a flow has been begun and not stopped at a time.
+// running reports whether a flow was begun and not stopped at a time.
 func running(s *emulation.Scenario, flow string, at units.Time) (runs bool) {
 	times := s.Times(0)
 	for i, p := range s.Phases {
@@ -180,10 +180,10 @@ func running(s *emulation.Scenario, flow string, at units.Time) (runs bool) {
 	return runs
 }
 
-// frame is a full data packet of RoCEv2 in bytes, without maxQD's shim.
+// frame is the length of a full RoCEv2 data packet in bytes, without maxQD's shim.
 const frame = uint64(packet.DataOverhead-maxqd.Len) + uint64(emulated.MSS)
 
-// alone returns the port to a flow's receiver, if nothing else is sent there.
+// alone returns the port to a flow's receiver if no other flow uses it.
 func (r *recorder) alone(f *emulation.Flow) (port, bool) {
 	if len(f.From) > 1 || r.scenario.Law == emulation.Soze {
 		return port{}, false
@@ -201,7 +201,7 @@ func (r *recorder) alone(f *emulation.Flow) (port, bool) {
 	return port{}, false
 }
 
-// empty reports whether no queue held anything at the last poll.
+// empty reports whether all queues were empty at the last poll.
 func (r *recorder) empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +213,7 @@ func (r *recorder) empty() bool {
 	return true
 }
 
-// refused returns what admission refused during the record.
+// refused returns the number of packets that admission refused during the recording.
 func (r *recorder) refused() (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

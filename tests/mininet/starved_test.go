@@ -13,9 +13,9 @@ import (
 	"github.com/headgate/headgate/tests/lag"
 )
 
-// late measures by how much the machine is late: timers of this process, and switches and controller that
-// wait for a processor. The function that it returns ends that and says by how much at most; the log
-// has which thread it was, and when.
+// late measures the machine's delay: timers of this process, and switches and controller that wait for a
+// processor. It returns a function that stops it and returns the largest delay. The log names the thread and the
+// time.
 func (n *network) late() func() time.Duration {
 	timers, stop, worst, began := lag.Watch(), make(chan struct{}), make(chan time.Duration), time.Now()
 	go func() {
@@ -53,7 +53,7 @@ func describe(task string, at time.Duration) string {
 	return fmt.Sprintf("thread %s of %q after %v", strings.TrimSpace(string(name)), args[:min(len(args), 6)], at.Round(time.Second))
 }
 
-// tasks returns the threads of switches and controller, below /proc.
+// tasks returns the threads of switches and controller, as paths below /proc.
 func (n *network) tasks() (list []string) {
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", n.inside, n.inside))
 	for _, pid := range strings.Fields(string(children)) {
@@ -70,26 +70,25 @@ func (n *network) tasks() (list []string) {
 // backlogs are threads by their folder in /proc.
 type backlogs map[string]*backlog
 
-// backlog is how far a thread is behind. One that ran or wanted to run all the time has work left
-// over, and is behind by what it waited for a processor since it was idle last.
+// backlog measures how far a thread is behind. A thread that ran or was ready to run all the time has pending
+// work. It is behind by the time that it has waited for a processor since it was last idle.
 type backlog struct {
 	last, window seen
 	behind       time.Duration // when the window began
 }
 
-// seen is what a thread did until a time, since it began.
+// seen is a thread's activity from its start to a time.
 type seen struct {
 	at        time.Time
 	run, wait time.Duration
 }
 
-// window is how long a thread is watched to say that it was never idle. Linux adds a wait when it ends,
-// which may be a step later.
+// window is the time over which a thread is watched before it counts as never idle. Linux adds a wait when it
+// ends, which may be a step later.
 const window = 500 * time.Millisecond
 
-// saw takes what /proc/PID/task/TID/schedstat says at a time: nanoseconds on a processor, nanoseconds
-// waiting for one, time slices (Documentation/scheduler/sched-stats.rst of Linux). It returns by how
-// much the thread is behind.
+// saw takes a reading of /proc/PID/task/TID/schedstat: nanoseconds on a processor, nanoseconds waiting for one,
+// time slices (Documentation/scheduler/sched-stats.rst of Linux). It returns by how much the thread is behind.
 func (b backlogs) saw(task, schedstat string, now time.Time) time.Duration {
 	s := seen{at: now}
 	if _, err := fmt.Sscan(schedstat, &s.run, &s.wait); err != nil {

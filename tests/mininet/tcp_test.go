@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/hosts/tcp/kernel"
 )
 
-// TestSozeTCP: three connections of iperf3, which knows nothing of it, share a link by weights 1, 2 and 4, and then 4, 2 and 4.
-// BMv2 forwards 10 Mb/s of TCP with a third of a processor.
+// TestSozeTCP: three connections of iperf3, which is unmodified, share a link by weights 1, 2 and 4, and then 4, 2 and
+// 4. BMv2 forwards 10 Mb/s of TCP with a third of a processor.
 func TestSozeTCP(t *testing.T) { each(t, "Söze in TCP", again(playTCP)) }
 
 func playTCP(t *testing.T, kind string) (o outcome) {
@@ -34,7 +34,7 @@ func playTCP(t *testing.T, kind string) (o outcome) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Mininet's mount namespace has a sysfs without cgroups, so the agent runs outside it.
+		// The sysfs in Mininet's mount namespace has no cgroups, so the agent runs outside it.
 		netns := fmt.Sprintf("/proc/%d/root/proc/%d/ns/net", n.inside, n.hosts[h].PID)
 		command := []string{"host", "tcp", "--name", h, "--netns", netns, "--rate", "10Mbps"}
 		agent := exec.Command(program, append(command, "--controller", "unix:"+n.socket)...)

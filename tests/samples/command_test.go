@@ -85,7 +85,7 @@ func matchWord(k engine.KeyField, m engine.Match) string {
 	return hexWord(m.Value)
 }
 
-// TestCommand checks what simple_switch_CLI is told.
+// TestCommand checks the commands for simple_switch_CLI.
 func TestCommand(t *testing.T) {
 	doc, err := os.ReadFile("../../softswitch/engine/testdata/control.json")
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/headgate/headgate/softswitch/stf"
 )
 
-// ports are 0 to ports-1, which packets come in on and leave by.
+// ports are 0 to ports-1; packets arrive on them and leave by them.
 const ports = 16
 
 // draw makes packets and entries for one program.
 type draw struct {
 	*rand.Rand
-	words [][]byte // that the program compares with, so that packets and keys meet
+	words [][]byte // constants in the program's comparisons, so that packets and keys match
 	seen  [][]byte // packets of the program's own test
 }
 
@@ -65,8 +65,8 @@ func (d *draw) bytes(n int) []byte {
 	return b
 }
 
-// frame is a packet of the test with bytes changed, or random bytes, with words of the
-// program put in, longer or shorter.
+// frame is a packet of the test with changed bytes, or random bytes. Words of the program are inserted, and the
+// length varies.
 func (d *draw) frame() []byte {
 	var f []byte
 	switch n := d.IntN(8); {
@@ -99,7 +99,7 @@ func (d *draw) frame() []byte {
 	return f
 }
 
-// value is a number of at most so many bits, one that packets are likely to have.
+// value is a number of at most n bits that packets are likely to have.
 func (d *draw) value(bits int) *big.Int {
 	b := d.bytes((bits + 7) / 8)
 	switch n := d.IntN(8); {
@@ -117,7 +117,7 @@ func ones(bits int) *big.Int {
 	return v.Sub(v, big.NewInt(1))
 }
 
-// key is a match of a key field, in an STF test's words; "" matches anything.
+// key is a match of a key field, in the words of an STF test; "" matches anything.
 func (d *draw) key(k engine.KeyField) string {
 	v := d.value(k.Bits)
 	if k.Kind != engine.Exact && d.IntN(3) == 0 {
@@ -160,7 +160,7 @@ func (d *draw) entries(prog *engine.Program) (all []stf.Statement) {
 	for _, a := range prog.Actions() {
 		actions[a.Name] = a
 	}
-	ambiguous := func(name string) bool { // simple_switch_CLI then takes it for neither
+	ambiguous := func(name string) bool { // simple_switch_CLI then takes it as neither
 		for other := range actions {
 			if strings.HasSuffix(other, "."+name) {
 				return true
@@ -183,7 +183,7 @@ func (d *draw) entries(prog *engine.Program) (all []stf.Statement) {
 			continue
 		}
 		for i := range min(8, t.Size) {
-			s := stf.Statement{Verb: "add", Name: t.Name, Priority: 1 + i} // which of two equal ones wins is open
+			s := stf.Statement{Verb: "add", Name: t.Name, Priority: 1 + i} // which of two equal ones wins is undefined
 			for _, k := range t.Key {
 				if text := d.key(k); text != "" && k.Kind != engine.Selector {
 					s.Matches = append(s.Matches, stf.Match{Name: k.Name, Value: text})

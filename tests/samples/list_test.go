@@ -8,26 +8,26 @@ import (
 	"testing"
 )
 
-// kinds are the runs of each program: by what its tables hold.
+// kinds are the runs of each program, by the content of its tables.
 var kinds = []string{
 	"empty",  // nothing
-	"test",   // what its STF test puts in; only programs with one
+	"test",   // the entries of its STF test; only for programs with one
 	"random", // random entries, defaults and clone sessions
 }
 
-// reasons are why a program may differ.
+// reasons are the reasons why a program may differ.
 var reasons = []string{
 	"random",     // it draws random numbers
-	"time",       // it shows times or what depends on them, such as queue lengths
+	"time",       // it shows times, or values that depend on them, such as queue lengths
 	"undefined",  // the P4_16 specification leaves it open
 	"deliberate", // a deliberate difference of docs/targets/embedded-switch.md
 	"crash",      // BMv2 ends with a signal
 	"refused",    // BMv2 refuses the program
-	"endless",    // packets come back without end, so that there is nothing to compare
+	"endless",    // packets return without end, so there is nothing to compare
 }
 
-// difference is one line of differences.txt: a program, the runs in which it differs, why,
-// and the explanation.
+// difference is one line of differences.txt: a program, the runs in which it differs, the reason, and the
+// explanation.
 type difference struct {
 	program string
 	kinds   []string

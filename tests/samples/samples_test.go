@@ -1,6 +1,6 @@
-// Package samples compares the embedded switch with BMv2's simple_switch_grpc over the v1model
-// programs of a checkout of p4c, with random packets and entries. It runs where P4C names
-// the checkout: P4C=/path/to/p4c make test-samples.
+// Package samples compares the embedded switch with BMv2's simple_switch_grpc over the v1model programs of a
+// checkout of p4c, with random packets and entries. It runs if P4C names the checkout: P4C=/path/to/p4c make
+// test-samples.
 package samples
 
 import (
@@ -84,7 +84,7 @@ func TestSamples(t *testing.T) {
 		count.programs, count.runs, count.identical, count.frames, count.listed)
 }
 
-// compareAll makes the runs of one program and holds them against what is listed.
+// compareAll makes the runs of one program and compares the results with the list of differences.
 func compareAll(t *testing.T, s sample, listed difference, count *tally) {
 	for _, kind := range kinds {
 		if kind == "test" && s.stf == "" {
@@ -119,8 +119,8 @@ func compareAll(t *testing.T, s sample, listed difference, count *tally) {
 	count.Unlock()
 }
 
-// compare runs one program on both switches. It returns how they differ, "" if they do
-// not, and how many frames left.
+// compare runs one program on both switches. It returns their difference, or "", and the number of frames that
+// left.
 func compare(t *testing.T, s sample, kind string, expected bool) (diff string, frames int, err error) {
 	doc, err := os.ReadFile(s.json)
 	if err != nil {
@@ -162,8 +162,8 @@ func compare(t *testing.T, s sample, kind string, expected bool) (diff string, f
 		}
 		sent = r.Sent()
 	}
-	// On a busy machine packets overtake each other or find another's memory. What is not as
-	// listed is tried again at leisure, when each has the switch for itself.
+	// On a busy machine packets overtake each other or reuse each other's memory. A result that is not listed is
+	// tried again later, with one frame at a time.
 	for _, pause := range []time.Duration{*gap, 20 * time.Millisecond} {
 		if diff, frames, err = j.against(t, pause, sent, loadErr); err != nil || (diff != "") == expected {
 			break
@@ -185,10 +185,10 @@ type job struct {
 	commands []string // of simple_switch_CLI
 	port     uint32   // that all frames come in on
 	frames   [][]byte
-	copies   []int // that leave the embedded switch for each frame
+	copies   []int // that leave the embedded switch, for each input frame
 }
 
-// against runs a job on BMv2 and compares.
+// against runs a job on BMv2 and compares the results.
 func (j *job) against(t *testing.T, gap time.Duration, sent map[int][]string, loadErr error) (diff string, frames int, err error) {
 	want, err := j.run(t, gap)
 	exit := new(exec.ExitError)
@@ -244,7 +244,7 @@ func (j *job) run(t *testing.T, gap time.Duration) (map[int][]string, error) {
 	ahead := true // until a frame is missing
 	for i := 0; i < len(j.frames) && err == nil; i++ {
 		err = sw.Send(j.port, j.frames[i])
-		// Each frame has the switch for itself: the next waits until what it should cause has left.
+		// Each frame is alone in the switch: the next one waits until the expected frames have left.
 		for n := j.copies[i]; n > 0 && err == nil && ahead; n-- {
 			ahead = receive(time.Second)
 		}
@@ -262,8 +262,8 @@ func (j *job) run(t *testing.T, gap time.Duration) (map[int][]string, error) {
 	return output, err
 }
 
-// configure puts into the engine what the run wants, and returns the commands that do the
-// same to BMv2. What the engine refuses, such as an entry drawn twice, neither gets.
+// configure gives the engine the run's entries, and returns the commands that do the same to BMv2. Entries that
+// the engine refuses, such as one drawn twice, are left out of both.
 func configure(r *stf.Runner, prog *engine.Program, kind string, test []stf.Statement, d *draw) (commands []string, err error) {
 	var wanted []stf.Statement
 	switch kind {

@@ -77,7 +77,7 @@ func newDaemon(t testing.TB, dir string, yaml []byte) *daemon {
 	return d
 }
 
-// free returns an address of loopback whose port nobody has.
+// free returns a loopback address with a free port.
 func free(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *daemon) kill() {
 	}
 }
 
-// states returns how many switches are in each state.
+// states returns the number of switches in each state.
 func (d *daemon) states(ctx context.Context) map[pb.SwitchStatus_State]int {
 	d.t.Helper()
 	r, err := d.api.ListSwitches(ctx, &pb.ListSwitchesRequest{})
@@ -110,18 +110,18 @@ func (d *daemon) states(ctx context.Context) map[pb.SwitchStatus_State]int {
 	return count
 }
 
-// ready waits until n switches are.
+// ready waits until n switches are ready.
 func (d *daemon) ready(n int) {
 	d.t.Helper()
 	for began := time.Now(); d.states(d.t.Context())[pb.SwitchStatus_STATE_READY] < n; {
 		if time.Since(began) > 40*time.Minute {
 			d.t.Fatalf("not ready: %v\n%s", d.states(d.t.Context()), d.tail())
 		}
-		time.Sleep(max(100*time.Millisecond, time.Duration(n)*time.Millisecond)) // to list a thousand switches takes time, too
+		time.Sleep(max(100*time.Millisecond, time.Duration(n)*time.Millisecond)) // listing a thousand switches takes time, too
 	}
 }
 
-// logged returns how many lines of the log have a text.
+// logged returns the number of lines in the log that contain a text.
 func (d *daemon) logged(what string) int {
 	text, _ := os.ReadFile(filepath.Join(d.dir, "controller.log"))
 	return strings.Count(string(text), what)
@@ -133,7 +133,7 @@ func (d *daemon) tail() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// cpu returns the processor time that the process has had.
+// cpu returns the processor time of the process.
 func (d *daemon) cpu() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
 	if err != nil {
@@ -152,7 +152,7 @@ var (
 	routines = regexp.MustCompile(`goroutine profile: total (\d+)`)
 )
 
-// memory returns bytes that a file of the process's says, in units.
+// memory returns a number of bytes from a file of the process, given in units.
 func (d *daemon) memory(what *regexp.Regexp) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
 	if err != nil {
@@ -161,17 +161,17 @@ func (d *daemon) memory(what *regexp.Regexp) int64 {
 	return number(d.t, what, text) << 10
 }
 
-// heap returns what the process's heap holds right after a garbage collection, in bytes.
+// heap returns the live heap of the process right after a garbage collection, in bytes.
 func (d *daemon) heap() int64 {
 	return number(d.t, live, d.get("http://"+d.pprof+"/debug/pprof/heap?gc=1&debug=1"))
 }
 
-// goroutines returns how many the process has.
+// goroutines returns the number of goroutines of the process.
 func (d *daemon) goroutines() int64 {
 	return number(d.t, routines, d.get("http://"+d.pprof+"/debug/pprof/goroutine?debug=1"))
 }
 
-// files returns how many files the process has open.
+// files returns the number of open files of the process.
 func (d *daemon) files() int64 {
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", d.cmd.Process.Pid))
 	if err != nil {
@@ -207,7 +207,7 @@ func (d *daemon) get(url string) []byte {
 	return text
 }
 
-// plan returns how many changes the controller plans for its configuration file.
+// plan returns the number of changes that the controller plans for its configuration file.
 func (d *daemon) plan(ctx context.Context) (changes int, err error) {
 	yaml, err := os.ReadFile(filepath.Join(d.dir, "fabric.yaml"))
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// end is a port of a switch, by the switch's place in the fabric.
+// end is a port of a switch, given by the switch's index in the fabric.
 type end struct {
 	sw   int
 	port uint32
 }
 
-// fabric is a fabric of three tiers: every leaf has a link to each of its pod's two aggregation switches,
-// and these have links to two of the four cores each, so that packets between pods have four ways. Two
-// uplinks a leaf are what the program's 2048 next hops allow for a thousand leaves.
+// fabric is a three-tier fabric. Every leaf has a link to each of its pod's two aggregation switches, and each of
+// these has links to two of the four cores, so packets between pods have four paths. The program's 2048 next hops
+// allow two uplinks per leaf for a thousand leaves.
 type fabric struct {
 	switches  int  // at least cores, aggregation switches and a leaf in each pod
 	hosts     int  // over all leaves
-	scattered bool // the hosts of a leaf have addresses in no prefix of their own, else in one /22
+	scattered bool // the hosts of a leaf have no common prefix; otherwise they are in one /22
 
-	leaves []int // places of the leaves
+	leaves []int // indices of the leaves
 	links  [][2]end
 }
 
@@ -60,19 +60,19 @@ func newFabric(switches, hosts int) *fabric {
 
 func (f *fabric) name(sw int) string { return fmt.Sprintf("s%d", sw) }
 
-// link returns the ends of a link as the configuration has them.
+// link returns the ends of a link in the configuration's form.
 func (f *fabric) link(i int) (a, b string) {
 	l := f.links[i]
 	return fmt.Sprintf("%s:%d", f.name(l[0].sw), l[0].port), fmt.Sprintf("%s:%d", f.name(l[1].sw), l[1].port)
 }
 
-// place returns the leaf of a host, by its number, and the host's number there.
+// place returns the leaf of a host, given the host's number, and the host's number at that leaf.
 func (f *fabric) place(h int) (leaf, n int) {
 	leaf = h * len(f.leaves) / f.hosts
 	return leaf, h - (leaf*f.hosts+len(f.leaves)-1)/len(f.leaves)
 }
 
-// yaml returns the configuration for switches at addresses, with more keys of the section controller.
+// yaml returns the configuration for switches at addresses, with additional keys of the section controller.
 func (f *fabric) yaml(addresses []string, controller string) []byte {
 	var b strings.Builder
 	b.WriteString("name: large\nswitches:\n")

@@ -33,16 +33,16 @@ type farm struct {
 	last   time.Time   // end of the last one
 }
 
-// peer is what a port leads to.
+// peer is the other end of a port's cable.
 type peer struct {
 	end
 	link int
 }
 
-// server is one switch; mu guards what a restart replaces.
+// server is one switch; mu guards the fields that a restart replaces.
 type server struct {
 	farm *farm
-	at   int // place in the fabric
+	at   int // index in the fabric
 	addr string
 
 	mu   sync.Mutex
@@ -72,7 +72,7 @@ func newFarm(t testing.TB, f *fabric) *farm {
 	return fm
 }
 
-// addresses returns those of the switches, in order.
+// addresses returns the switches' addresses, in order.
 func (fm *farm) addresses() []string {
 	var list []string
 	for _, s := range fm.list {
@@ -81,7 +81,7 @@ func (fm *farm) addresses() []string {
 	return list
 }
 
-// start serves a switch that has just been switched on, which holds nothing.
+// start serves a switch that has just been switched on and is empty.
 func (s *server) start() error {
 	l, err := net.Listen("tcp", s.addr)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *server) start() error {
 	return nil
 }
 
-// stop ends a switch as the end of its process does.
+// stop ends a switch as if its process ended.
 func (s *server) stop() {
 	s.mu.Lock()
 	g := s.grpc
@@ -108,7 +108,7 @@ func (s *server) stop() {
 	}
 }
 
-// count notes when a write ended.
+// count records the end of a write.
 func (s *server) count(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	resp, err := handle(ctx, req)
 	if _, ok := req.(*p4v1.WriteRequest); ok {
@@ -120,7 +120,7 @@ func (s *server) count(ctx context.Context, req any, _ *grpc.UnaryServerInfo, ha
 	return resp, err
 }
 
-// written returns the writes since begin: of how many switches, how many, and when the last ended.
+// written returns the writes since begin: the number of switches, the number of writes, and the end of the last.
 func (fm *farm) written() (switches, writes int, last time.Time) {
 	fm.mu.Lock()
 	defer fm.mu.Unlock()
@@ -130,7 +130,7 @@ func (fm *farm) written() (switches, writes int, last time.Time) {
 	return len(fm.writes), writes, fm.last
 }
 
-// begin counts writes anew.
+// begin restarts the count of writes.
 func (fm *farm) begin() {
 	fm.mu.Lock()
 	defer fm.mu.Unlock()
@@ -147,7 +147,7 @@ func (*server) Now() units.Time { return 0 }
 // The reasons of packet-ins.
 const probed = 2
 
-// PacketOut implements p4rt.Device: it answers polls and carries probes, and drops the rest.
+// PacketOut implements p4rt.Device: it answers polls, carries probes, and drops other packets.
 func (s *server) PacketOut(frame []byte) {
 	head := binary.BigEndian.Uint16(frame)
 	port, mode, payload := uint32(head>>7), head&15, frame[ids.PacketOutBytes:]

@@ -35,15 +35,15 @@ var (
 	profile   = flag.String("profile", "", "keep the controller's heap profiles under this prefix, and those of its processor time in each part of TestScale")
 )
 
-// measured is what one size took.
+// measured is the result for one size.
 type measured struct {
 	Switches int
-	Entries  int     // of the switch with the fewest
+	Entries  int     // of the switch with the fewest entries
 	Ready    float64 // seconds from the start of the process until all switches were ready
 	ReadyCPU float64 // processor seconds of the controller until then
 	Heap     float64 // bytes, after a garbage collection, once all were ready
-	RSS      float64 // bytes, then
-	Peak     float64 // bytes, the most of RSS in the whole run
+	RSS      float64 // bytes, at the same time
+	Peak     float64 // bytes, the largest RSS in the whole run
 	Farm     float64 // bytes of live heap of the process with the switches, once all were ready
 	Down, Up event
 	Idle     float64 // cores: processor time over time, without events
@@ -51,17 +51,17 @@ type measured struct {
 	ScrapeIn float64 // seconds
 	Plan     float64 // seconds; the plan is empty
 	PlanCPU  float64 // without Idle meanwhile
-	Late     float64 // seconds by which the machine was late at most
-	Lost     int     // sessions that ended, and switches that were called degraded
+	Late     float64 // seconds, the machine's largest delay
+	Lost     int     // sessions that ended, and switches that became degraded
 }
 
-// event is what a link that an operator took out of service, or put back, cost. It is the median of some by
-// Last; CPU is their mean.
+// event is the cost of taking a link out of service, or putting it back. It is the median of several by Last; CPU
+// is their mean.
 type event struct {
 	Call     float64 // seconds until SetLink returned
 	Last     float64 // seconds until the last write was acknowledged
-	CPU      float64 // processor seconds of the controller, until a tenth of a second after that
-	Switches int     // that were written to
+	CPU      float64 // processor seconds of the controller, until a tenth of a second after the last write
+	Switches int     // number of switches written
 	Writes   int     // RPCs
 }
 
@@ -70,7 +70,7 @@ func TestScale(t *testing.T) {
 	if os.Getenv("HEADGATE_SCALE") == "" {
 		t.Skip("needs HEADGATE_SCALE=1: it takes minutes and gigabytes of memory")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(40)) // of the switches' heap, which is gigabytes
+	defer debug.SetGCPercent(debug.SetGCPercent(40)) // of the switches' heap, which has gigabytes
 	var all []measured
 	for _, text := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(text)
@@ -142,10 +142,10 @@ func measure(t *testing.T, n int) measured {
 	return m
 }
 
-// events is how often the link is taken out of service and put back.
+// events is the number of times that the link is taken out of service and put back.
 const events = 5
 
-// median returns the event whose last write was acknowledged in the median time, with the mean processor time of all.
+// median returns the event with the median time of the last acknowledged write, and the mean processor time of all.
 func median(list []event) event {
 	slices.SortFunc(list, func(a, b event) int { return cmp.Compare(a.Last, b.Last) })
 	e := list[len(list)/2]
@@ -156,10 +156,10 @@ func median(list []event) event {
 	return e
 }
 
-// uplink is the first leaf's first: the link of the events.
+// uplink is the first leaf's first uplink, the link of the events.
 func (fm *farm) uplink() (a, b string) { return fm.link(len(fm.links) - 2*len(fm.leaves)) }
 
-// touched returns how many switches have other routes without the uplink.
+// touched returns the number of switches whose routes change without the uplink.
 func (fm *farm) touched(t *testing.T, yaml []byte) (n int) {
 	t.Helper()
 	cfg, err := config.Parse("fabric.yaml", yaml, nil, controller.Sections()...)
@@ -182,8 +182,8 @@ func (fm *farm) touched(t *testing.T, yaml []byte) (n int) {
 	return n
 }
 
-// event takes the uplink out of service, or puts it back, and waits until the switches that it touches
-// have been written to, and all have been quiet for a second. Others must not be written to.
+// event takes the uplink out of service, or puts it back. It waits until the affected switches have been written
+// and all have been quiet for a second. Other switches must not be written.
 func (fm *farm) event(t *testing.T, d *daemon, up bool, touched int) event {
 	t.Helper()
 	fm.begin()
@@ -216,7 +216,7 @@ func (fm *farm) event(t *testing.T, d *daemon, up bool, touched int) event {
 	return e
 }
 
-// heap returns what the heap of this process holds after a garbage collection, in bytes.
+// heap returns this process's live heap after a garbage collection, in bytes.
 func (fm *farm) heap(t *testing.T) float64 {
 	t.Helper()
 	runtime.GC()
@@ -235,7 +235,7 @@ func (fm *farm) heap(t *testing.T) float64 {
 	return float64(m.HeapAlloc)
 }
 
-// controllerKeys returns -keys as lines of the section controller.
+// controllerKeys returns the flag -keys as lines of the section controller.
 func controllerKeys() string {
 	var b strings.Builder
 	for _, kv := range strings.Split(*keys, ",") {
@@ -254,7 +254,7 @@ func (d *daemon) keep(name string) {
 	}
 }
 
-// sample saves a profile of the processor time of the next ten seconds; ended waits for it.
+// sample saves a processor profile of the next ten seconds; ended waits for it.
 func (d *daemon) sample(name string) (ended func()) {
 	if *profile == "" {
 		return func() {}
@@ -268,7 +268,7 @@ func (d *daemon) sample(name string) (ended func()) {
 	return wg.Wait
 }
 
-// table prints what was measured, one column a size.
+// table prints the measurements, one column per size.
 func table(all []measured) string {
 	var b strings.Builder
 	row := func(name string, value func(measured) string) {
@@ -300,8 +300,8 @@ func table(all []measured) string {
 	return b.String()
 }
 
-// draw plots growth by size. What grows with the number of switches is drawn for each switch: a line that
-// rises is more than that.
+// draw plots growth by size. Values that grow with the number of switches are drawn per switch, so a rising line
+// means faster growth.
 func draw(file string, all []measured) error {
 	type line struct {
 		name string

@@ -26,18 +26,17 @@ var (
 	small = flag.Int("switches", 40, "of the soak's fabric")
 )
 
-// sample is what the controller's process holds.
+// sample is the controller process's memory and resources.
 type sample struct {
 	at, heap, goroutines, files float64 // seconds since the soak began, bytes, numbers
 }
 
-// TestSoak does to a fabric, one after the other at random, what happens to one: a switch that loses its
-// process and comes back empty, a cable that is cut for a moment, a link that an operator takes out, a
-// configuration that is applied, weights. It measures the controller while nothing is broken, and fails
-// when that grows: when the regression line over all samples rises by more than a tenth of what it began
-// with, and by more than what one sample differs from the next. All that the controller keeps up to a
-// bound has reached it before: it begins with the state of one that has run for long, and is killed once.
-// At the end all must be ready, and the plan empty.
+// TestSoak applies random events to a fabric one after the other: a switch restarts empty, a cable is cut for a
+// moment, an operator takes a link out of service, a configuration is applied, weights change. It measures the
+// controller while nothing is broken. It fails if the controller grows: if the regression line over all samples
+// rises by more than a tenth of its start, and by more than neighbouring samples differ. Everything that the
+// controller keeps up to a bound has reached the bound before: the test begins with the state of a long run, and
+// kills the controller once. At the end all switches must be ready, and the plan empty.
 func TestSoak(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {
 		t.Skip("needs HEADGATE_SOAK=1: it takes an hour by default")
@@ -48,7 +47,7 @@ func TestSoak(t *testing.T) {
 	s.yaml = string(s.farm.yaml(s.farm.addresses(), fmt.Sprintf("  poll_interval: 1s\n  probe_interval: 300ms\n  flap_hold_max: 2s\n  state: %s/state.db\n", s.dir)))
 	s.prepare()
 	s.start()
-	s.fault("controller", s.controller) // the only time, so that what is measured is of one process
+	s.fault("controller", s.controller) // only once, so that all samples are from one process
 	began := time.Now()
 	for n := 0; time.Since(began) < *long; n++ {
 		s.any()
@@ -75,14 +74,14 @@ func TestSoak(t *testing.T) {
 	s.judge()
 }
 
-// What the controller keeps in memory up to a bound: configurations with their text, and lines of the
-// audit log, in package store. It also keeps 1000 events, which are small.
+// The contents that the controller keeps in memory up to a bound: configurations with their text, and audit log
+// lines, in package store. It also keeps 1000 events, which are small.
 const (
 	keptConfigs = 100
 	keptAudit   = audit.DefaultLimit
 )
 
-// prepare leaves the state of a controller that has run for long.
+// prepare writes the state of a controller that has run for long.
 func (s *soak) prepare() {
 	db, err := store.Open(filepath.Join(s.dir, "state.db"), store.Options{NoSync: true})
 	if err != nil {
@@ -146,7 +145,7 @@ func (s *soak) fault(name string, do func()) {
 	do()
 }
 
-// any does one thing at random.
+// any applies one random event.
 func (s *soak) any() {
 	faults := []struct {
 		name string
@@ -168,7 +167,7 @@ func (s *soak) kill() {
 	}
 }
 
-// cut breaks a cable for a moment, or for so long that probes find it.
+// cut breaks a cable for a moment, or for long enough that probes detect it.
 func (s *soak) cut() {
 	cable := &s.farm.cut[s.random.IntN(len(s.farm.cut))]
 	cable.Store(true)
@@ -191,7 +190,7 @@ func (s *soak) set(a, b string, up bool) {
 	}
 }
 
-// apply applies the configuration with marks of congestion, and without.
+// apply applies the configuration with and without ECN marking.
 func (s *soak) apply() {
 	for _, edit := range []string{"\nqos: {ecn: [{queue: 1, kmin: 10KB, kmax: 100KB, pmax: 0.5}]}\n", ""} {
 		if _, err := s.d.api.ApplyConfig(s.t.Context(), &pb.ApplyConfigRequest{File: "fabric.yaml", Config: s.yaml + edit}); err != nil {
@@ -228,7 +227,7 @@ func (s *soak) controller() {
 
 func (s *soak) measure(at time.Duration) {
 	heap := s.d.heap()
-	for range 2 { // what was in use for a moment alone is not what the controller keeps
+	for range 2 { // memory that was in use for a moment does not count as kept
 		heap = min(heap, s.d.heap())
 	}
 	x := sample{at.Seconds(), float64(heap), float64(s.d.goroutines()), float64(s.d.files())}
@@ -237,7 +236,7 @@ func (s *soak) measure(at time.Duration) {
 	s.t.Logf("%5.0f s: heap %.1f MB, %.0f goroutines, %.0f files; %v", x.at, x.heap/1e6, x.goroutines, x.files, s.done)
 }
 
-// judge compares what the regression line gains over the run with what it began with and with the noise.
+// judge compares the regression line's rise over the run with its start and with the noise.
 func (s *soak) judge() {
 	if len(s.samples) < 10 {
 		s.t.Skipf("invalid: only %d samples, want 10 or more: make it longer with -for", len(s.samples))
@@ -259,7 +258,7 @@ func (s *soak) judge() {
 	}
 }
 
-// of returns a number of every sample.
+// of returns one number of every sample.
 func (s *soak) of(f func(sample) float64) (list []float64) {
 	for _, x := range s.samples {
 		list = append(list, f(x))

@@ -20,20 +20,20 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// testCase is a frame, the entries that it meets, and what becomes of it.
+// testCase is a frame, the entries in the switch, and the expected result.
 type testCase struct {
 	Name    string            `json:"name"`
 	Entries []json.RawMessage `json:"entries,omitempty"` // of p4.v1.Entity
 	Port    uint32            `json:"port"`              // ids.CPUPort for a packet-out, header in front
 	Frame   string            `json:"frame"`             // hexadecimal
-	Out     uint32            `json:"out,omitempty"`     // where it leaves, 0 if it is dropped
-	Want    string            `json:"want,omitempty"`    // how it leaves; * is a digit that may be any
+	Out     uint32            `json:"out,omitempty"`     // port by which it leaves, 0 if it is dropped
+	Want    string            `json:"want,omitempty"`    // its bytes when it leaves; * is any digit
 	Drop    string            `json:"drop,omitempty"`    // reason, of ids.DropReason
 
-	trace []string // of the tool; not kept
+	trace []string // of the tool's test; not kept
 }
 
-// read reads cases, one a line.
+// read reads cases, one per line.
 func read(r io.Reader) (all []testCase, err error) {
 	d := json.NewDecoder(bufio.NewReader(r))
 	for {
@@ -47,7 +47,7 @@ func read(r io.Reader) (all []testCase, err error) {
 	}
 }
 
-// write writes cases as read reads them.
+// write writes cases in the form that read reads.
 func write(path string, all []testCase) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -72,7 +72,7 @@ func (c *testCase) entities() ([]*p4v1.Entity, error) {
 	return all, nil
 }
 
-// quoted finds the tool's byte strings, which have only escapes \xHH.
+// quoted matches the tool's byte strings, whose only escapes are \xHH.
 var (
 	quoted   = regexp.MustCompile(`(?m)^ +(packet|packet_mask): "(.*)"$`)
 	portLine = regexp.MustCompile(`(?m)^ +port: (\d+)$`)
@@ -120,7 +120,7 @@ func parseTool(name string, text []byte) (*testCase, error) {
 		sum(c.Out, fields[1])
 		n := len(fields[1])
 		if n > ids.PFCFrameBytes && binary.BigEndian.Uint16(fields[1][12:]) == ids.EtherTypeMACControl {
-			n = ids.PFCFrameBytes // the tool's program does not cut it off
+			n = ids.PFCFrameBytes // the tool's program does not remove it
 		}
 		c.Want = masked(fields[1][:n], fields[2][:n])
 		return c, nil
@@ -135,8 +135,8 @@ func parseTool(name string, text []byte) (*testCase, error) {
 	return c, nil
 }
 
-// sum puts a checksum into the IPv4 header of a frame on a port: the tool runs a program that has
-// none. A frame from or to the controller has a header of two bytes in front.
+// sum puts a checksum into the IPv4 header of a frame on a port, because the tool runs a program without
+// checksums. A frame from or to the controller has a header of two bytes in front.
 func sum(port uint32, frame []byte) {
 	const ethernet, ip, checksum = 14, 20, 10
 	if port == ids.CPUPort {
@@ -156,11 +156,11 @@ func sum(port uint32, frame []byte) {
 }
 
 func number(digits []byte) uint32 {
-	n, _ := strconv.ParseUint(string(digits), 10, 32) // the expression has only digits
+	n, _ := strconv.ParseUint(string(digits), 10, 32) // the expression matches only digits
 	return uint32(n)
 }
 
-// masked writes bytes in hexadecimal; a digit of which not all bits are known is *.
+// masked writes bytes in hexadecimal; a digit with unknown bits is *.
 func masked(value, mask []byte) string {
 	digits := []byte(hex.EncodeToString(value))
 	for i, m := range hex.EncodeToString(mask) {
@@ -171,7 +171,7 @@ func masked(value, mask []byte) string {
 	return string(digits)
 }
 
-// compact writes an entity the same each time, which protojson alone does not promise.
+// compact writes an entity in a fixed form; protojson alone does not guarantee that.
 func compact(e *p4v1.Entity) json.RawMessage {
 	var b bytes.Buffer
 	text, err := protojson.Marshal(e)
@@ -184,8 +184,8 @@ func compact(e *p4v1.Entity) json.RawMessage {
 	return b.Bytes()
 }
 
-// canonical makes an entry of the tool one that P4Runtime takes: what matches anything is left out,
-// no value has bits beyond its mask, and a next hop has a weight.
+// canonical converts an entry of the tool to one that P4Runtime accepts: it removes matches of anything, clears
+// bits outside the mask, and gives a next hop a weight.
 func canonical(e *p4v1.TableEntry) {
 	kept := e.Match[:0]
 	for _, m := range e.GetMatch() {

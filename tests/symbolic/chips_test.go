@@ -14,11 +14,11 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// cpuPorts are where the programs for the chips have the controller.
+// cpuPorts are the controller's ports in the chips' programs.
 var cpuPorts = map[string]uint32{"tofino1": 320, "tofino2": 0}
 
-// beyondChips says why a case does not hold for the chips' program, "" if it does: docs/targets/tofino.md, "What
-// behaves differently".
+// beyondChips returns the reason why a case does not hold for the chips' program, "" if it does:
+// docs/targets/tofino.md, "What behaves differently".
 func (c *testCase) beyondChips(frame []byte) string {
 	if slices.Contains([]string{"admission", "source", "buffer", "punt_limit"}, c.Drop) {
 		return "a table that chips do not have"
@@ -55,7 +55,7 @@ func (c *testCase) beyondChips(frame []byte) string {
 	return ""
 }
 
-// TestChips plays the kept cases on the text of the chips' program.
+// TestChips plays the kept cases on the source of the chips' program.
 func TestChips(t *testing.T) {
 	race.SkipSequential(t)
 	for _, name := range p4src.Chips() {
@@ -82,8 +82,7 @@ func TestChips(t *testing.T) {
 	}
 }
 
-// onChip plays a case on a chip that has just been started. The port of the controller has v1model's
-// number in what comes of it.
+// onChip plays a case on a newly started chip. The result has v1model's number for the controller's port.
 func (c *testCase) onChip(t *testing.T, chip *Chip, cpu uint32, frame []byte) (o outcome) {
 	t.Helper()
 	chip.Restart()

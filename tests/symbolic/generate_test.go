@@ -26,19 +26,20 @@ const sources = "../../p4src"
 // edit is a change to a copy of the sources.
 type edit struct{ file, old, new string }
 
-// assume makes the tool take only paths on which a condition holds behind a line.
+// assume makes the tool take only paths on which a condition holds after a line.
 func assume(file, line, condition string) edit {
 	return edit{file, line, strings.TrimSuffix(line, "\n") + " testgen_assume(" + condition + ");\n"}
 }
 
-// edits make the program one that the tool runs well. Lines keep their numbers, by which nodes are known.
+// edits make the program one that the tool handles well. Lines keep their numbers, which identify nodes.
 var edits = []edit{
 	{main, "#include <v1model.p4>\n", "#include <v1model.p4>\n#include <testgen.p4>\n"},
-	// The tool stops at a truncate. Only PFC frames have one, which are clones, and it follows no clones.
+	// The tool stops at a truncate. Only PFC frames are truncated. They are clones, and the tool follows no
+	// clones.
 	{"v1model/pause.p4", "        truncate(PFC_FRAME_BYTES);", ""},
-	// It takes a dropped packet through egress, and spends its time there.
+	// The tool takes a dropped packet through egress, which costs most of its time.
 	{main, "        bool copy = standard.", "        if (standard.egress_port == 511) { exit; } bool copy = standard."},
-	// It finds a packet for a checksum by trial, and mostly gives up: see sum.
+	// The tool finds a packet for a checksum by trial, and mostly gives up: see sum.
 	{"v1model/parser.p4", `        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
                         IPV4_CHECKSUM_FIELDS(hdr.ipv4), hdr.ipv4.checksum,
                         HashAlgorithm.csum16);
@@ -47,8 +48,8 @@ var edits = []edit{
                         IPV4_CHECKSUM_FIELDS(hdr.ipv4), hdr.ipv4.checksum,
                         HashAlgorithm.csum16);
 `, "\n\n\n"},
-	// It has no short circuit: a field of a header that is not there makes all of a condition unknown, and
-	// with it the path of every frame without a shim. A choice it follows.
+	// The tool has no short-circuit evaluation. A field of a missing header makes a whole condition unknown, and
+	// with it the path of every frame without a shim. It does follow a conditional expression.
 	{"shared/validate.p4", "hdr.udp.isValid() && SHORTER(hdr.udp.length, 8)", "hdr.udp.isValid() ? SHORTER(hdr.udp.length, 8) : false"},
 	{"shared/validate.p4", "hdr.maxqd.isValid() && SHORTER(hdr.udp.length, 12)", "hdr.maxqd.isValid() ? SHORTER(hdr.udp.length, 12) : false"},
 	{"shared/validate.p4", "hdr.maxqd.isValid() && hdr.maxqd.version != MAXQD_VERSION", "hdr.maxqd.isValid() ? hdr.maxqd.version != MAXQD_VERSION : false"},
@@ -57,16 +58,16 @@ var edits = []edit{
 	{"v1model/queue_pair.p4", "hdr.bth.isValid() && meta.target.foreign == 0 && hdr", "!hdr.bth.isValid() ? false : meta.target.foreign == 0 && hdr"},
 	{"shared/maxqd.p4", "hdr.maxqd.isValid() && hdr", "!hdr.maxqd.isValid() ? false : hdr"},
 	{"shared/ecn.p4", "hdr.ipv4.isValid() && (", "!hdr.ipv4.isValid() ? false : ("},
-	// It puts clones of PFC in the place of the packet. On the switches their sessions are not there.
+	// The tool replaces the packet by clones for PFC. On the switches their sessions do not exist.
 	{"v1model/pause.p4", "        clone_preserving_field_list(CloneType.I2E,\n            PFC_CLONE_SESSION + (bit<32>)meta.arrival.port, SIGNAL_LIST);\n", "\n\n"},
 	{"v1model/buffer.p4", "        clone_preserving_field_list(CloneType.E2E,\n            PFC_CLONE_SESSION + (bit<32>)meta.arrival.port, SIGNAL_LIST);\n", "\n\n"},
-	// It ends at some shifts whose two sides have different widths.
+	// The tool fails at some shifts whose two sides have different widths.
 	{"v1model/policy.p4", "8w1 << meta.bridged.traffic_class", "8w1 << (bit<8>)meta.bridged.traffic_class"},
 	{"v1model/buffer.p4", "<< meta.buffer.alpha_up) >> meta.buffer.alpha_down", "<< (bit<48>)meta.buffer.alpha_up) >> (bit<48>)meta.buffer.alpha_down"},
-	// Random numbers are unknown; the entries take what does not depend on them: never and always.
+	// Random numbers are unknown, so the entries use values that do not depend on them: never and always.
 	{"v1model/ports.p4", "        random(meta.departure.draw, 16w0, 16w0xffff);", "        meta.departure.draw = 0xffff;"},
 	assume("shared/ecn.p4", "        meta.mark_always = p[16:16];\n", "p[15:0] == 0"),
-	// Only ports that our targets have, and values that differ: it likes 0 for all.
+	// Only ports of our targets, and different values: the tool prefers 0 for all.
 	assume("v1model/routing.p4", "        meta.egress_port = port;\n", "port > 0 && port < 8 && src_mac != 0 && src_mac != dst_mac"),
 	assume("shared/classify.p4", "        meta.bridged.queue = queue;\n", "queue != traffic_class"),
 	assume("shared/punt.p4", "        hdr.packet_in.reason = reason;\n", "reason != 0"),
@@ -81,7 +82,7 @@ const (
 `
 )
 
-// Left free, the tool takes the CPU port mostly.
+// Without a constraint, the tool mostly takes the CPU port.
 var (
 	fromPorts = []edit{{"v1model/parser.p4", begin, `        testgen_assume(standard.ingress_port > 0 && standard.ingress_port < 8);
         transition parse_ethernet;
@@ -95,8 +96,8 @@ var (
 `}, assume("shared/parser.p4", "    packet.extract(hdr.packet_out);\n", "hdr.packet_out.egress_port > 0 && hdr.packet_out.egress_port < 8")}
 )
 
-// The tool goes on at random from any branch that it has seen, and most of those are on the longest ways that it
-// has taken. So that each protocol gets its share, it has a search of its own, as have frames that are refused.
+// The tool continues at random from any branch that it has seen, mostly on the longest paths. Separate searches
+// make sure that each protocol, and refused frames, get their share.
 const (
 	ethernet = "    packet.extract(hdr.ethernet);\n"
 	ipv4     = "    packet.extract(hdr.ipv4);\n"
@@ -104,17 +105,18 @@ const (
 	whole    = "hdr.ipv4.version == 4 && hdr.ipv4.ihl == 5 && hdr.ipv4.more_fragments == 0 && hdr.ipv4.fragment_offset == 0"
 )
 
-// accepted lets only frames go on that no check refuses.
+// accepted continues only with frames that no check refuses.
 var accepted = append(fromPorts[:1:1], assume(main, "        pardon.apply(hdr, meta);\n", "meta.drop_reason == DROP_NONE"))
 
-// to directs a search by a condition on what a parser's state has extracted.
+// to directs a search by a condition on the headers that a parser state has extracted.
 func to(edits []edit, state, condition string) []edit {
 	return append(edits[:len(edits):len(edits)], assume("shared/parser.p4", state, condition))
 }
 
-// The tool leaves a table without a key its default action, so the copy that it runs has a policy there. It
-// reads 0 from all registers, as in a switch whose buffer is empty, so sizes are such that a frame may find
-// any pool, or none. A period of 0 is over with each frame, so no case depends on one before it.
+// The tool always takes the default action of a table without a key, so its copy of the program has a policy
+// there. It reads 0 from all registers, as in a switch with an empty buffer. So the sizes are such that a frame
+// may find any pool, or none. With a period of 0 each frame begins a new period, so no case depends on an earlier
+// one.
 var (
 	sih = []uint64{9, 0x0f, 300, 1000, 200, 0, 64, 80, 0, 0, 1, 10, 0, 0, 0, 0}  // dynamic, victims
 	dsh = []uint64{7, 0xf0, 300, 1000, 0, 200, 64, 80, 0, 0, 1, 10, 20, 1, 0, 0} // dynamic, insured, estimate
@@ -188,8 +190,8 @@ func (s *search) program(t *testing.T) string {
 	return dir
 }
 
-// nodes are the program's statements, actions and parser states that a search has not come to, and how many there
-// are in all, but for our own.
+// nodes are the program's statements, actions and parser states that a search has not reached, without our own
+// edits, and the total number of nodes.
 type nodes struct {
 	left map[string]bool
 	all  int
@@ -200,14 +202,14 @@ var (
 	node    = regexp.MustCompile(`(?m)^\t(.+\.p4\\\d+: .*)$`)
 )
 
-// report reads what the tool says of nodes; it says it anew with each test.
+// report reads the tool's list of nodes, which it repeats with each test.
 func (s *search) report(log []byte) (n nodes) {
 	n.left = map[string]bool{}
 	m := covered.FindAllSubmatch(log, -1)
 	if len(m) == 0 {
 		return n
 	}
-	n.all, _ = strconv.Atoi(string(m[len(m)-1][2])) // the expression has only digits
+	n.all, _ = strconv.Atoi(string(m[len(m)-1][2])) // the expression matches only digits
 	for _, e := range s.all() {
 		n.all -= strings.Count(e.new, "testgen_assume") - strings.Count(e.old, "testgen_assume")
 	}
@@ -219,7 +221,7 @@ func (s *search) report(log []byte) (n nodes) {
 	return n
 }
 
-// common takes away from what n has left what another search has come to.
+// common removes from n the nodes that another search has reached.
 func (n *nodes) common(with nodes) {
 	switch {
 	case with.all == 0:
@@ -233,7 +235,7 @@ func (n *nodes) common(with nodes) {
 
 func (n nodes) String() string { return fmt.Sprintf("%d of %d nodes", n.all-len(n.left), n.all) }
 
-// run makes so many attempts at a case, or as many as there is time for, unless the folder has some.
+// run makes n attempts at a case, or as many as the time allows, unless the folder already has some.
 func (s *search) run(t *testing.T, folder string, attempts int, limit time.Duration) (all []testCase, through nodes) {
 	t.Helper()
 	out := filepath.Join(folder, s.name)
@@ -267,7 +269,7 @@ func (s *search) run(t *testing.T, folder string, attempts int, limit time.Durat
 	return all, s.report(log)
 }
 
-// generate runs the tool, which writes its cases to a folder; what it says goes there, too.
+// generate runs the tool, which writes its cases to a folder; its output goes there, too.
 func (s *search) generate(t *testing.T, out string, attempts int, limit time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -277,7 +279,7 @@ func (s *search) generate(t *testing.T, out string, attempts int, limit time.Dur
 		"--seed", strconv.Itoa(s.seed), "--max-tests", strconv.Itoa(attempts), "--path-selection", "RANDOM_BACKTRACK",
 		"--packet-size-range", "480:1600", "--out-dir", out, main)
 	cmd.Dir = s.program(t)
-	cmd.Env = append(os.Environ(), "GC_INITIAL_HEAP_SIZE=1500000000") // its collector is half of its time otherwise
+	cmd.Env = append(os.Environ(), "GC_INITIAL_HEAP_SIZE=1500000000") // otherwise it spends half of its time in the garbage collector
 	log, err := cmd.CombinedOutput()
 	if err != nil { // also when its time is over; Z3 4.8.12 crashes at times
 		fmt.Printf("%s, search %s, ended early: %v\n", tool, s.name, err)

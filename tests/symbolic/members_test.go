@@ -17,9 +17,8 @@ import (
 // members is the number of next hops of a group.
 const members = 5
 
-// spread makes of a case, which has one next hop, one in which its next hop is the member of a
-// group that the frame's five-tuple chooses; the others lead elsewhere. ok is false if the case
-// has no route.
+// spread turns a case with one next hop into one with a group. The case's next hop is the member that the frame's
+// five-tuple selects, and the other members lead to other ports. ok is false if the case has no route.
 func spread(c testCase) (s testCase, ok bool, err error) {
 	entities, err := c.entities()
 	if err != nil {
@@ -43,7 +42,7 @@ func spread(c testCase) (s testCase, ok bool, err error) {
 		}
 		ok = true
 		group := &p4v1.ActionProfileGroup{ActionProfileId: ids.ProfileECMP, GroupId: 1, MaxSize: ids.MaxGroupMembers}
-		// Without a seed the hash is summed with nothing, and nothing taken from it (package internal/ecmp).
+		// Without a seed, nothing is added to the hash or subtracted from it (package internal/ecmp).
 		h := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(tuple))
 		chosen := crc32.ChecksumIEEE(append(h, h...)) % members
 		for i := range uint32(members) {
@@ -61,7 +60,7 @@ func spread(c testCase) (s testCase, ok bool, err error) {
 	return s, ok, nil
 }
 
-// elsewhere is a port that is not the given one.
+// elsewhere returns a port other than the given one.
 func elsewhere(port []byte, i uint32) uint32 {
 	p := 1 + i%(target.Ports-1)
 	if uint64(p) == bytestring.Low64(port) {
@@ -70,8 +69,8 @@ func elsewhere(port []byte, i uint32) uint32 {
 	return p
 }
 
-// fiveTuple is what p4src/v1model/routing.p4 chooses a member by the hash of, nil without an IPv4 header:
-// addresses, protocol, and ports where there are any.
+// fiveTuple returns the fields that p4src/v1model/routing.p4 hashes to choose a member: addresses, protocol, and
+// ports if there are any. It is nil without an IPv4 header.
 func fiveTuple(f []byte) []byte {
 	const ethernet, ip, udp, tcp = 14, 20, 17, 6
 	if len(f) < ethernet+ip || binary.BigEndian.Uint16(f[12:]) != ids.EtherTypeIPv4 {

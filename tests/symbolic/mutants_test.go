@@ -14,18 +14,18 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// mutant is a program with one fault: in the smallest node of its JSON that has all of some texts, one
-// is put in the place of another.
+// mutant is a program with one fault: in the smallest node of its JSON that contains all given texts, one text
+// replaces another.
 type mutant struct {
 	name     string
 	has      []string
 	old, new string
-	swap     bool // each takes the other's place
+	swap     bool // the two texts are swapped
 }
 
 // lastLine returns the number of a file's last line with a text, 0 without one.
 func lastLine(file, with string) (last int) {
-	text, _ := os.ReadFile(file) // without it the fault has no place, which the test says
+	text, _ := os.ReadFile(file) // without it the fault has no place; the test then fails
 	for i, line := range strings.Split(string(text), "\n") {
 		if strings.Contains(line, with) {
 			last = i + 1
@@ -63,7 +63,7 @@ var mutants = []mutant{
 	{"frames leave with UDP in front of IPv4", []string{`"order"`}, `"udp"`, `"ipv4"`, true},
 }
 
-// program returns Headgate's with the fault.
+// program returns Headgate's program with the fault.
 func (m *mutant) program(t *testing.T) []byte {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(p4src.JSON()))
@@ -79,7 +79,7 @@ func (m *mutant) program(t *testing.T) []byte {
 	return []byte(text)
 }
 
-// plant returns a node as text, with the fault if it is in it.
+// plant returns a node as text, with the fault if the node contains its place.
 func (m *mutant) plant(node any) (text string, done bool) {
 	var b strings.Builder
 	switch x := node.(type) {
@@ -126,7 +126,7 @@ func (m *mutant) plant(node any) (text string, done bool) {
 	return strings.Replace(text, m.old, m.new, 1), true
 }
 
-// encode writes JSON without escapes that BMv2 need not know.
+// encode writes JSON without escapes that BMv2 might not know.
 func encode(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -152,7 +152,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestMutants proves that the kept cases can fail: each fault in the program makes one fail.
+// TestMutants proves that the kept cases can fail: for each fault in the program, at least one case fails.
 func TestMutants(t *testing.T) {
 	race.SkipSequential(t)
 	all := selection(t)

@@ -21,13 +21,13 @@ import (
 // controllerBytes is the length of the header of a packet-in and a packet-out.
 const controllerBytes = 2
 
-// rig is a switch with a program, to which cases are put one after the other. Each starts with
-// empty tables and takes its entries along.
+// rig is a switch with a program that plays cases one after the other. Each case starts with empty tables and
+// removes its entries at the end.
 type rig struct {
 	testing.TB
 	target target.Target
 	ctl    *control.Client
-	// patience bounds the wait for what a case must cause, quiet and linger for what it must not.
+	// patience bounds the wait for expected results; quiet and linger bound the wait for unexpected ones.
 	patience, quiet, linger time.Duration
 	drops                   []int64 // so far, by reason
 }
@@ -56,7 +56,7 @@ func newRig(t testing.TB, tg target.Target, program []byte) *rig {
 	if err := r.ctl.PushProgram(info, program); err != nil {
 		t.Fatal(err)
 	}
-	// The tool's time stands still, so no packet is ever delayed; BMv2's are.
+	// The tool's time stands still, so it delays no packet; BMv2 delays them.
 	if _, ok := tg.(target.Timed); !ok {
 		if err := r.ctl.Write(control.DisableStamping()); err != nil {
 			t.Fatal(err)
@@ -68,9 +68,9 @@ func newRig(t testing.TB, tg target.Target, program []byte) *rig {
 	return r
 }
 
-// outcome is what became of a frame.
+// outcome is the result for a frame.
 type outcome struct {
-	frames []target.Frame // from all ports, in order of ports; packet-ins with their header in front
+	frames []target.Frame // frames from all ports, in order of ports; packet-ins with their header in front
 	drops  []string       // reasons
 }
 
@@ -136,11 +136,11 @@ func (r *rig) send(c *testCase) error {
 		Payload: frame[controllerBytes:]}), r.ctl.Sync())
 }
 
-// await collects what a frame causes: what leaves, and what the counter of drops says.
+// await collects the results of a frame: the frames that leave, and the drop counter.
 func (r *rig) await(patience time.Duration) (o outcome, err error) {
 	paused := false
 	if _, ok := r.target.(target.Timed); ok {
-		paused = true // its clock goes on only while we wait for a frame
+		paused = true // its clock advances only while we wait for a frame
 	}
 	for end := time.Now().Add(patience); ; {
 		for {
@@ -183,10 +183,10 @@ func (r *rig) await(patience time.Duration) (o outcome, err error) {
 	}
 }
 
-// quiet says that a frame ends in egress, where nobody counts it.
+// quiet says that a frame ends in egress, where nothing counts it.
 func (c *testCase) quiet() bool { return c.Out == 0 && c.Drop == "" }
 
-// check holds what became of a frame against what a case says, "" if it is the same.
+// check compares the result for a frame with the case's, and returns the difference, "" if there is none.
 func (c *testCase) check(o outcome) string {
 	want := "dropped: " + c.Drop
 	if c.Out != 0 {
@@ -208,7 +208,7 @@ func (c *testCase) check(o outcome) string {
 	return fmt.Sprintf("got %v want %s", o, want)
 }
 
-// matches compares digits, of which * is any.
+// matches compares hexadecimal digits; * matches any.
 func matches(want, got string) bool {
 	if len(want) != len(got) {
 		return false

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// values are what the tool adds to a line of its trace about one packet; without them, a line names
-// a statement of the program, the branch that was taken, or the action that was chosen.
+// values matches the values of one packet that the tool adds to a line of its trace. Without them, a line names a
+// statement of the program, the branch taken, or the action chosen.
 var values = regexp.MustCompile(`\| Computed: .*| Condition: .*; Result:|Key\(s\): .*\| Chosen|->.*| \| Condition.*`)
 
-// statements returns what of the program a case goes through.
+// statements returns the parts of the program that a case covers.
 func (c *testCase) statements() map[string]bool {
 	seen := map[string]bool{}
 	for _, t := range c.trace {
@@ -25,8 +25,8 @@ func (c *testCase) statements() map[string]bool {
 	return seen
 }
 
-// choose picks cases that together go through all that the given ones go through, each time the
-// one that adds most, up to a number.
+// choose picks cases that together cover as much as the given ones, each time the one that adds most, up to a
+// number.
 func choose(all []testCase, most int) (chosen []testCase) {
 	left := map[string]bool{}
 	seen := make([]map[string]bool, len(all))
@@ -51,7 +51,7 @@ func choose(all []testCase, most int) (chosen []testCase) {
 				best, gain = i, n
 			}
 		}
-		if gain == 0 { // once through everything: begin again with what is not chosen yet
+		if gain == 0 { // everything is covered once: start again with the remaining cases
 			clear(left)
 			for i := range all {
 				for s := range seen[i] {

@@ -31,7 +31,7 @@ var (
 
 const kept = "testdata/cases.jsonl"
 
-// incomparable says why a case cannot be compared, "" if it can.
+// incomparable returns the reason why a case cannot be compared, "" if it can.
 func (c *testCase) incomparable() string {
 	has := func(start, part string) bool {
 		return slices.ContainsFunc(c.trace, func(t string) bool { return strings.HasPrefix(t, start) && strings.Contains(t, part) })
@@ -40,11 +40,11 @@ func (c *testCase) incomparable() string {
 	case has("[MethodCall]: clone", ""):
 		return "clone" // the tool does not follow it
 	case has("[If Statement]", "TaintedExpression"):
-		return "random" // the path depends on what no model knows
+		return "random" // the path depends on values that no model knows
 	case c.Port == ids.CPUPort && len(c.Frame) < 2*controllerBytes:
 		return "short packet-out" // P4Runtime has none
 	case c.quiet() && !has("[MethodCall]: mark_to_drop", ""):
-		return "no drop reason" // the tool drops what has left ingress
+		return "no drop reason" // the tool drops frames that have left ingress
 	case c.Port == ids.CPUPort || c.Port > 0 && c.Port < target.Ports:
 		return ""
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// profile is what the test must know of a chip.
+// profile is the test's knowledge of a chip.
 type profile struct {
 	name string
 	cell int    // bytes
@@ -31,12 +31,12 @@ type profile struct {
 
 var profiles = []profile{{"tofino1", 80, 320}, {"tofino2", 176, 0}}
 
-// longest is about how long a packet waits, in ticks: deq_timedelta of Tofino 1 wraps at 1<<18.
+// longest is about the longest wait of a packet, in ticks: deq_timedelta of Tofino 1 wraps at 1<<18.
 const longest = 1 << 19
 
-// both are v1model's program on the embedded engine and the chip's, with one traffic manager, which is
-// the test: queues of frames whose lengths are whole cells, so that depths in cells are depths in
-// bytes. A tick is a microsecond here and a nanosecond there.
+// both runs v1model's program on the embedded engine and the chip's program, with one traffic manager, which is
+// the test. The lengths of frames are whole cells, so that depths in cells are depths in bytes. A tick is a
+// microsecond for v1model and a nanosecond for the chip.
 type both struct {
 	profile
 	rng    *rand.Rand
@@ -46,14 +46,14 @@ type both struct {
 	state  *entity.State
 	now    units.Time // ticks
 	queues map[place][]waiting
-	beyond map[place]int // cells of a queue that nobody sent, so that it is deep
+	beyond map[place]int // additional cells in a queue, to make it deep
 
-	enqueued []*engine.Packet // by the engine, in the call that runs
+	enqueued []*engine.Packet // from the engine, in the present call
 	sent     [][]byte
 	learned  []uint64
-	left     map[place]uint32 // what the last packet of a queue left behind it
-	fresh    map[place]bool   // nothing has come into the queue since
-	from     map[uint32]Count // what departed, by ingress port
+	left     map[place]uint32 // depth of the queue after its last packet
+	fresh    map[place]bool   // no packet has arrived since
+	from     map[uint32]Count // departures, by ingress port
 }
 
 type place struct{ port, queue uint32 }
@@ -141,7 +141,7 @@ func (b *both) Digest(name string, fields [][]byte) {
 	}
 }
 
-// theirs is the chip's number of a port, and ours the other way.
+// theirs is the chip's number of a port; ours is the reverse.
 func (b *both) theirs(port uint32) uint32 {
 	if port == ids.CPUPort {
 		return b.cpu
@@ -151,7 +151,7 @@ func (b *both) theirs(port uint32) uint32 {
 
 func (b *both) time() units.Time { return b.now * units.Microsecond }
 
-// arrive lets a frame in; diff says in what the two differ.
+// arrive sends a frame to both; diff is their difference.
 func (b *both) arrive(port uint32, frame []byte) (diff string, err error) {
 	b.enqueued, b.learned = nil, nil
 	b.in.Ingress(b.in.Receive(port, frame, b.time()), b.time(), b)
@@ -188,7 +188,7 @@ func (b *both) arrive(port uint32, frame []byte) (diff string, err error) {
 	return "", nil
 }
 
-// depth is what a queue holds, in cells.
+// depth returns a queue's length in cells.
 func (b *both) depth(at place) (cells int) {
 	cells = b.beyond[at]
 	for _, w := range b.queues[at] {
@@ -197,7 +197,7 @@ func (b *both) depth(at place) (cells int) {
 	return cells
 }
 
-// depart lets the first packet of a queue out. For a poll it returns what both report.
+// depart sends the first packet of a queue through egress. For a poll it returns both reports.
 func (b *both) depart(at place) (chip, v1model *pollreport.Report, diff string, err error) {
 	w := b.queues[at][0]
 	b.queues[at] = b.queues[at][1:]
@@ -232,7 +232,7 @@ func (b *both) depart(at place) (chip, v1model *pollreport.Report, diff string, 
 	return nil, nil, "", nil
 }
 
-// reports decodes poll reports and compares their headers and what was behind the polls.
+// reports decodes poll reports and compares their headers and payloads.
 func (b *both) reports(chip *pollreport.Report, got []byte, v1model *pollreport.Report, want []byte) string {
 	var rest [2][]byte
 	for i, of := range []struct {

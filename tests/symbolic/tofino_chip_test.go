@@ -3,9 +3,8 @@
 // unit, counters, checksums, digests and mirror copies. It is neither the compiler nor the chip:
 // it shows what the program says, not how a chip behaves.
 //
-// It assumes four things. The caller gives the traffic manager's numbers. The low-pass filter
-// passes its input on. A parser that reaches the end of a packet leaves the header invalid. A
-// route has only one next hop.
+// It assumes four things. The caller supplies the traffic manager's numbers. The low-pass filter passes its input
+// on. A parser that reaches the end of a packet leaves the header invalid. A route has only one next hop.
 package symbolic
 
 import (
@@ -31,7 +30,7 @@ var prelude embed.FS
 type Chip struct {
 	Draw      func() uint64 // random numbers; 0 at first
 	Now       uint64        // ns, when packets arrive
-	Undefined func() uint64 // the value of a place that was never written; 0 at first
+	Undefined func() uint64 // value of a place that was never written; 0 initially
 
 	prog      *parser
 	info      *p4configv1.P4Info
@@ -41,7 +40,7 @@ type Chip struct {
 	tables    map[string]*entries
 }
 
-// entries are a table's.
+// entries are the entries of a table.
 type entries struct {
 	t     *table
 	in    *instance
@@ -57,26 +56,26 @@ type entry struct {
 	counts   map[uint64]Count
 }
 
-// key is of any kind: low and high of a range, or a value under a mask, of which prefix bits are set.
+// key is a match of any kind: low and high of a range, or a value under a mask with prefix bits.
 type key struct {
 	value, mask, high value
 	ranged            bool
 	prefix            int
 }
 
-// run is one packet's way through a parser and the controls behind it.
+// run is one packet's pass through a parser and the following controls.
 type run struct {
 	chip        *Chip
 	prog        *parser
 	accessed    map[*register]bool
-	entry       *entry // that matched last
+	entry       *entry // the entry that matched last
 	bytes       int    // length that counters count
 	parserError uint64
 	digest      []uint64
 	mirrored    bool
 	session     uint64
 	mirror      value
-	choice      uint32 // of a next hop: the hash of what its selector looks at
+	choice      uint32 // of a next hop: the hash of its selector's inputs
 }
 
 // Load reads the program from the folder p4src, for a chip of p4src.Chips.
@@ -166,7 +165,7 @@ func (c *Chip) instantiate(u *unit, path string, args []*slot) *instance {
 	return in
 }
 
-// all is the mask of an exact key of any width.
+// all is the mask of an exact key, for any width.
 var all = value{n: ^uint64(0), hi: ^uint64(0)}
 
 // keys are the expressions of an entry's key.
@@ -187,7 +186,7 @@ func (c *Chip) bound(in *instance, x *expr) (*function, []uint64) {
 	return in.u.actions[x.a[0].name], args
 }
 
-// lookup finds the entry that a packet hits, runs its action, or the default one.
+// lookup finds the entry that a packet hits and runs its action, or the default action.
 func (r *run) lookup(in *instance, t *table) (hit bool) {
 	e := r.chip.tables[fullName(in.path, t.name, t.full)]
 	var keys []value
@@ -238,7 +237,7 @@ func (x *entry) matches(keys []value) bool {
 	return true
 }
 
-// before says whether x wins: by priority, and by the longest prefix.
+// before reports whether x wins: by priority, and by the longest prefix.
 func (x *entry) before(y *entry) bool {
 	if x.priority != y.priority {
 		return x.priority > y.priority
@@ -251,7 +250,7 @@ func (x *entry) before(y *entry) bool {
 	return false
 }
 
-// Insert writes a table entry, or a table's default, as P4Runtime has it. A next hop comes as a set of one
+// Insert writes a table entry, or a table's default, in P4Runtime's form. A next hop is given as a set with one
 // action.
 func (c *Chip) Insert(te *p4v1.TableEntry) error {
 	info := find(c.info.GetTables(), te.GetTableId())
@@ -314,7 +313,7 @@ func matchOf(te *p4v1.TableEntry, f *p4configv1.MatchField) (k key) {
 	return k
 }
 
-// wide returns the number of up to 16 bytes.
+// wide converts up to 16 bytes to a number.
 func wide(b []byte) value {
 	if len(b) > 8 {
 		return value{n: bytestring.Low64(b), hi: bytestring.Low64(b[:len(b)-8])}
@@ -332,8 +331,8 @@ func find[T interface {
 	return none
 }
 
-// Missed returns the statements of each parser and control that no packet has come to since Load, by
-// file and line.
+// Missed returns the statements of each parser and control that no packet has reached since Load, by file and
+// line.
 func (c *Chip) Missed() map[string][]string {
 	all := map[string][]string{}
 	for name, u := range c.prog.units {

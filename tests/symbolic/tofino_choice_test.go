@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
 
-// The chip's program hashes a flow as internal/ecmp does, whatever the configuration hashes: UDP, RoCE, and RoCE
-// behind a shim, over both versions of IP.
+// The chip's program hashes a flow as internal/ecmp does, for every choice of fields in the configuration: UDP,
+// RoCE, and RoCE behind a shim, over both IP versions.
 func TestChoice(t *testing.T) {
 	const seed = 0xdeadbeef
 	for _, p := range profiles {
@@ -57,7 +57,7 @@ func TestChoice(t *testing.T) {
 				case 0:
 					flow.DstPort = 53
 				case 1:
-					flow.DstPort, flow.By = ids.UDPPortRoCE, by // of IPv4, a flow label is the five-tuple
+					flow.DstPort, flow.By = ids.UDPPortRoCE, by // for IPv4, flow-label means the five-tuple
 				case 2:
 					flow.DstPort, flow.By = ids.UDPPortMaxQD, by
 					copy(bth, []byte{ids.MaxQDVersion << 4, ids.MaxQDNextBTH})

@@ -24,16 +24,16 @@ import (
 
 const (
 	ports = 4 // 1 to 4
-	hosts = 6 // behind each; the upper ones' flows are not in PACC's tables
+	hosts = 6 // behind each port; PACC's tables lack the upper ones' flows
 	known = 4
 	p4    = "../../p4src"
 
-	// The controller's own packets come from here. v1model counts their two bytes of header as ECN marks
-	// and in PACC's flows, the chip does not: they are not ECN-capable and of no flow.
+	// The controller's own packets arrive here. v1model counts their two bytes of header for ECN marks and PACC's
+	// flows; the chip does not. So they are not ECN-capable and belong to no flow.
 	controllers = 9
 )
 
-// chipDepth is how the chip's table of marks sees depths.
+// chipDepth is a depth as the chip's marking table matches it.
 var chipDepth = red.Of(20)
 
 func host(port, n uint32) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(port), byte(n)}) }
@@ -45,8 +45,7 @@ func route(port uint32) *p4v1.Update {
 	return p4rtmsg.Insert(p4rtmsg.Entry(ids.TableIPv4LPM, 0, hop, p4rtmsg.LPM(ids.FieldIPv4LPMDstAddr, host(port, 0).AsSlice(), 24)))
 }
 
-// setUp writes routes, classes, RED curves and PACC's tables, and lets the sums of what departed
-// begin where a carry is near.
+// setUp writes routes, classes, RED curves and PACC's tables, and starts the departure sums close to a carry.
 func (b *both) setUp(t testing.TB) {
 	t.Helper()
 	b.write(t, control.PollSession(), control.PuntEtherType(0x0806, 3))
@@ -54,8 +53,8 @@ func (b *both) setUp(t testing.TB) {
 		b.write(t, control.Class(8+c, c, c))
 	}
 	for i, c := range []red.Config{{Kmin: 1000, Kmax: 20_000, Pmax: 0.3}, {Kmin: 5000, Kmax: 5000}, {}, {Kmin: 0, Kmax: 100_000, Pmax: 1}, {Kmin: 64, Kmax: 64}} {
-		number := []uint64{0, 1, 2, 3, 8}[i] // the last is of a port
-		// The chip counts cells, so that v1model's program gets the thresholds of the cells.
+		number := []uint64{0, 1, 2, 3, 8}[i] // the last one is a port's
+		// The chip counts cells, so v1model's program gets the thresholds of whole cells.
 		cells, err := red.Entries(c, red.DefaultSteps, chipDepth)
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +101,7 @@ func (b *both) setUp(t testing.TB) {
 	}
 }
 
-// deepen makes a queue about as deep as RED's key can tell.
+// deepen makes a queue about as deep as RED's key can represent.
 func (b *both) deepen(t testing.TB, at place) {
 	t.Helper()
 	b.beyond[at] = min(int(chipDepth.Most())/b.cell-5, 1<<19-5000) // a chip counts 19 bits of cells
@@ -111,7 +110,7 @@ func (b *both) deepen(t testing.TB, at place) {
 	}
 }
 
-// frame is one of any kind, of whole cells.
+// frame is a frame of any kind whose length is whole cells.
 func (b *both) frame(in uint32) []byte {
 	f := make([]byte, b.cell*(1+b.rng.IntN(1600/b.cell)))
 	copy(f, []byte{2, 0, 0, 0, 1, byte(in), 2, 0, 0, 0, 2, byte(in)})
@@ -139,7 +138,7 @@ func (b *both) frame(in uint32) []byte {
 		dst[2] = 99 // no route
 	}
 	if in != controllers && b.rng.IntN(20) == 0 {
-		src = host(1+b.rng.Uint32N(ports), 1).As4() // perhaps of another port
+		src = host(1+b.rng.Uint32N(ports), 1).As4() // perhaps another port's
 	}
 	copy(ip[12:], src[:])
 	copy(ip[16:], dst[:])
@@ -173,12 +172,12 @@ func (b *both) frame(in uint32) []byte {
 		}
 		ip[b.rng.IntN(2)*3] = byte(b.rng.IntN(256)) // version and header length, or length
 		if ip[3] != byte(len(ip)) {
-			ip[2] = 0 // never beyond the frame, which a chip does not see
+			ip[2] = 0 // never beyond the frame, which a chip does not detect
 			ip[3] %= byte(min(len(ip), 256) - 1)
 		}
 	case 15:
 		binary.BigEndian.PutUint16(udp[4:], uint16(b.rng.IntN([]int{12, 2 * len(udp)}[b.rng.IntN(2)])))
-	case 7, 8, 9, 10, 11: // a shim, and in front of the sequence number what all of ours have
+	case 7, 8, 9, 10, 11: // a shim, and the constant bits of our packets in front of the sequence number
 		b.shim(udp, kind)
 	}
 	binary.BigEndian.PutUint16(ip[10:], internet(ip[:20]))
@@ -188,7 +187,7 @@ func (b *both) frame(in uint32) []byte {
 	return b.cut(f, in, 20)
 }
 
-// shim makes a datagram one with a shim, which is echoed if kind is 7 and empty if kind is 8.
+// shim adds a shim to a datagram: echoed if kind is 7, and empty if kind is 8.
 func (b *both) shim(udp []byte, kind int) {
 	binary.BigEndian.PutUint16(udp[2:], ids.UDPPortMaxQD)
 	copy(udp[8:], []byte{ids.MaxQDVersion << 4, ids.MaxQDNextBTH, byte(b.rng.IntN(256)), byte(b.rng.IntN(256)), 4, 0, 0xff, 0xff})
@@ -200,7 +199,7 @@ func (b *both) shim(udp []byte, kind int) {
 	}
 }
 
-// cut ends a frame within its IP header sometimes.
+// cut sometimes ends a frame within its IP header.
 func (b *both) cut(f []byte, in uint32, header int) []byte {
 	if in != controllers && b.rng.IntN(30) == 0 {
 		return f[:b.rng.IntN(14+header)]
@@ -208,7 +207,7 @@ func (b *both) cut(f []byte, in uint32, header int) []byte {
 	return f
 }
 
-// play runs random arrivals, departures and polls; diff says in what the two differ first.
+// play runs random arrivals, departures and polls; diff is the first difference.
 func (b *both) play(t testing.TB, steps int) (diff string, err error) {
 	t.Helper()
 	for step := range steps {
@@ -216,7 +215,7 @@ func (b *both) play(t testing.TB, steps int) (diff string, err error) {
 		if b.rng.IntN(300) == 0 {
 			b.now += longest * 3 / 5
 		}
-		more := 70 // of 100 steps let a frame in, while queues grow
+		more := 70 // arrivals in 100 steps while queues grow
 		if step/250%2 == 1 {
 			more = 20
 		}
@@ -225,7 +224,7 @@ func (b *both) play(t testing.TB, steps int) (diff string, err error) {
 		case n < more:
 			in := 1 + b.rng.Uint32N(ports)
 			diff, err = b.arrive(in, b.frame(in))
-		case n < more+2: // through the pipeline, or out of a port as it is
+		case n < more+2: // through the pipeline, or out of a port unchanged
 			mode := []uint16{ids.PacketOutPort, ids.PacketOutPipeline, ids.PacketOutPipeline, 15}[b.rng.IntN(4)]
 			head := binary.BigEndian.AppendUint16(nil, uint16(1+b.rng.IntN(ports))<<7|uint16(b.rng.IntN(8))<<4|mode)
 			diff, err = b.arrive(ids.CPUPort, append(head, b.frame(controllers)...))
@@ -269,7 +268,7 @@ func (b *both) waiting() (list []place) {
 	return list
 }
 
-// pollAll polls a port and compares what both report.
+// pollAll polls a port and compares both reports.
 func (b *both) pollAll(port, queue uint32) (string, error) {
 	c, v, diff, err := b.poll(port, queue)
 	if diff != "" || err != nil {
@@ -296,7 +295,7 @@ func (b *both) pollAll(port, queue uint32) (string, error) {
 	return "", nil
 }
 
-// counters compares all counters of what has departed.
+// counters compares all counters of departed packets.
 func (b *both) counters() (string, error) {
 	for p := range uint64(ports + 1) {
 		v, err := b.in.ReadCounter(ids.CounterECNMarksName, int(p))
@@ -324,9 +323,9 @@ func (b *both) counters() (string, error) {
 	return "", nil
 }
 
-// The chip's program and v1model's do the same with random packets: what comes out, where and how marked and
-// stamped; what polls report; what ECN, PACC and departures count; what is learned. Places that the
-// chip's program has not written hold random numbers meanwhile.
+// The chip's program and v1model's treat random packets in the same way: output, port, marks and stamps, poll
+// reports, counters of ECN, PACC and departures, and learned flows. Places that the chip's program has not
+// written hold random numbers meanwhile.
 func TestBoth(t *testing.T) {
 	race.SkipSequential(t)
 	program := compiled(t)
@@ -348,8 +347,8 @@ func TestBoth(t *testing.T) {
 	}
 }
 
-// differences from v1model's program, as docs/targets/tofino.md has them: a change of a frame that would be
-// forwarded, and what the chip does.
+// differences from v1model's program that docs/targets/tofino.md lists: a change to a frame that would be
+// forwarded, and the chip's treatment of it.
 type difference struct {
 	name   string
 	change func(ip []byte)

@@ -11,9 +11,9 @@ import (
 
 var names = regexp.MustCompile("`([A-Za-z0-9]+)`")
 
-// checkTable holds docs/targets/tofino.md's table of what was tried against the program: each parser and control is
-// in one row; where the row says that random packets compare it with v1model's program, packets
-// have come to all of its statements. A row of one chip says so: only on Tofino 2.
+// checkTable compares the table of tests in docs/targets/tofino.md with the program. Each parser and control is in
+// one row. If a row says that random packets compare it with v1model's program, packets have reached all of its
+// statements. A row for one chip says so: only on Tofino 2.
 func checkTable(t *testing.T, chip *Chip, name string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/targets/tofino.md")
@@ -57,7 +57,7 @@ func checkTable(t *testing.T, chip *Chip, name string) {
 	}
 }
 
-// beyondFrame is the statement for a packet that is longer than its frame, which a chip cannot tell.
+// beyondFrame is the statement for a packet that is longer than its frame; a chip cannot detect that.
 func beyondFrame(at string) bool {
 	file, line, _ := strings.Cut(at, ":")
 	text, err := os.ReadFile(p4 + "/" + file)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// slot is a place that holds a value: a number, a header or struct of such, or an extern.
+// slot is a place that holds a value: a number, a header or struct of slots, or an extern.
 type slot struct {
 	t     *typ
 	n, hi uint64 // hi is the upper half of a number of more than 64 bits
@@ -15,7 +15,7 @@ type slot struct {
 	obj   any // of an extern, a control or a packet
 }
 
-// value is an expression's result. A number without a width takes that of the other operand.
+// value is an expression's result. A number without a width takes the other operand's width.
 type value struct {
 	n, hi  uint64 // as in slot
 	w      int
@@ -25,7 +25,7 @@ type value struct {
 	list   []value
 }
 
-// bits returns the w ≤ 64 bits from low on.
+// bits returns w bits from low on; w ≤ 64.
 func (v value) bits(low, w int) uint64 {
 	if low >= 64 {
 		return mask(v.hi>>(low-64), w)
@@ -104,7 +104,7 @@ func fail(x *expr, format string, args ...any) {
 	panic(fmt.Errorf("%s: %s", x.at, fmt.Sprintf(format, args...)))
 }
 
-// ref finds the place that an expression names; bits high to low of it.
+// ref finds the place that an expression names, and the bits high to low of it.
 func (r *run) ref(x *expr, s *scope) (p *slot, high, low int) {
 	switch x.op {
 	case "name":
@@ -139,7 +139,7 @@ func (r *run) assign(x *expr, s *scope, v value) {
 	if w := high - low + 1; p.t.kind != 'B' && v.w != 0 && v.w != w {
 		fail(x, "%d bits for %d", v.w, w)
 	}
-	if p.t.width > 64 { // always the whole
+	if p.t.width > 64 { // always the whole place
 		p.n, p.hi = v.n, v.hi
 		return
 	}
@@ -218,7 +218,7 @@ func (r *run) eval(x *expr, s *scope) value {
 	return r.binary(x, r.eval(x.a[0], s), r.eval(x.a[1], s))
 }
 
-// named evaluates a name: a place, a constant, or a word of an enum, which means nothing by itself.
+// named evaluates a name: a place, a constant, or an enum's word, which has no value by itself.
 func (r *run) named(x *expr, s *scope) value {
 	if x.op == "member" && x.a[0].op == "call" { // table.apply().hit
 		return r.eval(x.a[0], s)
@@ -312,7 +312,7 @@ func (a value) less(b value) bool {
 	return a.n < b.n
 }
 
-// exec runs statements. In a parser it returns the state to go on with.
+// exec runs statements. In a parser it returns the next state.
 func (r *run) exec(list []stmt, s *scope) (next string) {
 	for i := range list {
 		st := &list[i]
@@ -444,7 +444,7 @@ func (r *run) call(x *expr, s *scope) value {
 	return value{}
 }
 
-// arguments makes the places of parameters: what is written is the caller's own place.
+// arguments returns the places of parameters: an out parameter is the caller's own place.
 func (r *run) arguments(params []variable, args []*expr, s *scope) []*slot {
 	out := make([]*slot, len(params))
 	for i, v := range params {
@@ -469,7 +469,7 @@ func size(t *typ) (n int) {
 	return n
 }
 
-// flat is a list's or a header's values as one row of bits, the first on the left.
+// flat returns a list's or a header's values as one row of bits, the first on the left.
 func flat(v value) (out []byte) {
 	var n int
 	add := func(e value, w int) {

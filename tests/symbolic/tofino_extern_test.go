@@ -6,11 +6,10 @@ import (
 	"math/bits"
 )
 
-// MathUnit is the math unit of a stateful ALU with exponent shift 0 and no
-// inversion: it looks up the four leading bits of its input and shifts what it finds. That
-// is how the public compiler describes and fills it (p4c, backends/tofino, MathUnit.execute
-// of stateful_alu.cpp: Data[i] = f(i/8)·2^−Scale for i from 8 to 15). What a shift to the
-// right loses is lost.
+// MathUnit is the math unit of a stateful ALU with exponent shift 0 and no inversion: it looks up the four
+// leading bits of its input and shifts the result. The public compiler describes and fills it in this way (p4c,
+// backends/tofino, MathUnit.execute of stateful_alu.cpp: Data[i] = f(i/8)·2^−Scale for i from 8 to 15). Bits
+// shifted out to the right are lost.
 type MathUnit struct {
 	Scale int       // −32 to 31
 	Data  [16]uint8 // by leading bits; below 8 only for 0
@@ -33,7 +32,7 @@ func (m *MathUnit) Execute(x uint32) uint32 {
 // Count is a counter's value.
 type Count struct{ Packets, Bytes uint64 }
 
-// register is a register's cells; those that are absent hold 0.
+// register is a register's cells; missing cells hold 0.
 type register struct {
 	t     *typ
 	name  string
@@ -49,7 +48,7 @@ type registerAction struct {
 
 type counter struct{ cells map[uint64]Count }
 
-// These have no state that outlives a packet.
+// These externs have no state that outlives a packet.
 type (
 	hash struct {
 		to  *typ
@@ -60,7 +59,7 @@ type (
 	directCounter struct{ name string }
 	checksum      struct {
 		bad bool
-		sum uint16 // what subtract has left
+		sum uint16 // the sum without what subtract removed
 		of  *run
 	}
 	digester struct{}
@@ -154,7 +153,7 @@ func (r *run) extern(x *expr, obj any, method string, args []*expr, s *scope) va
 			return value{}
 		case "get":
 			return value{n: uint64(o.sum), w: 16}
-		case "verify": // 1 for a wrong one
+		case "verify": // 1 for a wrong checksum
 			return truth(o.bad)
 		}
 		return value{n: uint64(internet(flat(r.eval(args[0], s)))), w: 16}
@@ -179,7 +178,7 @@ func (r *run) extern(x *expr, obj any, method string, args []*expr, s *scope) va
 	return value{}
 }
 
-// access lets a packet at a register, which it can do once.
+// access lets a packet access a register, which it can do once.
 func (r *run) access(x *expr, a *registerAction, index uint64) value {
 	if r.accessed[a.of] {
 		fail(x, "%s is accessed twice by one packet", a.of.name)
@@ -199,7 +198,7 @@ func (r *run) access(x *expr, a *registerAction, index uint64) value {
 	return v
 }
 
-// count counts the packet with its bytes, less those that the program does not want in it.
+// count counts the packet and its bytes, without those that the program excludes.
 func (r *run) count(cells map[uint64]Count, index uint64, less []*expr, s *scope) {
 	v := cells[index]
 	v.Packets++
@@ -210,7 +209,7 @@ func (r *run) count(cells map[uint64]Count, index uint64, less []*expr, s *scope
 	cells[index] = v
 }
 
-// internet is the checksum of RFC 1071; that of data with a right one is 0.
+// internet is the checksum of RFC 1071; over data with a correct checksum it is 0.
 func internet(data []byte) uint16 {
 	n := uint32(0)
 	for i := 0; i+1 < len(data); i += 2 {

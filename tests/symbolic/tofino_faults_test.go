@@ -13,8 +13,8 @@ import (
 // fault is a change of the chip's program.
 type fault struct{ name, file, old, new string }
 
-// faults are in what symbols do not reach: registers, polls, ECN, maxQD, PACC's counters, places that
-// nobody has written.
+// faults are in parts that the symbolic cases do not reach: registers, polls, ECN, maxQD, PACC's counters,
+// unwritten places.
 var faults = []fault{
 	{"a sum carries from positive to negative", "tna/statistics.p4", "if (value < 0 && value >= (int<32>)minus)", "if (value >= 0 && value < (int<32>)minus)"},
 	{"a sum forgets its carry", "tna/statistics.p4", "value = value + carry;", "value = value + 0;"},
@@ -43,7 +43,7 @@ var faults = []fault{
 	{"a register is read and written by one packet", "tna/statistics.p4", "report = read.execute(port);\n        } else {", "report = read.execute(port);\n        }\n        {"},
 }
 
-// with is the sources with the fault.
+// with returns the sources with the fault.
 func (f *fault) with(t testing.TB) fs.FS {
 	t.Helper()
 	files := fstest.MapFS{}

@@ -34,7 +34,7 @@ func sourceChecks(port uint32) []*p4v1.Update {
 	}
 }
 
-// frameIPv6 makes f a packet of IPv6, of a kind as in frame.
+// frameIPv6 turns f into an IPv6 packet, of a kind as in frame.
 func (b *both) frameIPv6(f []byte, kind int, in uint32) []byte {
 	binary.BigEndian.PutUint16(f[12:], ids.EtherTypeIPv6)
 	const header = 40
@@ -52,7 +52,7 @@ func (b *both) frameIPv6(f []byte, kind int, in uint32) []byte {
 	ip[6], ip[7] = ids.IPProtocolUDP, byte(min(b.rng.IntN(40), 9))
 	src, dst := hostIPv6(in, b.rng.Uint32N(hosts)).As16(), hostIPv6(1+b.rng.Uint32N(ports), b.rng.Uint32N(hosts)).As16()
 	if in != controllers && b.rng.IntN(20) == 0 {
-		src = hostIPv6(1+b.rng.Uint32N(ports), 1).As16() // perhaps of another port
+		src = hostIPv6(1+b.rng.Uint32N(ports), 1).As16() // perhaps another port's
 	}
 	linkLocal := [16]byte{0xfe, 0x80, 15: 1}
 	binary.BigEndian.PutUint16(udp, 1000+uint16(kind))
@@ -90,7 +90,7 @@ func (b *both) frameIPv6(f []byte, kind int, in uint32) []byte {
 	case 13:
 		ip[0] ^= byte(16 << b.rng.IntN(4)) // version
 	case 14:
-		binary.BigEndian.PutUint16(ip[4:], uint16(b.rng.IntN(len(udp)))) // less than the frame has
+		binary.BigEndian.PutUint16(ip[4:], uint16(b.rng.IntN(len(udp)))) // less than the frame's
 	case 15:
 		binary.BigEndian.PutUint16(udp[4:], uint16(b.rng.IntN([]int{12, 2 * len(udp)}[b.rng.IntN(2)])))
 	}

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// token is one of P4's.
+// token is a token of P4.
 type token struct {
 	text  string
 	kind  byte // i identifier, n number, s string, p punctuation, 0 the end
-	glued bool // to the one before
+	glued bool // adjacent to the one before
 	at    string
 }
 
@@ -29,7 +29,7 @@ type source struct {
 	files  fs.FS
 	macros map[string]macro
 	out    []token
-	held   []token // not yet expanded: a macro's arguments may stand in several lines
+	held   []token // not yet expanded: a macro's arguments may span several lines
 }
 
 // lexeme matches one token of P4. Two > are two tokens, as in bit<8>>.
@@ -60,7 +60,7 @@ func lex(line, at string) (out []token) {
 	}
 }
 
-// read preprocesses a file. Files in angle brackets are the architecture's, which the prelude stands for.
+// read preprocesses a file. Files in angle brackets are the architecture's; the prelude replaces them.
 func (s *source) read(file string) {
 	text, err := fs.ReadFile(s.files, file)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *source) text(file, text string) {
 	s.flush()
 }
 
-// condition evaluates NAME and NAME == NUMBER, all that the sources have.
+// condition evaluates NAME and NAME == NUMBER, the only conditions in the sources.
 func (s *source) condition(word, rest, at string) bool {
 	t := lex(rest, at)
 	m, defined := s.macros[t[0].text]
@@ -156,7 +156,7 @@ func (s *source) flush() {
 	s.held = nil
 }
 
-// expand replaces macros, but for those that it is in.
+// expand replaces macros, except those that it is expanding.
 func (s *source) expand(in []token, within []string) (out []token) {
 	for i := 0; i < len(in); i++ {
 		t := in[i]
@@ -179,7 +179,7 @@ func (s *source) expand(in []token, within []string) (out []token) {
 	return out
 }
 
-// arguments splits what begins behind an opening parenthesis; end is the closing one.
+// arguments splits the arguments after an opening parenthesis; end is the closing one.
 func arguments(in []token, from int) (args [][]token, end int) {
 	args = [][]token{nil}
 	for depth, i := 0, from; i < len(in); i++ {
@@ -202,7 +202,7 @@ func arguments(in []token, from int) (args [][]token, end int) {
 	panic(fmt.Errorf("%s: a macro's arguments have no end", in[from-1].at))
 }
 
-// substitute puts arguments in the place of parameters and joins what has ## between.
+// substitute replaces parameters by arguments and joins tokens with ## between them.
 func substitute(m macro, args [][]token) (out []token) {
 	join := false
 	for _, t := range m.body {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// parser makes declarations of tokens. It panics with an error.
+// parser turns tokens into declarations. It panics with an error.
 type parser struct {
 	t      []token
 	types  map[string]*typ
@@ -45,7 +45,7 @@ func (p *parser) want(text string) {
 	}
 }
 
-// annotations skips them, but for @name.
+// annotations skips annotations, except @name.
 func (p *parser) annotations() {
 	for p.accept("@") {
 		word := p.next().text
@@ -66,14 +66,14 @@ func (p *parser) annotations() {
 	}
 }
 
-// called takes the name that an annotation gave to what was just declared.
+// called renames the last declaration to the name that its annotation gave.
 func (p *parser) called() string {
 	n := p.named
 	p.named = ""
 	return n
 }
 
-// isType says whether a type begins here.
+// isType reports whether a type begins here.
 func (p *parser) isType() bool {
 	t := p.peek(0)
 	return t.kind == 'i' && (p.types[t.text] != nil || p.units[t.text] != nil) && p.peek(1).text != "." && p.peek(1).text != "="
@@ -155,7 +155,7 @@ func (p *parser) program() {
 			name := p.next().text
 			p.types[name] = &typ{name: name, kind: 'x'}
 			p.want(";")
-		default: // the pipeline, which is always of the same parts
+		default: // the pipeline, which always has the same parts
 			for !p.accept(";") {
 				p.next()
 			}
@@ -340,7 +340,7 @@ func (p *parser) list(end string) (out []*expr) {
 	return out
 }
 
-// precedence of operators, the loosest first. & binds more tightly than a comparison, as P4 has it.
+// precedence of operators, the loosest first. In P4, & binds more tightly than a comparison.
 var precedence = [][]string{{"&&&"}, {"?"}, {"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="}, {"<<", ">>"}, {"+", "-", "|+|", "|-|", "++"}, {"*", "/", "%"}}
 
 func (p *parser) expr(level int) *expr {

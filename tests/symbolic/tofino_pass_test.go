@@ -2,22 +2,22 @@ package symbolic
 
 import "slices"
 
-// fcs is Ethernet's checksum, which the chip counts.
+// fcs is the length of Ethernet's checksum, which the chip counts.
 const fcs = 4
 
-// Arrived is a packet that has been through ingress.
+// Arrived is a packet that has passed ingress.
 type Arrived struct {
 	Dropped            bool
 	Port, Queue, Class uint32
 	Digest             []uint64 // the fields of flow_digest_t, nil without one
 	Data               []byte   // the packet as egress gets it
-	Length             int      // as it came in, with Ethernet's checksum
-	Choice             uint32   // the hash by which a next hop was chosen
+	Length             int      // as it arrived, with Ethernet's checksum
+	Choice             uint32   // the hash that chose a next hop
 }
 
-// Departure is the traffic manager's metadata of a packet that leaves.
+// Departure is the traffic manager's metadata for a departing packet.
 type Departure struct {
-	Found, Left uint32 // depth of its queue when it came and when it leaves, in cells
+	Found, Left uint32 // depth of its queue at its arrival and departure, in cells
 	Delay       uint32 // ns
 	Time        uint64 // ns
 }
@@ -29,7 +29,7 @@ type Left struct {
 	Session uint64 // of the mirror copy
 }
 
-// begin makes the headers and metadata of a pipe's parser and runs it over data.
+// begin makes the headers and metadata of a pipe and runs its parser over data.
 func (r *run) begin(parser string, data []byte) (p *packet, hdr, meta, intrinsic *slot) {
 	p = &packet{data: data}
 	in := r.chip.pipe[parser]
@@ -50,7 +50,7 @@ func (r *run) zero(control string, param int) *slot {
 	return s
 }
 
-// with prepends a header of the chip's own.
+// with prepends one of the chip's own headers.
 func (r *run) with(header string, fields map[string]uint64, pad uint64, data []byte) []byte {
 	h := r.chip.place(r.prog.types[header])
 	for k, n := range fields {
@@ -59,7 +59,7 @@ func (r *run) with(header string, fields map[string]uint64, pad uint64, data []b
 	return slices.Concat(flat(value{slot: h}), make([]byte, pad/8), data)
 }
 
-// end runs a deparser and appends the payload that the parser left.
+// end runs a deparser and appends the unparsed payload.
 func (r *run) end(deparser string, hdr, meta, deparse *slot, rest []byte) []byte {
 	out := &packet{}
 	r.apply(r.chip.pipe[deparser], []*slot{{t: &typ{kind: 'x'}, obj: out}, hdr, meta, deparse})
@@ -76,7 +76,7 @@ func caught(err *error) {
 	}
 }
 
-// Ingress takes a frame that came in on a port.
+// Ingress processes a frame that arrived on a port.
 func (c *Chip) Ingress(port uint32, frame []byte) (a Arrived, err error) {
 	defer caught(&err)
 	r := &run{chip: c, prog: c.prog, accessed: map[*register]bool{}, bytes: len(frame) + fcs}
@@ -107,7 +107,7 @@ func (c *Chip) Egress(a Arrived, d Departure) (l Left, err error) {
 	return l, err
 }
 
-// egress is one pass; mirrored is the header in front of a mirror copy.
+// egress is one egress pass; mirrored is the header in front of a mirror copy.
 func (c *Chip) egress(a Arrived, d Departure) (l Left, mirrored []byte, err error) {
 	r := &run{chip: c, prog: c.prog, accessed: map[*register]bool{}, bytes: len(a.Data) + fcs}
 	p, hdr, meta, intrinsic := r.begin("EgressParser", r.with("egress_intrinsic_metadata_t", map[string]uint64{

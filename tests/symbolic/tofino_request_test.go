@@ -21,7 +21,7 @@ func gateways() []*p4v1.Update {
 	}
 }
 
-// request is a frame that asks the gateway, or nearly: ARP, a neighbour solicitation, or an echo request.
+// request is a frame that asks the gateway, or nearly does: ARP, a neighbour solicitation, or an echo request.
 func (b *both) request(in uint32) []byte {
 	f := make([]byte, 2*b.cell)
 	copy(f, []byte{2, 0, 0, 0, 1, byte(in), 2, 0, 0, 0, 2, byte(in)})
@@ -82,7 +82,7 @@ func (b *both) request(in uint32) []byte {
 	return f
 }
 
-// narrow is a host's address of IPv4, by its address of IPv6.
+// narrow returns a host's IPv4 address for its IPv6 address.
 func narrow(a netip.Addr) []byte {
 	if a.IsUnspecified() {
 		return make([]byte, 4)
@@ -102,16 +102,16 @@ func (b *both) headerIPv6(f []byte, in uint32, src, dst netip.Addr) {
 	copy(ip[24:], dst.AsSlice())
 }
 
-// echo writes an echo request whose checksum is near a carry.
+// echo writes an echo request whose checksum is close to a carry.
 func (b *both) echo(icmp []byte, kind byte) {
 	icmp[0] = kind
 	binary.BigEndian.PutUint16(icmp[2:], []uint16{0, 0xff, 0x100, 0x101, 0xf7ff, 0xf800, 0xffff, uint16(b.rng.Uint32())}[b.rng.IntN(8)])
 }
 
-// tcp writes a TCP header with options, among which the maxQD option may be.
+// tcp writes a TCP header with options, perhaps with the maxQD option among them.
 func (b *both) tcp(segment []byte) {
 	const timestamps, sack, maxqd = ids.TCPTimestampsHead, ids.TCPSackHead, ids.TCPMaxQDHead
-	layouts := [][]uint32{ // heads, each with 8 bytes behind it; 0 is a block of SACK
+	layouts := [][]uint32{ // heads, each followed by 8 bytes; 0 is a block of SACK
 		{maxqd}, {timestamps, maxqd}, {sack + 8, maxqd}, {sack + 16, 0, maxqd}, {timestamps, sack + 8, maxqd},
 		{sack + 24, 0, 0, maxqd}, {timestamps, sack + 16, 0, maxqd}, {timestamps}, {},
 	}

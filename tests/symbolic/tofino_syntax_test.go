@@ -13,11 +13,11 @@ type typ struct {
 type variable struct {
 	name string
 	typ  *typ
-	out  bool // a parameter that is written
+	out  bool // an out or inout parameter
 	init *expr
 }
 
-// expr is an expression; what a holds depends on op.
+// expr is an expression; op determines the meaning of a.
 type expr struct {
 	op   string // num, name, str, list, member, slice, index, call, cast, ?:, or an operator
 	at   string
@@ -36,7 +36,7 @@ type stmt struct {
 	other []stmt
 	v     variable
 	cases []branch
-	seen  bool // a packet has come here
+	seen  bool // a packet has reached it
 }
 
 // branch is a row of a select; without keys it is the default.
@@ -45,7 +45,7 @@ type branch struct {
 	next string
 }
 
-// object is a constant, an extern's instance, a control's or one of a table's properties.
+// object is a constant, an extern's instance, a control's instance, or a property of a table.
 type object struct {
 	name, full string // full is the name in @name
 	typ        *typ

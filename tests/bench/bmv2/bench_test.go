@@ -1,7 +1,7 @@
-// Package bmv2 measures the embedded switch side by side with BMv2's simple_switch_grpc and prints
-// medians. Both get the same program, the same entries (through P4Runtime) and the same packets.
-// They run in turns, so that both see the same load of the machine. `make bench-bmv2` runs it, as
-// root and with simple_switch_grpc on the PATH. Each run has a network namespace of its own.
+// Package bmv2 measures the embedded switch side by side with BMv2's simple_switch_grpc and prints medians. Both
+// get the same program, the same entries (through P4Runtime) and the same packets. They run in turns, so that
+// both see the same load of the machine. `make bench-bmv2` runs it, as root and with simple_switch_grpc on the
+// PATH. Each run has its own network namespace.
 package bmv2
 
 import (
@@ -37,7 +37,7 @@ var (
 	verbose      = flag.Bool("v", false, "print every run")
 )
 
-// TestSideBySide is the measurement.
+// TestSideBySide runs the measurement.
 func TestSideBySide(t *testing.T) {
 	if os.Getenv("HEADGATE_BENCH") != "1" {
 		t.Skip("measures for a quarter of an hour with HEADGATE_BENCH=1 (make bench-bmv2)")
@@ -70,7 +70,7 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// fromRoot makes relative paths those of the test's own folder, in which it runs.
+// fromRoot converts paths relative to the repository to paths relative to the test's folder, in which it runs.
 func fromRoot(paths ...*string) {
 	for _, path := range paths {
 		if !filepath.IsAbs(*path) && strings.Contains(*path, "/") {
@@ -79,14 +79,14 @@ func fromRoot(paths ...*string) {
 	}
 }
 
-// needHeadgate builds the binary of ours, unless one was named.
+// needHeadgate builds Headgate's binary, unless a flag names one.
 func needHeadgate(t *testing.T) {
 	t.Helper()
 	if *headgatePath != "" {
 		return
 	}
 	*headgatePath = filepath.Join(t.TempDir(), "headgate")
-	t.Cleanup(func() { *headgatePath = "" }) // gone with the folder
+	t.Cleanup(func() { *headgatePath = "" }) // deleted with the folder
 	build := exec.Command("go", "build", "-trimpath", "-o", *headgatePath, "../../../cmd/headgate")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -126,7 +126,7 @@ func alternate(t *testing.T, name string, kinds []kind, measure func(*testing.T,
 	return all
 }
 
-// kindsFor is which switches a scenario runs on.
+// kindsFor returns the switches that run a scenario.
 func kindsFor(t *testing.T, scenario string) []kind {
 	drivers := map[string][]kind{"default": {ours}, "afpacket": {oursPacket}, "xdp": {oursXDP}, "both": {ours, oursPacket}}
 	kinds, ok := drivers[*driver]
@@ -135,7 +135,7 @@ func kindsFor(t *testing.T, scenario string) []kind {
 		t.Fatalf("-port-driver %q: want default, afpacket, xdp or both", *driver)
 	case *only == "bmv2":
 		return []kind{reference}
-	case scenario == "pcap", scenario == "entries": // have no interfaces
+	case scenario == "pcap", scenario == "entries": // they have no interfaces
 		kinds = []kind{ours}
 	}
 	if *only == "" {
@@ -147,13 +147,13 @@ func kindsFor(t *testing.T, scenario string) []kind {
 	return kinds
 }
 
-// sample is what one run measured.
+// sample is the result of one run.
 type sample []value
 
 type value struct {
-	name  string // with the unit
+	name  string // including the unit
 	v     float64
-	ratio int // of the table: 1 where more is better, −1 where less is, 0 for none
+	ratio int // of the table: 1 if more is better, −1 if less is better, 0 for neither
 }
 
 func (s sample) String() string {
@@ -164,7 +164,7 @@ func (s sample) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// median is that of value i; of an even number, the mean of the two in the middle.
+// median is the median of value i; for an even number of samples, the mean of the middle two.
 func median(all []sample, i int) float64 {
 	v := make([]float64, len(all))
 	for k, s := range all {
@@ -175,7 +175,7 @@ func median(all []sample, i int) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// report prints medians; a ratio is that of medians, to the kernel's bridge, or else to BMv2.
+// report prints medians and their ratios to the kernel's bridge, or to BMv2 if the bridge did not run.
 func report(kinds []kind, all map[kind][]sample) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()

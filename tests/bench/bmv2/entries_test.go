@@ -25,8 +25,8 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
 
-// encoded sends messages that were encoded before, and leaves answers encoded, so that the client
-// takes little of the machine that it shares with the switch.
+// encoded sends pre-encoded messages and leaves answers encoded, so that the client uses little of the machine,
+// which it shares with the switch.
 type encoded struct{}
 
 func (encoded) Name() string                    { return "proto" }
@@ -56,7 +56,7 @@ func entries(t *testing.T, k kind, p *program) sample {
 			must(t, err)
 			n := *written
 			if batch == 1 {
-				n /= 10 // a call takes some 20 times as long as an update in a large batch
+				n /= 10 // a call takes about 20 times as long as an update in a large batch
 			}
 			for _, op := range []p4v1.Update_Type{p4v1.Update_INSERT, p4v1.Update_MODIFY, p4v1.Update_DELETE} {
 				m.write(fmt.Sprintf("%s, %v, %d a Write", name, op, batch), table, op, n, batch)
@@ -77,8 +77,7 @@ type meter struct {
 	out  sample
 }
 
-// write writes entries 0 to n-1 of a table, and notes rate and processor time under a name; none
-// for "".
+// write writes entries 0 to n-1 of a table. It records rate and processor time under a name; "" records nothing.
 func (m *meter) write(name string, table *p4configv1.Table, op p4v1.Update_Type, n, batch int) {
 	var requests [][]byte
 	for from := 0; from < n; from += batch {
@@ -110,7 +109,7 @@ func (m *meter) note(name string, n int, before time.Duration, began time.Time) 
 		value{name + ": CPU ns an entry", float64(cpu) / float64(n), -1})
 }
 
-// tableEntry is entry i of a table; what it does differs after a MODIFY.
+// tableEntry is entry i of a table, with another action parameter after a MODIFY.
 func tableEntry(table *p4configv1.Table, op p4v1.Update_Type, i uint32) *p4v1.TableEntry {
 	e := &p4v1.TableEntry{TableId: table.Preamble.Id}
 	for _, f := range table.MatchFields {
@@ -135,7 +134,7 @@ func (m *meter) read(table uint32, want int) {
 	request, err := proto.Marshal(&p4v1.ReadRequest{DeviceId: 1, Entities: []*p4v1.Entity{p4rtmsg.Of(&p4v1.TableEntry{TableId: table})}})
 	must(m.t, err)
 	pid := strconv.Itoa(m.s.PID())
-	must(m.t, os.WriteFile("/proc/"+pid+"/clear_refs", []byte("5"), 0)) // VmHWM begins anew
+	must(m.t, os.WriteFile("/proc/"+pid+"/clear_refs", []byte("5"), 0)) // VmHWM restarts
 	resident := memory(m.t, pid, "VmHWM")
 	used, began := used(m.t, m.s), time.Now()
 	stream, err := m.conn.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, service+"Read", grpc.ForceCodec(encoded{}))
@@ -170,7 +169,7 @@ func (m *meter) read(table uint32, want int) {
 		value{name + ": KB resident before", float64(resident), -1})
 }
 
-// memory is a number of KB in /proc/PID/status.
+// memory returns a number of KB in /proc/PID/status.
 func memory(t *testing.T, pid, name string) int {
 	b, err := os.ReadFile("/proc/" + pid + "/status")
 	must(t, err)
@@ -184,17 +183,17 @@ func memory(t *testing.T, pid, name string) int {
 	return n
 }
 
-// faults is how many pages the switch has touched for the first time.
+// faults returns the number of pages that the switch has touched for the first time.
 func faults(t *testing.T, s *bmv2.Process) int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID()))
 	must(t, err)
 	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')'):]))
-	n, err := strconv.Atoi(fields[8]) // minflt, the tenth of all
+	n, err := strconv.Atoi(fields[8]) // minflt, the tenth field
 	must(t, err)
 	return n
 }
 
-// used is the processor time that a switch has used, to the nanosecond (clock_getcpuclockid(3)).
+// used returns the processor time of a switch in nanoseconds (clock_getcpuclockid(3)).
 func used(t *testing.T, s *bmv2.Process) time.Duration {
 	const scheduled = 2 // CPUCLOCK_SCHED of the kernel
 	var ts unix.Timespec

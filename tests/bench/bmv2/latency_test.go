@@ -12,8 +12,8 @@ import (
 
 const lonePackets = 1000
 
-// latency sends packets one by one, two milliseconds apart, and takes the time until each
-// arrives, from the sending system call to the return of the receiving one.
+// latency sends packets one by one, two milliseconds apart. It measures the time from the sending system call to
+// the return of the receiving one.
 func latency(t *testing.T, k kind, p *program) sample {
 	startVeth(t, k, p)
 	tx := packetSocket(t, hostEnd(1), 0)
@@ -44,7 +44,7 @@ func latency(t *testing.T, k kind, p *program) sample {
 				if rx[j].Revents == 0 {
 					continue
 				}
-				// The UDP source port tells this packet from others, such as the kernel's own.
+				// The UDP source port distinguishes this packet from others, such as the kernel's own.
 				n, _, err := unix.Recvfrom(int(rx[j].Fd), buf, unix.MSG_DONTWAIT)
 				arrived = arrived || err == nil && n == len(f) && string(buf[26:36]) == string(f[26:36])
 			}

@@ -17,23 +17,22 @@ import (
 	"github.com/headgate/headgate/internal/veth"
 )
 
-// multiplier is a sender that costs a fraction of the processor time of one with a system
-// call and a socket buffer per frame, so that more of a small machine is left to the
-// switch. One frame that it sends on a veth pair of its own, the seed, is multiplied by an
-// XDP program at the pair's other end, which redirects copies of it to the hosts' ends, a
-// few to each. On the way a second program turns each copy into one of the prepared
-// frames. It needs Linux 5.14 (bpf_redirect_map with BPF_F_BROADCAST).
+// multiplier is a sender that needs a fraction of the processor time of one with a system call and a socket
+// buffer per frame. That leaves more of a small machine to the switch. It sends one frame, the seed, on a veth
+// pair of its own. An XDP program at the pair's other end redirects copies of it to the hosts' ends, a few to
+// each. On the way, a second program turns each copy into one of the prepared frames. It needs Linux 5.14
+// (bpf_redirect_map with BPF_F_BROADCAST).
 type multiplier struct {
 	fd      int // packet socket on the pair's near end
 	seed    []byte
 	frames  *ebpf.Map // heads of the prepared frames, port by port
-	counter *ebpf.Map // how many frames went to the hosts' ends from each core
+	counter *ebpf.Map // frames sent to the hosts' ends, by core
 }
 
 const (
-	// copiesPerPort is how many frames one seed makes on each port.
+	// copiesPerPort is the number of frames that one seed makes on each port.
 	copiesPerPort = 8
-	// headBytes is how much of a frame differs from the seed; a multiple of 8.
+	// headBytes is the length of the part that differs from the seed; a multiple of 8.
 	headBytes = 64
 )
 
@@ -47,7 +46,7 @@ const (
 	mdDataEnd     = 4
 )
 
-// own closes what the kernel gave when the test ends. Without it the test fails.
+// own closes a kernel object when the test ends. If the kernel gave none, the test fails.
 func own[T io.Closer](t *testing.T, v T, err error) T {
 	t.Helper()
 	if err != nil {
@@ -60,7 +59,7 @@ func own[T io.Closer](t *testing.T, v T, err error) T {
 func newMultiplier(t *testing.T, p *program, size int) *multiplier {
 	t.Helper()
 	pair := veth.Add(t, "g0", "g1")
-	for port := 1; port <= ports; port++ { // XDP frames need NAPI at the end where they arrive
+	for port := 1; port <= ports; port++ { // XDP frames need NAPI at the receiving end
 		setGRO(t, switchEnd(port))
 	}
 	newMap := func(m ebpf.MapSpec) *ebpf.Map {
@@ -73,8 +72,8 @@ func newMultiplier(t *testing.T, p *program, size int) *multiplier {
 		counter: newMap(ebpf.MapSpec{Name: "sent", Type: ebpf.PerCPUArray, ValueSize: 8, MaxEntries: 1}),
 		frames:  newMap(ebpf.MapSpec{Name: "frames", Type: ebpf.Array, ValueSize: headBytes, MaxEntries: ports * preparedFrames}),
 	}
-	// Each host's end is listed as many times as it gets copies, with the program that turns
-	// a copy into a prepared frame of its port.
+	// Each host's end is listed once per copy, with the program that turns a copy into a prepared frame of its
+	// port.
 	targets := newMap(ebpf.MapSpec{Name: "targets", Type: ebpf.DevMap, ValueSize: 8, MaxEntries: ports * copiesPerPort})
 	for port := 1; port <= ports; port++ {
 		for i, f := range prepare(p, port, size) {
@@ -111,8 +110,8 @@ func newMultiplier(t *testing.T, p *program, size int) *multiplier {
 	return m
 }
 
-// turnInto is a program that takes a number from the counter and writes the head of that
-// one of a port's prepared frames over the packet's.
+// turnInto is a program that takes a number from the counter and overwrites the packet's head with that of the
+// prepared frame of this number.
 func (m *multiplier) turnInto(port int) asm.Instructions {
 	const key = -4 // on the stack
 	lookup := func(of *ebpf.Map) asm.Instructions {
@@ -175,8 +174,8 @@ func (m *multiplier) sent(t *testing.T) (n uint64) {
 	return n
 }
 
-// setGRO switches generic receive offload of an interface on. A veth interface takes its
-// frames by NAPI then, as network cards do, and so takes what an XDP program sends to it.
+// setGRO switches generic receive offload of an interface on. A veth interface then takes its frames by NAPI, as
+// network cards do, and so it takes frames that an XDP program sends to it.
 func setGRO(t *testing.T, name string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	must(t, err)

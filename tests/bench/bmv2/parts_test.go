@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/tests/lag"
 )
 
-// TestSenders: what arrives at the switch's ends are the prepared frames of the port, and
-// as many as the sender says.
+// TestSenders: the frames that arrive at the switch's ends are the port's prepared frames, in the number that the
+// sender reports.
 func TestSenders(t *testing.T) {
 	for _, name := range []string{"packet", "xdp"} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestSenders(t *testing.T) {
 					t.Errorf("port %d received %d, want %d", i+1, n, meant/ports)
 				}
 			}
-			if len(seen) < ports*copiesPerPort*2 { // each core that sends starts from the first one
+			if len(seen) < ports*copiesPerPort*2 { // each sending core starts from the first one
 				t.Errorf("%d different frames of %d, want many", len(seen), meant)
 			}
 		})
@@ -108,7 +108,7 @@ func TestSink(t *testing.T) {
 	}
 }
 
-// slow is a sender of one frame at a time that is held up once.
+// slow is a sender of one frame at a time that is delayed once.
 type slow struct {
 	n     int
 	at    int
@@ -123,7 +123,7 @@ func (s *slow) burst() (int, error) {
 }
 func (s *slow) sent(*testing.T) uint64 { return uint64(s.n) }
 
-// TestPace: a sender keeps to its rate, and does not catch up after it was held up.
+// TestPace: a sender keeps its rate, and does not catch up after a delay.
 func TestPace(t *testing.T) {
 	const rate = 2000
 	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
@@ -143,7 +143,7 @@ func TestSearch(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
 		guess, capacity, limit float64 // packets/s
-		unlucky                int     // which attempt loses in any case
+		unlucky                int     // the attempt that always has a loss
 	}{
 		{"near", 1e5, 1.2e5, 1e9, 0},
 		{"far above the guess", 1e4, 9e4, 1e9, 0},

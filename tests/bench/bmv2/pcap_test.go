@@ -19,19 +19,18 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 )
 
-// wait is how long both switches hold the files back, in seconds: enough to configure
-// them. It does not count.
+// wait is the time, in seconds, for which both switches hold back the files, so that they can be configured. It
+// does not count.
 const wait = 5
 
-// pcap takes packets from files to files. The time is what the output files' timestamps
-// say, from the first frame to the last; what was read is the number of frames in the
-// input files, for all switches read all of them.
+// pcap takes packets from files to files. The time is that between the first and the last timestamp in the output
+// files. The number of packets read is that in the input files, because every switch reads all of them.
 func pcap(t *testing.T, k kind, p *program) sample {
 	s, _ := throughFiles(t, p, func(dir string) *bmv2.Process { return startFiles(t, k, p, dir) })
 	return s
 }
 
-// throughFiles also returns what came out.
+// throughFiles also returns the output.
 func throughFiles(t *testing.T, p *program, start func(dir string) *bmv2.Process) (sample, output) {
 	dir := t.TempDir()
 	for port := 1; port <= ports; port++ {
@@ -71,7 +70,7 @@ func startFiles(t *testing.T, k kind, p *program, dir string) *bmv2.Process {
 	return s
 }
 
-// fileFlags are those of our switch and of BMv2.
+// fileFlags are the flags of Headgate's switch and of BMv2.
 func fileFlags() []string {
 	flags := []string{"--use-files", fmt.Sprint(wait)}
 	for port := 1; port <= ports; port++ {
@@ -101,8 +100,8 @@ func inputFile(t *testing.T, p *program, dir string, port int) {
 	must(t, buf.Flush())
 }
 
-// settle waits until the output files have begun to grow and then stopped for a while, and
-// calls grown each time they have.
+// settle waits until the output files have grown and then stopped growing for a while. It calls grown each time
+// they have grown.
 func settle(dir string, patience time.Duration, grown func()) error {
 	size := func() (n int64) {
 		for port := 1; port <= ports; port++ {
@@ -130,11 +129,11 @@ func settle(dir string, patience time.Duration, grown func()) error {
 	return errors.New("the output files did not stop growing")
 }
 
-// output adds up output files.
+// output sums up output files.
 type output struct {
 	frames      int
 	first, last time.Time
-	sum         uint64 // of the frames' checksums: the same for the same frames in any order
+	sum         uint64 // of the frames' checksums: equal for the same frames in any order
 }
 
 var ecma = crc64.MakeTable(crc64.ECMA)
@@ -148,7 +147,7 @@ func (out *output) read(t *testing.T, path string) {
 	for {
 		frame, ci, err := r.ZeroCopyReadPacketData()
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return // the end, or a record that the switch did not finish
+			return // the end, or an incomplete record
 		}
 		must(t, err)
 		out.sum += crc64.Checksum(frame, ecma)

@@ -18,12 +18,12 @@ var (
 	ns3Path   = flag.String("ns3", "rdma-simulator", "PrioPlus' program")
 )
 
-// peer is a program of others that does what one of ours does.
+// peer is another project's program with the same task as one of Headgate's.
 type peer struct {
 	name     string // of -peers
 	kind     kind
 	program  *string
-	from     string // where it comes from
+	from     string // its source
 	scenario string
 	measure  func(*testing.T, kind) sample
 	command  func(kind) []string
@@ -38,7 +38,7 @@ var peers = []peer{
 	{"ns3", ns3, ns3Path, "github.com/blueroaring/PrioPlus, see docs/research/simulator.md", "permutation, 128 hosts", simulate, simulateCommand},
 }
 
-// missing says why a peer cannot run, or nothing.
+// missing returns the reason why a peer cannot run, or "".
 func (p peer) missing() string {
 	if _, err := exec.LookPath(*p.program); err != nil {
 		return fmt.Sprintf("%s is not on the PATH: %s", *p.program, p.from)
@@ -49,7 +49,7 @@ func (p peer) missing() string {
 	return ""
 }
 
-// TestPeers measures the peers that are there beside ours, in turns, and prints one table.
+// TestPeers measures the available peers beside Headgate's programs, in turns, and prints one table.
 func TestPeers(t *testing.T) {
 	if os.Getenv("HEADGATE_PEERS") != "1" {
 		t.Skip("measures for some minutes with HEADGATE_PEERS=1 (make bench-peers)")
@@ -78,7 +78,7 @@ func TestPeers(t *testing.T) {
 	w.Flush()
 }
 
-// rows are those of one peer; a ratio above one says that ours is better.
+// rows are the rows of one peer; with a ratio above one, Headgate is better.
 func (p peer) rows(w *tabwriter.Writer, all map[kind][]sample) {
 	commands := []string{strings.Join(p.command(p.kind), " "), strings.Join(p.command(ours), " ")}
 	values := all[ours][0]

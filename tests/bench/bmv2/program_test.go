@@ -25,13 +25,13 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
 
-// ports is how many ports the switches have; packets come in on all of them.
+// ports is the number of the switches' ports; packets arrive on all of them.
 const ports = 4
 
-// routes is how many prefixes the tables hold, each behind one of the ports.
+// routes is the number of prefixes in the tables, each behind one of the ports.
 const routes = 1000
 
-// hops is how many next hops the plain router has.
+// hops is the number of next hops of the plain router.
 const hops = 64
 
 // program is a P4 program with its entries and packets.
@@ -83,8 +83,8 @@ func mac(kind, i int) net.HardwareAddr {
 	return net.HardwareAddr{2, 0, 0, byte(kind), byte(i >> 8), byte(i)}
 }
 
-// headgateEntries is the pipeline as the controller fills it: classes, groups of four next
-// hops, limits and marking curves of every queue.
+// headgateEntries are the entries that the controller writes: classes, groups of four next hops, limits and
+// marking curves of every queue.
 func headgateEntries() []*p4v1.Update {
 	all := []*p4v1.Update{control.PollSession(), control.Scale(0)}
 	for dscp := range uint64(64) {
@@ -115,7 +115,7 @@ func headgateEntries() []*p4v1.Update {
 	return all
 }
 
-// l3Entries fills the plain router: routes to next hops to ports.
+// l3Entries are the plain router's entries: routes to next hops to ports.
 func l3Entries(info *p4configv1.P4Info) (all []*p4v1.Update, err error) {
 	p, err := pipeline.New(info, nil)
 	if err != nil {
@@ -141,8 +141,8 @@ func macNumber(kind, i int) uint64 {
 	return binary.BigEndian.Uint64(append([]byte{0, 0}, mac(kind, i)...))
 }
 
-// ipFrame is a packet to a host behind one of the routes, with a UDP datagram without
-// checksum that begins with some bytes.
+// ipFrame is a packet to a host behind one of the routes. Its UDP datagram has no checksum and begins with the
+// given bytes.
 func ipFrame(r *rand.Rand, port, size int, tos uint8, dstPort uint16, begin ...byte) []byte {
 	dst := prefix(r.IntN(routes)).Addr().As4()
 	dst[3] = byte(1 + r.IntN(254))
@@ -159,15 +159,14 @@ func ipFrame(r *rand.Rand, port, size int, tos uint8, dstPort uint16, begin ...b
 	err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
 		&layers.Ethernet{DstMAC: mac(1, port), SrcMAC: mac(2, port), EthernetType: layers.EthernetTypeIPv4}, ip, gopacket.Payload(udp))
 	if err != nil {
-		panic(err) // the layers are ours
+		panic(err) // the layers are valid
 	}
 	return b.Bytes()
 }
 
 func udpFrame(r *rand.Rand, port, size int) []byte { return ipFrame(r, port, size, 0, 9) }
 
-// shimFrame is one with a maxQD shim, in one of eight classes, ECN-capable; every fourth
-// is plain UDP.
+// shimFrame is a frame with a maxQD shim, in one of eight classes, ECN-capable. Every fourth is plain UDP.
 func shimFrame(r *rand.Rand, port, size int) []byte {
 	const ect0 = 2
 	tos := byte(r.IntN(8))<<5 | ect0

@@ -12,17 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sender sends prepared frames on the hosts' ends, as many on one port as on another, until
-// its test ends.
+// sender sends prepared frames on the hosts' ends until its test ends, the same number on each port.
 type sender interface {
-	// burst sends a few frames and returns how many it means to have sent: 0 when the
-	// interface takes none now.
+	// burst sends a few frames and returns how many it tried to send: 0 if the interface takes none now.
 	burst() (int, error)
-	// sent is how many frames were given to the hosts' ends so far.
+	// sent returns the number of frames given to the hosts' ends so far.
 	sent(t *testing.T) uint64
 }
 
-// newSender makes the sender of a name, xdp or packet, between veth pairs that exist.
+// newSender makes the sender with a name, xdp or packet, between existing veth pairs.
 func newSender(t *testing.T, name string, p *program, size int) sender {
 	t.Helper()
 	if name == "xdp" {
@@ -31,10 +29,10 @@ func newSender(t *testing.T, name string, p *program, size int) sender {
 	return newPacketSender(t, p, size)
 }
 
-// preparedFrames is how many different frames there are for a port; a power of two.
+// preparedFrames is the number of different frames of a port; a power of two.
 const preparedFrames = 1024
 
-// prepare makes the frames of a port, always the same ones.
+// prepare makes a port's frames, always the same ones.
 func prepare(p *program, port, size int) [][]byte {
 	r := rand.New(rand.NewPCG(2, uint64(port)))
 	all := make([][]byte, preparedFrames)
@@ -45,16 +43,16 @@ func prepare(p *program, port, size int) [][]byte {
 }
 
 const (
-	// shortestSleep is how long a sender sleeps at least when it is ahead: waking up costs
-	// processor time that the switch could use.
+	// shortestSleep is the minimum time that a sender sleeps when it is ahead: waking up costs processor time
+	// that the switch could use.
 	shortestSleep = 200 * time.Microsecond
-	// longestDelay is how far behind its rate a sender may fall and still catch up. Were it
-	// to catch up with more, what follows a pause of the machine would be a flood.
+	// longestDelay is the longest delay for which a sender catches up. If it caught up with more, it would flood
+	// the switch after a pause of the machine.
 	longestDelay = time.Millisecond
 )
 
-// pace sends at a rate, in frames per second, for some time and returns how long it took.
-// What the sender falls behind by more than longestDelay is not sent.
+// pace sends at a rate, in frames per second, for some time and returns the time taken. Frames that are late by
+// more than longestDelay are not sent.
 func pace(tx sender, rate float64, d time.Duration) (time.Duration, error) {
 	// The thread sleeps in the kernel: Go's timers are late by up to a millisecond.
 	runtime.LockOSThread()
@@ -62,7 +60,7 @@ func pace(tx sender, rate float64, d time.Duration) (time.Duration, error) {
 	const slack = 1 // ns; by default the kernel may wake a thread 50 µs late
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, slack, 0, 0, 0)
 	begin := time.Now()
-	due := time.Duration(0) // when the next frames are
+	due := time.Duration(0) // time of the next frames
 	for {
 		now := time.Since(begin)
 		switch {
@@ -81,7 +79,7 @@ func pace(tx sender, rate float64, d time.Duration) (time.Duration, error) {
 	}
 }
 
-// burstSize is how many frames go into one system call.
+// burstSize is the number of frames in one system call.
 const burstSize = 32
 
 // packetSender sends bursts by AF_PACKET, one port after another.
@@ -137,7 +135,7 @@ func (s *packetSender) burst() (int, error) {
 	return int(n), nil
 }
 
-// packetSocket is an AF_PACKET socket on an interface; protocol 0 receives nothing.
+// packetSocket returns an AF_PACKET socket on an interface; with protocol 0 it receives nothing.
 func packetSocket(t *testing.T, name string, protocol uint16) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)

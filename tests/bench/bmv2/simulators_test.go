@@ -13,14 +13,13 @@ import (
 	"testing"
 )
 
-// The permutation: hosts of a fat-tree of k = 8, of which each sends so many bytes to the
-// one half-way round.
+// The permutation: each host of a fat-tree with k = 8 sends this many bytes to the host half-way round.
 const (
 	simHosts = 128
 	simBytes = 4000000
 )
 
-// simulateCommand is what a simulator is called with, beside its input files.
+// simulateCommand is a simulator's command line, without its input files.
 func simulateCommand(k kind) []string {
 	switch k {
 	case htsim:
@@ -32,11 +31,11 @@ func simulateCommand(k kind) []string {
 	return strings.Fields("headgate sim run shift64.yaml --jobs 1 --cores 1")
 }
 
-// simulate runs the permutation to its end and takes the processor time of the whole process.
+// simulate runs the permutation to its end and returns the processor time of the whole process.
 func simulate(t *testing.T, k kind) sample {
 	dir := t.TempDir()
 	write := func(name string, b []byte) { must(t, os.WriteFile(filepath.Join(dir, name), b, 0o644)) }
-	var ended *regexp.Regexp // what it prints of a flow that ended, or of all
+	var ended *regexp.Regexp // its output per completed flow, or for all flows
 	flows := simHosts
 	switch k {
 	case htsim:
@@ -86,7 +85,7 @@ func htsimFlows() []byte {
 	return b.Bytes()
 }
 
-// ns3Input is a configuration of PrioPlus' simulator, and its topology.
+// ns3Input returns a configuration of PrioPlus' simulator, and its topology.
 func ns3Input(t *testing.T) (config, topology []byte) {
 	type m = map[string]any
 	port := m{"EnableIngressControl": true, "EnableEgressControl": true, "EnableVec": 255}

@@ -12,9 +12,8 @@ import (
 // tcxDrop is TCX_DROP of <linux/bpf.h>.
 const tcxDrop = 2
 
-// newSink drops what arrives at the hosts' ends as soon as it is counted, until the test
-// ends. The network stack would go on to look for someone to give it to before it drops it.
-// It needs Linux 6.6.
+// newSink drops the frames that arrive at the hosts' ends as soon as they are counted, until the test ends.
+// Otherwise the network stack would look for a receiver before it drops them. It needs Linux 6.6.
 func newSink(t *testing.T) error {
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "drop", Type: ebpf.SchedCLS, License: "Apache-2.0",

@@ -21,19 +21,19 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/control"
 )
 
-// kind is which switch runs.
+// kind is the kind of switch.
 type kind int
 
 const (
 	ours       kind = iota // with its default flags: its ports choose their driver
 	oursPacket             // with AF_PACKET
 	oursXDP                // with AF_XDP
-	oursBusy               // looks for frames for longer than lone packets are apart
+	oursBusy               // polls for longer than the gap between single packets
 	reference
 	swx   // DPDK's pipeline
 	htsim // and simulators
 	ns3
-	bridge // the kernel's
+	bridge // the kernel's bridge
 )
 
 func (k kind) String() string {
@@ -86,7 +86,7 @@ func launch(t *testing.T, k kind, dir string, flags ...string) (*bmv2.Process, s
 func dial(s *bmv2.Process, address string) (*grpc.ClientConn, error) {
 	starting, cancel := s.Starting()
 	defer cancel()
-	// gRPC would connect on a thread that is not in the test's network namespace.
+	// gRPC would connect on a thread outside the test's network namespace.
 	c, err := net.Dial("tcp", address)
 	for err != nil && starting.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -124,8 +124,7 @@ func configure(s *bmv2.Process, address string, p *program) error {
 func hostEnd(port int) string   { return fmt.Sprintf("h%d", port) }
 func switchEnd(port int) string { return fmt.Sprintf("s%d", port) }
 
-// startBridge joins the interfaces in place of a switch by the kernel's bridge, which sends the frames of a program
-// to port 2.
+// startBridge uses the kernel's bridge instead of a switch; it sends a program's frames to port 2.
 func startBridge(t *testing.T, p *program) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
@@ -144,7 +143,7 @@ func startBridge(t *testing.T, p *program) {
 	}
 }
 
-// startVeth runs a switch between veth pairs in a network namespace of the test's.
+// startVeth runs a switch between veth pairs in a network namespace of the test.
 func startVeth(t *testing.T, k kind, p *program) *bmv2.Process {
 	t.Helper()
 	veth.New(t, ports)
@@ -163,7 +162,7 @@ func startVeth(t *testing.T, k kind, p *program) *bmv2.Process {
 	return s
 }
 
-// cpu is the processor time that a switch has used, in user and kernel mode (proc(5)).
+// cpu returns the processor time of a switch, in user and kernel mode (proc(5)).
 func cpu(t *testing.T, s *bmv2.Process) (user, system time.Duration) {
 	t.Helper()
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(s.PID()) + "/stat")

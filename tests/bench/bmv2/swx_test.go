@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 )
 
-// swxIO is how a port of DPDK's pipeline gets and gives its packets: from file to file, or
-// again and again from memory to nowhere, which leaves the pipeline alone.
+// swxIO is the packet I/O of a port of DPDK's pipeline: from file to file, or from a loop in memory to nowhere,
+// which measures the pipeline alone.
 type swxIO struct{ device, ethdev, in, out string }
 
 var (
@@ -26,7 +26,7 @@ var (
 	swxMemory = swxIO{in: "source mempool MEMPOOL file p%d_in.pcap loop 0 packets 64", out: "sink file none"}
 )
 
-// each is a format for each port.
+// each repeats a format for each port.
 func each(format string) []string {
 	var all []string
 	for port := 1; port <= ports && format != ""; port++ {
@@ -35,8 +35,8 @@ func each(format string) []string {
 	return all
 }
 
-// swxCommand is DPDK's example application "pipeline": no huge pages, no devices but files, one
-// core that polls and one that reads commands.
+// swxCommand is DPDK's example application "pipeline": without huge pages, with files as its only devices, with
+// one core that polls and one that reads commands.
 func swxCommand(io swxIO, address string) []string {
 	host, port, _ := net.SplitHostPort(address)
 	command := strings.Fields(*swxPath + " --no-huge -m 1024 --no-pci --no-shconf --no-telemetry -l 0-1")
@@ -44,8 +44,8 @@ func swxCommand(io swxIO, address string) []string {
 	return append(command, "--", "-s", "l3.cli", "-h", host, "-p", port)
 }
 
-// startSWX runs the plain router on DPDK's pipeline until the test ends. Its last command
-// lets the packets in, so that files need not be held back. It returns where it takes commands.
+// startSWX runs the plain router on DPDK's pipeline until the test ends. Its last command lets the packets in, so
+// files need not be held back. It returns the address for commands.
 func startSWX(t *testing.T, io swxIO, dir string) (*bmv2.Process, string) {
 	t.Helper()
 	spec, err := filepath.Abs("testdata/l3_psa.spec")
@@ -82,7 +82,7 @@ thread 1 pipeline P enable
 	s, err := bmv2.Exec(dir, swxCommand(io, address)...)
 	must(t, err)
 	t.Cleanup(s.Stop)
-	for _, name := range []string{"l3.so", "l3.c"} { // it goes on when a command has failed, and says why nowhere
+	for _, name := range []string{"l3.so", "l3.c"} { // it continues after a failed command, without a message
 		if !appears(filepath.Join(dir, name), 20*time.Second) {
 			text, _ := os.ReadFile(filepath.Join(dir, "l3.log"))
 			t.Fatal(s.Explain(fmt.Errorf("DPDK's pipeline did not make %s\n%s", name, text)))
@@ -100,7 +100,7 @@ func appears(path string, patience time.Duration) bool {
 	return false
 }
 
-// l3Rows calls add with the entries of l3Entries as DPDK's files of tables have them.
+// l3Rows calls add with the entries of l3Entries in the form of DPDK's table files.
 func l3Rows(add func(table, match, action string)) {
 	for i := range hops {
 		add("next_hops", fmt.Sprint(i), fmt.Sprintf("forward port %d src %#x dst %#x", i%ports, macNumber(1, i), macNumber(2, i)))
@@ -121,8 +121,8 @@ func filesCommand(k kind) []string {
 	return append([]string{"headgate", "switch"}, fileFlags()...)
 }
 
-// TestSWX: DPDK's pipeline does to frames what ours does. It sends each at once, for it never
-// sends the rest of a burst.
+// TestSWX: DPDK's pipeline treats frames as Headgate's does. It sends each frame at once, because it never sends
+// an incomplete burst.
 func TestSWX(t *testing.T) {
 	if os.Getenv("HEADGATE_PEERS") != "1" {
 		t.Skip("needs DPDK, with HEADGATE_PEERS=1 (make bench-peers)")
@@ -143,8 +143,8 @@ func TestSWX(t *testing.T) {
 	}
 }
 
-// l3Memory gives each pipeline a few frames again and again, and drops what comes out. Ours is
-// the engine's benchmark.
+// l3Memory feeds each pipeline the same few frames in a loop and drops the output. For Headgate it is the
+// engine's benchmark.
 func l3Memory(t *testing.T, k kind) sample {
 	dir := t.TempDir()
 	if k == swx {
@@ -174,10 +174,10 @@ func memoryCommand(k kind) []string {
 		fmt.Sprintf("-test.benchtime=%dx", memoryPackets), "-test.cpu=1"}
 }
 
-// swxRouted is how many packets found a next hop.
+// swxRouted returns the number of packets with a next hop.
 var swxRouted = regexp.MustCompile(`Table next_hops:\s+Hit \(packets\): (\d+)`)
 
-// swxRate is the processor time of a packet in DPDK's pipeline, whose core polls all the time.
+// swxRate returns the processor time per packet of DPDK's pipeline, whose core polls all the time.
 func swxRate(t *testing.T, dir string) sample {
 	p := loadProgram(t, "l3")
 	for port := 1; port <= ports; port++ {
@@ -188,7 +188,7 @@ func swxRate(t *testing.T, dir string) sample {
 	var err error
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if conn, err = net.Dial("tcp", address); err == nil {
-			break // it takes connections when its script has ended
+			break // it accepts connections after its script has ended
 		}
 	}
 	must(t, s.Explain(err))

@@ -14,9 +14,8 @@ import (
 // lossLimit is the loss up to which a rate counts as forwarded.
 const lossLimit = 0.001
 
-// veths searches for the highest rate that the switch forwards between veth pairs without
-// loss, sent on all ports in turns, and what it forwards when everything is sent at once;
-// or measures at one rate.
+// veths searches for the highest rate that the switch forwards between veth pairs without loss, sent on all ports
+// in turns, and for the rate that it forwards when everything is sent at once. It can also measure a single rate.
 func veths(t *testing.T, k kind, p *program) sample {
 	s := startVeth(t, k, p)
 	if err := newSink(t); err != nil {
@@ -44,17 +43,17 @@ func veths(t *testing.T, k kind, p *program) sample {
 	}
 }
 
-// searchSteps bounds the search for the best rate, and closeEnough ends it: the lowest rate
-// that failed over the highest that did not. offered is the share of a rate that the sender
-// must have sent for the next higher one to be worth trying.
+// searchSteps bounds the search for the best rate. closeEnough ends it: the ratio of the lowest failed rate to
+// the highest successful one. offered is the share of a rate that the sender must have sent before the next
+// higher rate is tried.
 const (
 	searchSteps = 12
 	closeEnough = 1.02
 	offered     = 0.98
 )
 
-// search looks for the highest rate without loss, from a first guess, which does not bound
-// the result. A rate fails when it loses twice in a row: once may be the machine's doing.
+// search looks for the highest rate without loss, starting at a guess that does not bound the result. A rate
+// fails if it has losses twice in a row, because the machine may have caused the first.
 func search(rate float64, try func(rate float64) trial) (best trial) {
 	var lo, hi float64 // 0 while unknown
 	for range searchSteps {
@@ -92,14 +91,14 @@ type trial struct {
 
 func (t trial) loss() float64 { return max(0, 1-t.out/t.in) }
 
-// offer sends at a rate for some seconds and counts what comes out.
+// offer sends at a rate for some seconds and counts the output.
 func offer(t *testing.T, s *bmv2.Process, tx sender, rate, seconds float64) trial {
 	before, sent0 := received(t), tx.sent(t)
 	u0, s0 := cpu(t, s)
 	elapsed, err := pace(tx, rate, time.Duration(seconds*1e9))
 	must(t, err)
 	took := elapsed.Seconds()
-	// What still comes a little later counts, but does not lengthen the time by much.
+	// Packets that arrive a little later count, but prolong the time only slightly.
 	last := received(t)
 	for still := 0; still < 3; still++ {
 		time.Sleep(20 * time.Millisecond)
@@ -112,7 +111,7 @@ func offer(t *testing.T, s *bmv2.Process, tx sender, rate, seconds float64) tria
 	return trial{float64(tx.sent(t)-sent0) / took, got / took, float64(u1+s1-u0-s0) / max(1, got)}
 }
 
-// received is how many frames have reached the hosts' ends.
+// received returns the number of frames that have reached the hosts' ends.
 func received(t *testing.T) (n uint64) {
 	t.Helper()
 	for port := 1; port <= ports; port++ {

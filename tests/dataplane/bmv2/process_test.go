@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLook: a program that is not there, and one that lacks a part, are named with where it comes from.
+// TestLook: the error for a missing or incomplete program names its source.
 func TestLook(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
