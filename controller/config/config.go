@@ -195,7 +195,7 @@ type Port struct {
 	QueueLimit units.Bytes
 	// Lossless has the classes that are under PFC at this port: some of the switch's buffer.lossless; default all
 	// of them. For a class that is left out, qos.port_maps maps arriving packets to a lossy class, and a PAUSE is
-	// ignored. Targets: bmv2, which obeys no PAUSE, and embedded.
+	// ignored. BMv2 obeys no PAUSE at all.
 	Lossless *uint8
 	// Headroom is Φ of each lossless queue of this port or, with DSH, Φ of the port, 1 B … 2 GB; default the Φ of
 	// the switch's section buffer.

@@ -64,6 +64,9 @@ type Config struct {
 type Port struct {
 	Number uint32     // number in the P4 program
 	Rate   units.Rate // rate of the link
+	// Lossy has the classes of MMU.Lossless that are lossy at this port, a bit for each: the port sends and obeys no
+	// PAUSE for them. Its egress queues keep the other ports' packets of these classes.
+	Lossy uint8
 }
 
 // QueueLimit bounds an egress queue, which drops packets above it.

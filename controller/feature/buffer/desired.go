@@ -132,6 +132,9 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 		return err
 	}
 	c.MMU, c.LosslessQueues = &h, LosslessQueues(env.Config, s)
+	for i, p := range c.Ports {
+		c.Ports[i].Lossy = h.Lossless &^ LosslessAt(s, p.Number)
+	}
 	return nil
 }
 
@@ -140,12 +143,6 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 // is never paused.
 func ownQueues(env *feature.Env) error {
 	s := env.Switch
-	for i, p := range s.Ports {
-		if p.Lossless != nil && s.Target.Chip() != "" {
-			return yamlnode.Fault{Field: fmt.Sprintf("%s.ports[%d].lossless", env.Config.Path(s), i), Text: fmt.Sprintf(
-				"differs from buffer.lossless, but all ports of the switch %q have the same lossless classes, want none", s.Name)}
-		}
-	}
 	classes := queuesOf(env.Config, s)
 	for i, k := range qos.Of(env.Config).Classes {
 		if classes[k.Class] == 0 {

@@ -179,7 +179,7 @@ func shapedBy(_ *feature.Env, field string) string {
 type Config struct {
 	// Classes maps DSCP to class and queue. A DSCP not listed has class 0 and queue 0.
 	Classes []Class
-	// PortMaps maps DSCPs of what comes in by some ports in another way; none by default. Targets: bmv2 and embedded.
+	// PortMaps maps DSCPs of packets that arrive by some ports in another way; none by default.
 	PortMaps []PortMap
 	// QueueLimit is the most that a queue of a port may hold in bytes, 1 B … 4 GB;
 	// default 4294967295 B, which is no limit.

@@ -60,7 +60,7 @@ func (o *observed) diffs(s *settings) []diff {
 	}
 	for _, e := range o.extras {
 		touched[uint32(portOf(e.have))] = true
-		list = append(list, diff{pair: pair{want: want{Row: bfrt.Row{Table: tableGroup, Pipe: e.have.Pipe, Key: e.have.Key}}, have: e.have, exist: true}, remove: true, first: e.first})
+		list = append(list, diff{pair: pair{want: want{Row: bfrt.Row{Table: tableGroup, Pipe: e.have.Pipe, Action: e.have.Action, Key: e.have.Key}}, have: e.have, exist: true}, remove: true, first: e.first})
 	}
 	// When the mode of a port is written, the chip reads from the port's groups for which classes it sends PFC.
 	seen := map[uint32]bool{}

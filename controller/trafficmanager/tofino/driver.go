@@ -5,7 +5,7 @@
 //
 // # What a policy becomes
 //
-// Per port, each lossless class has a priority group (tm.ppg.cfg) and all other classes
+// Per port, each of its lossless classes has a priority group (tm.ppg.cfg) and all other classes
 // share the port's default group (tm.port.dpg); all groups are in one ingress application
 // pool, the shared pool of package headroom.
 //

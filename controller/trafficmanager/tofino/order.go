@@ -106,7 +106,7 @@ func (d *diff) parts() []part {
 	case d.remove && d.first:
 		return []part{{freeClasses, bfrt.Delete, nil}}
 	case d.remove:
-		return []part{{releaseGroups, bfrt.Delete, nil}}
+		return []part{{shrinkLeast, bfrt.Modify, bfrt.Fields{number("guaranteed_cells", 0)}}, {releaseGroups, bfrt.Delete, nil}}
 	case d.Table == tableFlow:
 		return []part{{setFlowControl, bfrt.Modify, d.Data}} // all fields: the chip needs them with the map of classes
 	case d.filter:

@@ -55,19 +55,27 @@ type policy struct {
 	share      string           // dynamic_baf
 	limit      uint64           // pool_max_cells
 	hysteresis uint64
-	private    uint64   // guaranteed cells of a lossless group
-	rest       uint64   // guaranteed cells of a port's default group
-	group      []uint64 // skid of each lossless group of a port
-	total      []uint64 // skid of a port
+	private    uint64      // guaranteed cells of a lossless group
+	ports      []portCells // in the order of Config.Ports
 	whole      map[uint32]bool
-	pause      bool // the port as a whole is paused
 }
+
+// portCells are the ingress groups of a port; sizes in cells.
+type portCells struct {
+	lossless uint8  // classes with a group of their own, a bit for each
+	pause    bool   // the port as a whole is paused
+	rest     uint64 // guaranteed cells of the default group
+	group    uint64 // skid of each lossless group
+	total    uint64 // skid of the port
+}
+
+func (p portCells) groups() uint64 { return uint64(bits.OnesCount8(p.lossless)) }
 
 // plain returns the policy that is the chip's default.
 func plain(ch *chip, ports int) *policy {
 	return &policy{
-		chip: ch, shared: ch.pool, share: ch.poolShare, limit: ch.poolLimit, hysteresis: leastHysteresis, rest: ch.guaranteed,
-		guaranteed: others(ch, 0), group: make([]uint64, ports), total: make([]uint64, ports),
+		chip: ch, shared: ch.pool, share: ch.poolShare, limit: ch.poolLimit, hysteresis: leastHysteresis,
+		guaranteed: others(ch, 0), ports: slices.Repeat([]portCells{{rest: ch.guaranteed}}, ports),
 	}
 }
 
@@ -97,31 +105,30 @@ func newPolicy(ch *chip, c *config) (*policy, error) {
 	if insured(m) && m.DSH.NoInsurance {
 		return nil, wrong("dsh.no_insurance", true, "false: the chip has no headroom in its shared pool")
 	}
-	lossless := uint64(bits.OnesCount8(m.Lossless))
 	p := &policy{
 		chip: ch, mmu: m, whole: map[uint32]bool{},
 		private:    ch.up(m.Private),
-		rest:       (headroom.Classes - lossless) * ch.up(m.LossyPrivate),
 		hysteresis: max(leastHysteresis, steps(ch.up(m.ResumeGap))),
-		pause:      insured(m) && lossless > 1,
 		limit:      1,
 	}
 	for i := range m.Ports {
-		one := steps(ch.headroom(layout.Phi[i], smallestFrame, m.MTU, c.bridged))
-		all := one * lossless
+		at := portCells{lossless: m.Lossless &^ c.Ports[i].Lossy, group: steps(ch.headroom(layout.Phi[i], smallestFrame, m.MTU, c.bridged))}
+		n := at.groups()
+		at.rest = (headroom.Classes - n) * ch.up(m.LossyPrivate)
+		at.total = at.group * n
 		if insured(m) {
-			all = one
+			at.pause, at.total = n > 1, min(at.total, at.group)
 		}
-		p.group, p.total = append(p.group, one), append(p.total, all)
-		p.skid += all
+		p.ports = append(p.ports, at)
+		p.skid += at.total
 	}
 	for _, v := range c.Victims {
 		p.whole[v] = true
 	}
-	if err := p.pool(c, lossless); err != nil {
+	if err := p.pool(c); err != nil {
 		return nil, err
 	}
-	return p, p.fits(c, lossless)
+	return p, p.fits(c)
 }
 
 func insured(m *headroom.Config) bool {
@@ -129,9 +136,12 @@ func insured(m *headroom.Config) bool {
 }
 
 // pool sizes the application pool with the remaining cells of the buffer, and sets the thresholds in it.
-func (p *policy) pool(c *config, lossless uint64) error {
+func (p *policy) pool(c *config) error {
 	m, ch := p.mmu, p.chip
-	own := uint64(len(c.Ports)) * (lossless*p.private + p.rest)
+	own := uint64(0)
+	for _, at := range p.ports {
+		own += at.groups()*p.private + at.rest
+	}
 	p.guaranteed = others(ch, len(c.Ports)) + own
 	have := ch.down(m.Buffer)
 	if have <= own+p.skid {
@@ -173,20 +183,20 @@ func (p *policy) pool(c *config, lossless uint64) error {
 }
 
 // fits makes sure that every pipe has enough priority groups.
-func (p *policy) fits(c *config, lossless uint64) error {
+func (p *policy) fits(c *config) error {
 	type half struct {
 		pipe  uint32
 		upper bool // the ports from 40 on of Tofino 2 have separate groups
 	}
 	used := map[half]uint64{}
-	for _, port := range c.Ports {
+	for i, port := range c.Ports {
 		h, most := half{pipe: pipeOf(port.Number)}, uint64(groupsPerPipe)
 		if p.chip.name == Tofino2 {
 			h.upper, most = port.Number&0x7f >= 40, groupsPerPipe/2
 		}
-		if used[h] += lossless; used[h] > most {
+		if used[h] += p.ports[i].groups(); used[h] > most {
 			return &units.FieldError{
-				Field: "lossless", Value: fmt.Sprintf("%d classes", lossless), Allowed: fmt.Sprintf("up to %d priority groups", most),
+				Field: "lossless", Value: fmt.Sprintf("%d classes", p.ports[i].groups()), Allowed: fmt.Sprintf("up to %d priority groups", most),
 				Because: fmt.Sprintf("pipe %d needs %d or more for its ports", h.pipe, used[h]),
 			}
 		}
@@ -221,22 +231,18 @@ func (p *policy) pools(s *settings) {
 
 // port adds the rows of a port's ingress.
 func (p *policy) port(s *settings, c *config, i int) {
-	port := c.Ports[i].Number
-	mode, mask := "NONE", uint64(0)
-	if p.mmu != nil {
-		mode, mask = "PFC", uint64(p.mmu.Lossless)
-		if p.pause {
-			mode = "PAUSE"
-		}
+	port, at := c.Ports[i].Number, p.ports[i]
+	mode, classes := "NONE", uint64(at.lossless)
+	switch {
+	case at.pause:
+		mode, classes = "PAUSE", 0
+	case at.lossless != 0:
+		mode = "PFC"
 	}
-	classMask := mask
-	if p.pause {
-		classMask = 0
-	}
-	s.device(tablePort, devPort(port), bfrt.Fields{number("skid_limit_cells", p.total[i])})
+	s.device(tablePort, devPort(port), bfrt.Fields{number("skid_limit_cells", at.total)})
 	s.device(tableFlow, devPort(port), bfrt.Fields{text("mode_tx", mode), {Name: "cos_to_icos", Value: []uint32{0, 1, 2, 3, 4, 5, 6, 7}}})
 	s.device(tableMAC, bfrt.Fields{number("$DEV_PORT", uint64(port))}, bfrt.Fields{
-		number("$TX_PFC_EN_MAP", classMask), number("$RX_PFC_EN_MAP", classMask), flag("$TX_PAUSE_FRAME_EN", p.pause), flag("$RX_PAUSE_FRAME_EN", p.pause),
+		number("$TX_PFC_EN_MAP", classes), number("$RX_PFC_EN_MAP", classes), flag("$TX_PAUSE_FRAME_EN", at.pause), flag("$RX_PAUSE_FRAME_EN", at.pause),
 	})
 	pool := func(guaranteed, limit uint64, share string) bfrt.Fields {
 		return bfrt.Fields{
@@ -244,16 +250,16 @@ func (p *policy) port(s *settings, c *config, i int) {
 			text("pool_id", appPool), number("pool_max_cells", limit), text("dynamic_baf", share),
 		}
 	}
-	s.device(tableDefault, devPort(port), pool(p.rest, p.limit, p.share))
+	s.device(tableDefault, devPort(port), pool(at.rest, p.limit, p.share))
 	limit, share := p.limit, p.share
 	if p.whole[port] {
 		limit, share = p.shared, "DISABLE"
 	}
 	for class := range headroom.Classes {
-		if mask>>class&1 == 0 {
+		if at.lossless>>class&1 == 0 {
 			continue
 		}
-		data := append(bfrt.Fields{flag("pfc_enable", true), number("pfc_skid_max_cells", p.group[i])}, pool(p.private, limit, share)...)
+		data := append(bfrt.Fields{flag("pfc_enable", true), number("pfc_skid_max_cells", at.group)}, pool(p.private, limit, share)...)
 		for x := range headroom.Classes {
 			data = append(data, flag(icos(x), x == class))
 		}

@@ -2,6 +2,7 @@ package tofino
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -167,7 +168,7 @@ func anyConfig(r *rapid.T) *trafficmanager.Config {
 	list := numbers()[:rapid.IntRange(1, 3).Draw(r, "ports")]
 	c := &trafficmanager.Config{Queues: rapid.IntRange(0, 8).Draw(r, "queues")}
 	for _, n := range list {
-		c.Ports = append(c.Ports, trafficmanager.Port{Number: n})
+		c.Ports = append(c.Ports, trafficmanager.Port{Number: n, Lossy: rapid.SampledFrom([]uint8{0, 0, 1 << 3, 0xff}).Draw(r, "lossy")})
 	}
 	bytes := func(name string, low, high int) units.Bytes {
 		return units.Bytes(rapid.IntRange(low, high).Draw(r, name))
@@ -219,4 +220,42 @@ func TestWeights(t *testing.T) {
 	holds(t, queue(2), "min_priority=LOW max_priority=LOW dwrr_weight=70")
 	holds(t, queue(3), "min_priority=2 max_priority=2")
 	holds(t, queue(7), "min_priority=6 max_priority=6")
+}
+
+// TestLossyPorts: a port neither sends nor obeys PFC for its lossy classes and has no group or headroom for them; its
+// egress queues keep the packets that other ports got in these classes.
+func TestLossyPorts(t *testing.T) {
+	server, d := serve(t, Tofino1)
+	for _, policy := range []headroom.Kind{headroom.SIH, headroom.DSH} {
+		c := wanted(mmu(policy, 4, 1<<3|1<<4))
+		c.Ports[1].Lossy, c.Ports[2].Lossy = 1<<4, 1<<3|1<<4
+		apply(t, d, c)
+		whole := map[headroom.Kind]string{headroom.SIH: "PFC 0x18 2384", headroom.DSH: "PAUSE 0x0 1192"}[policy]
+		for port, want := range map[uint32]string{0: whole, 4: "PFC 0x8 1192", 129: "NONE 0x0 0", 188: whole} {
+			dev := number("dev_port", uint64(port))
+			mac := device(t, server, tableMAC, number("$DEV_PORT", uint64(port)))
+			if sends, obeys := mac.Data.Uint("$TX_PFC_EN_MAP"), mac.Data.Uint("$RX_PFC_EN_MAP"); sends != obeys {
+				t.Errorf("%s, port %d: sends PFC of %#x, obeys %#x", policy, port, sends, obeys)
+			}
+			got := fmt.Sprintf("%s %#x %d", device(t, server, tableFlow, dev).Data.Text("mode_tx"), mac.Data.Uint("$RX_PFC_EN_MAP"),
+				device(t, server, tablePort, dev).Data.Uint("skid_limit_cells"))
+			if got != want {
+				t.Errorf("%s, port %d: %s, want %s", policy, port, got, want)
+			}
+		}
+		for _, r := range server.Table(tableGroup) {
+			if port := r.Data.Uint("dev_port"); port == 129 && r.Data.Bool("pfc_enable") || port == 4 && classes(r)&(1<<4) != 0 && r.Data.Bool("pfc_enable") {
+				t.Errorf("%s: a lossy class has the group %v", policy, r)
+			}
+		}
+		kept := 0
+		for _, r := range server.Table(tableEgress) {
+			if r.Data.Get("tail_drop_enable") == false {
+				kept++
+			}
+		}
+		if kept != 8 {
+			t.Errorf("%s: %d queues do not drop, want two of each of four ports", policy, kept)
+		}
+	}
 }
