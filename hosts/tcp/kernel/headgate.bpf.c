@@ -361,7 +361,7 @@ void BPF_PROG(soze_cong_control, struct sock *sk)
 	if (c->order.held)
 		allow(sk, c, 0, HELD_RATE);
 	else
-		allow(sk, c, c->soze.window, c->soze.rate);
+		allow(sk, c, c->soze.window + c->soze.kept, c->soze.rate);
 }
 
 /* A connection without data has no packets to probe with. While PrioPlus stops it, two segments are in flight

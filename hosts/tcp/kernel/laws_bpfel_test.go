@@ -104,6 +104,7 @@ type lawsSozeStep struct {
 		Mss       uint32
 		Joined    uint32
 		Initial   uint64
+		Kept      int64
 	}
 	Ack struct {
 		_        structs.HostLayout

@@ -23,6 +23,7 @@ struct soze_flow {
 	__u64 window, rate; /* what the flow may have in flight, and its pace */
 	__u32 mss, joined;
 	__u64 initial;
+	__s64 kept; /* see soze_keep */
 };
 
 /* One acknowledgement. acked_seq and sent_seq count payload bytes since the flow began. */
@@ -99,6 +100,17 @@ FN void soze_join(struct soze_flow *f, const struct soze_params *p, const struct
 	soze_apply(f, p, lg_weight);
 }
 
+/* soze_keep adjusts kept, which the socket may have in flight beyond the window. TCP keeps a part of its window back, until
+ * a third of it can leave as one burst or no acknowledgement is near. kept is the mean of that part, so that the mean in
+ * flight is the window: otherwise connections with longer bursts would have less than their shares. */
+FN void soze_keep(struct soze_flow *f, const struct soze_params *p, const struct soze_ack *a)
+{
+	__u64 may = f->window + f->kept, out = a->inflight + a->acked, back = 0;
+	if (out < may && f->window > (__u64)p->least * f->mss)
+		back = min(may - out, f->window / 3);
+	f->kept += scale((__s64)back - f->kept, part(a->acked, f->window));
+}
+
 FN void soze_ack(struct soze_flow *f, const struct soze_params *p, const struct soze_ack *a, __s64 lg_weight)
 {
 	__u64 rest = a->rtt > a->max_qd ? a->rtt - a->max_qd : 1, of, full;
@@ -112,6 +124,7 @@ FN void soze_ack(struct soze_flow *f, const struct soze_params *p, const struct 
 	}
 	if (!a->acked)
 		return;
+	soze_keep(f, p, a);
 	of = part(a->acked, f->window);
 	f->rest += scale((__s64)rest - (__s64)f->rest, of);
 	lg = f->lg + scale(soze_share(p, a->max_qd) - f->lg, scale(soze_exponent(f, p, lg_weight), of));
