@@ -366,9 +366,12 @@ func (c *Controller) checkHealth(now time.Time) {
 	if cur == nil {
 		return
 	}
-	switches := make(map[string]device.Health, len(cur.devices))
-	for name, u := range cur.devices {
-		switches[name] = u.Health()
+	switches := func(yield func(string, device.Health) bool) {
+		for name, u := range cur.devices {
+			if !yield(name, u.Health()) {
+				return
+			}
+		}
 	}
 	if c.links.evaluate(cur.config, switches, now) {
 		c.recompute()

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ type linkMonitor struct {
 	mu        sync.Mutex // guards all below
 	links     map[string]*linkState
 	switches  map[string]*switchState
-	of        *config.Config // between and hosts are links of this configuration; nil after forget
+	of        *config.Config // between and hosts are links of this configuration
 	between   []watched      // links between switches
 	hosts     []watched      // links to hosts
 	news      bool           // a switch reported its ports since the last evaluation
@@ -40,12 +41,13 @@ type linkMonitor struct {
 
 // linkState is the state of a link.
 type linkState struct {
-	state    pb.PortStatus_State  // from port states and probes, at the last evaluation
-	why      string               // state is PortDown
-	disabled bool                 // the operator took the link out of service; kept over configurations
-	suspect  bool                 // routes avoid the link, because of its ports or probes
-	cut      bool                 // the port to its host is down
-	probes   map[string]time.Time // the last one to a switch, on the monotonic clock
+	state    pb.PortStatus_State // from port states and probes, at the last evaluation
+	why      string              // state is PortDown
+	disabled bool                // the operator took the link out of service; kept over configurations
+	suspect  bool                // routes avoid the link, because of its ports or probes
+	cut      bool                // the port to its host is down
+	nodeA    string              // the node at end A in the configuration that is watched
+	probes   [2]time.Time        // the last ones to the switches at ends A and B, on the monotonic clock
 	flap     flap
 }
 
@@ -60,6 +62,7 @@ type watched struct {
 // switchState is the state of a switch.
 type switchState struct {
 	ports       map[uint32]pb.PortStatus_State // port states that the switch reports; nil without a report
+	attached    time.Time                      // device.Health.Attached at the last evaluation
 	lost        time.Time                      // since when the switch is out of reach
 	unreachable bool                           // out of reach for unreachable_after, or its process has ended
 }
@@ -91,7 +94,7 @@ func newLinkMonitor(event func(*pb.Event), keeper LinkKeeper) *linkMonitor {
 // link returns the state of a link. The caller holds mu.
 func (m *linkMonitor) link(name string) *linkState {
 	if m.links[name] == nil {
-		m.links[name] = &linkState{probes: map[string]time.Time{}}
+		m.links[name] = &linkState{}
 	}
 	return m.links[name]
 }
@@ -108,7 +111,11 @@ func (m *linkMonitor) node(name string) *switchState {
 func (m *linkMonitor) seen(link, at string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.link(link).probes[at] = now
+	l, end := m.link(link), 0
+	if at != l.nodeA {
+		end = 1
+	}
+	l.probes[end] = now
 }
 
 // report notes the states of all ports that a switch reports, nil when it reports none.
@@ -162,7 +169,7 @@ func (m *linkMonitor) disabled() map[string]string {
 	return list
 }
 
-// forget drops the state of links and switches that a new configuration lacks.
+// forget drops the state of links and switches that a new configuration lacks, and watches the configuration's links.
 func (m *linkMonitor) forget(c *config.Config) error {
 	known := make(map[string]bool, len(c.Links))
 	for _, k := range c.Links {
@@ -170,7 +177,6 @@ func (m *linkMonitor) forget(c *config.Config) error {
 	}
 	gone := map[string]bool{}
 	m.mu.Lock()
-	m.of = nil
 	for name, l := range m.links {
 		if known[name] {
 			continue
@@ -185,6 +191,7 @@ func (m *linkMonitor) forget(c *config.Config) error {
 			delete(m.switches, name)
 		}
 	}
+	m.watch(c)
 	m.mu.Unlock()
 	if m.keeper == nil || len(gone) == 0 {
 		return nil
@@ -243,6 +250,7 @@ func (m *linkMonitor) watch(c *config.Config) {
 	for i := range c.Links {
 		k := &c.Links[i]
 		w := watched{Link: k, linkState: m.link(k.Name)}
+		w.nodeA = k.A.Node
 		if k.A.Port != 0 {
 			w.a = m.node(k.A.Node)
 		}
@@ -259,7 +267,7 @@ func (m *linkMonitor) watch(c *config.Config) {
 
 // evaluate evaluates all switches and links once and reports whether routes change. After a standstill all timeouts
 // restart. Links to hosts depend only on ports, so they are evaluated only after a switch has reported its ports.
-func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Health, now time.Time) (changed bool) {
+func (m *linkMonitor) evaluate(c *config.Config, switches iter.Seq2[string, device.Health], now time.Time) (changed bool) {
 	m.mu.Lock()
 	if now.Sub(m.evaluated) > standstill {
 		m.awake = now
@@ -273,7 +281,7 @@ func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Heal
 	}
 	for _, w := range m.between {
 		w.state, w.why = pb.PortStatus_STATE_UNKNOWN, ""
-		m.evaluateLink(w, switches, &c.Controller, now)
+		m.evaluateLink(w, &c.Controller, now)
 	}
 	for i := 0; m.news && i < len(m.hosts); i++ {
 		m.hosts[i].state, m.hosts[i].why = pb.PortStatus_STATE_UNKNOWN, ""
@@ -296,6 +304,7 @@ func (m *linkMonitor) tell(severity pb.Event_Severity, subject, kind, text strin
 
 func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Duration, now time.Time) {
 	s := m.node(name)
+	s.attached = h.Attached
 	switch {
 	case !h.Known: // the last known state stays
 		return
@@ -372,8 +381,8 @@ func (m *linkMonitor) silent(w watched, since time.Time, timeout time.Duration, 
 		since = m.awake
 	}
 	heard = true
-	for _, at := range []string{w.A.Node, w.B.Node} {
-		last := w.probes[at]
+	for end, at := range [...]string{w.A.Node, w.B.Node} {
+		last := w.probes[end]
 		if now.Sub(last) > timeout {
 			heard = false
 		}
@@ -389,13 +398,13 @@ func (m *linkMonitor) silent(w watched, since time.Time, timeout time.Duration, 
 
 // evaluateLink evaluates a link between switches: by their ports, and by probes while both switches can send and
 // receive them. Without information from either it changes nothing.
-func (m *linkMonitor) evaluateLink(w watched, switches map[string]device.Health, c *config.Controller, now time.Time) {
+func (m *linkMonitor) evaluateLink(w watched, c *config.Controller, now time.Time) {
 	down, heard := w.ports()
 	why, back := "", "its ports are up, say its switches"
-	switch a, b := switches[w.A.Node].Attached, switches[w.B.Node].Attached; {
+	switch a, b := w.a.attached, w.b.attached; {
 	case down != "":
 		why = "the port " + down + " is down, says its switch"
-		clear(w.probes) // earlier probes say nothing about the cable that comes
+		w.probes = [2]time.Time{} // earlier probes say nothing about the cable that comes
 	case c.ProbeInterval <= 0 && heard:
 	case c.ProbeInterval <= 0 || a.IsZero() || b.IsZero():
 		return

@@ -57,12 +57,15 @@ func newMonitor(t *testing.T) *monitor {
 	for _, s := range []string{"a", "b"} {
 		j.health[s] = device.Health{Forwards: true, Known: true, Attached: j.now}
 	}
+	if err := j.forget(j.c); err != nil { // as an applied configuration does
+		t.Fatal(err)
+	}
 	return j
 }
 
 // look evaluates once.
 func (j *monitor) look() {
-	if j.evaluate(j.c, j.health, j.now) {
+	if j.evaluate(j.c, maps.All(j.health), j.now) {
 		j.routes++
 	}
 }
@@ -271,7 +274,7 @@ func TestMonotonic(t *testing.T) {
 	j := newMonitor(t)
 	now := time.Now()
 	j.seen("l", "a", now)
-	if got := j.links["l"].probes["a"]; got.String() != now.String() {
+	if got := j.links["l"].probes[0]; got.String() != now.String() {
 		t.Errorf("the probe of %v is noted as %v, which has no monotonic part", now, got)
 	}
 }
@@ -328,7 +331,7 @@ func TestNeverReached(t *testing.T) {
 		var got string
 		m := newLinkMonitor(func(e *pb.Event) { got = e.Message }, nil)
 		c := &config.Config{Switches: []config.Switch{{Name: "s"}}, Controller: config.Controller{UnreachableAfter: time.Second}}
-		m.evaluate(c, map[string]device.Health{"s": {Known: true, Gone: true, Reached: reached}}, time.Unix(1000, 0))
+		m.evaluate(c, maps.All(map[string]device.Health{"s": {Known: true, Gone: true, Reached: reached}}), time.Unix(1000, 0))
 		if !strings.Contains(got, want) {
 			t.Errorf("reached %v: %q, want %q", reached, got, want)
 		}

@@ -26,8 +26,8 @@ type runner struct {
 const turn = 5 * time.Millisecond
 
 // run calls the loop's methods until the context ends. A loop that missed ticks gets one tick for all of them.
-// The next tick then follows after a pause as long as that tick took, or an interval, so that at most half of the
-// time goes into ticks and messages are received in between.
+// The next tick then follows after a pause of at least as long as that tick took, so that at most half of the time
+// goes into ticks and messages are received in between. Apart from the first, ticks come at session.Beat.
 func (r *runner) run(ctx context.Context) {
 	const never = time.Hour
 	every := r.Interval()
@@ -48,9 +48,7 @@ func (r *runner) run(ctx context.Context) {
 					r.d.log.Debug("feature loop", "feature", r.name, "err", err)
 				}
 				ended := time.Now()
-				if next = next.Add(every); !next.After(ended) {
-					next = ended.Add(max(every, ended.Sub(began)))
-				}
+				next = session.Beat(ended.Add(ended.Sub(began)), every)
 			}
 			wait = time.Until(next)
 		}
@@ -86,9 +84,7 @@ func (d *Device) loops(ctx context.Context) {
 	stop := func() {}
 	defer func() { stop() }()
 	silent := false
-	look := time.NewTicker(max(d.silence/2, time.Millisecond))
-	defer look.Stop()
-	for {
+	for every := max(d.silence/2, time.Millisecond); ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -100,7 +96,7 @@ func (d *Device) loops(ctx context.Context) {
 				stop()
 				current, stop = a, d.startLoops(ctx, a)
 			}
-		case <-look.C:
+		case <-time.After(time.Until(session.Beat(time.Now(), every))):
 		}
 		if now := d.poller.Silent(time.Now(), d.silence); now != silent {
 			silent = now

@@ -141,8 +141,22 @@ func dialOptions(extra []grpc.DialOption) []grpc.DialOption {
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(), // a switch's management port is never behind one
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
+		// With windows of fixed size gRPC does not send a PING for every packet-in to estimate the bandwidth.
+		grpc.WithStaticConnWindowSize(window), grpc.WithStaticStreamWindowSize(window),
 	}, extra...)
 }
+
+// window is how many bytes a switch may send before the controller has read them.
+const window = 1 << 20
+
+// Beat returns the first instant after now that is a multiple of every after the start of the process. Loops of all
+// switches tick at such instants, so that one wake-up of the processor serves all of them and a switch gets its
+// messages in one write.
+func Beat(now time.Time, every time.Duration) time.Time {
+	return began.Add((now.Sub(began)/every + 1) * every)
+}
+
+var began = time.Now()
 
 // dialer connects by TCP, or to a Unix socket, and notes whether the last connection was refused: the machine
 // answered that nothing listens there. The kernel ends a connection whose other end acknowledges nothing for a time.

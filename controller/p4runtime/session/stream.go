@@ -92,11 +92,11 @@ func (s *stream) heartbeat(ctx context.Context, every time.Duration) error {
 	defer cancel()
 	k := &s.client.keepalive
 	for {
-		due := time.Now().Add(every)
+		due := Beat(time.Now(), every)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(every):
+		case <-time.After(time.Until(due)):
 		}
 		switch ask, dead := k.tick(time.Since(due), every); {
 		case dead:
