@@ -4,13 +4,13 @@
     sudo mininet/fabric.py                                  # examples/leaf-spine.yaml; ends in a CLI: h1 ping h8
     sudo mininet/fabric.py mininet/line.yaml --switch bmv2  # simple_switch_grpc
 
-The controller reads the file, and the network is what the controller then says that the fabric
-is (`headgate get fabric -o json`). Everything lives in network and process namespaces of its own,
-which the kernel takes away with the first process of them: nothing is left behind, however this
-ends, and several may run at once.
+The controller reads the file, and the network is built from the controller's answer to
+`headgate get fabric -o json`. Everything runs in its own network and process namespaces. The kernel
+removes them with their first process, so nothing remains, however this ends, and several networks
+may run at once.
 
-With --serve there is no CLI: one line of JSON says where everything is, then the CLI's commands
-are read line by line; each is answered by a line that says "done". The end of the input ends it.
+With --serve there is no CLI. One line of JSON has the network's addresses and processes. Then the CLI's
+commands are read line by line; each is answered by a line "done". The end of the input ends the network.
 """
 
 import argparse
@@ -36,7 +36,7 @@ FRAME = 1062   # bytes of a host agent's full frame, by which the controller pac
 
 
 def missing(kind):
-    """What this machine lacks, each with the Debian package that has it."""
+    """Missing programs and modules, each with its Debian package."""
     programs = PACKAGES | (BMV2 if kind == "bmv2" else {})
     lacks = [f"{name}: install {package}" for name, package in programs.items() if not shutil.which(name)]
     lacks += [f"Python module {name} for {sys.executable}: install {package}"
@@ -101,7 +101,7 @@ def derive(path, kind, folder):
             host.setdefault("ipv6", f"fd00::{host['ipv4']}")  # the last 32 bits are the IPv4 address
         source = yaml.safe_dump(fabric, sort_keys=False)
     except (yaml.YAMLError, KeyError, TypeError):
-        pass  # the controller says what is wrong
+        pass  # the controller reports the error
     derived = os.path.join(folder, os.path.basename(path))
     with open(derived, "w") as text:
         text.write(source)
@@ -115,7 +115,7 @@ def run(args):
 
     setLogLevel("warning" if args.serve else "info")
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    # BMv2 reads its interfaces' carriers there, and takes those that it does not find for down.
+    # BMv2 reads its interfaces' carriers there, and treats missing interfaces as down.
     subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], check=True)
     os.makedirs(args.logs, mode=0o700, exist_ok=True)
     controller = Controller(derive(args.fabric, args.switch, args.logs), args.logs)

@@ -15,14 +15,14 @@ from mininet.node import Host, Switch
 
 CPU_PORT = 510
 PRIORITY_QUEUES = 8
-GATEWAY = {4: "169.254.1.1", 6: "fe80::1"}  # what leaves answer for by default
-# More packets than admission lets into a queue of the embedded switch.
+GATEWAY = {4: "169.254.1.1", 6: "fe80::1"}  # the leaves' default gateway addresses
+# More packets than admission admits to a queue of the embedded switch.
 QUEUE_PACKETS = 16384
 
 
 def plain(node, interface):
-    """Let an interface carry frames as they are, and none that the kernel thinks of. With offloads
-    libpcap expects frames of 64 KB, and has room for 32 before BMv2 takes them."""
+    """Make an interface carry frames unchanged, and no frames of the kernel's own. With offloads,
+    libpcap expects frames of 64 KB and has room for only 32 of them."""
     for feature in ("rx", "tx", "sg", "tso", "gso", "gro"):
         node.cmd(f"ethtool -K {interface} {feature} off")
     if isinstance(node, Switch):
@@ -30,7 +30,7 @@ def plain(node, interface):
 
 
 class P4Switch(Switch):
-    """A switch that takes simple_switch_grpc's flags; `kind` chooses which one it is.
+    """A switch with simple_switch_grpc's flags; `kind` selects BMv2 or the embedded switch.
 
     It starts without a program: the controller pushes it. The embedded switch's ports have the
     rates of `rates`, in bits per second by port number; BMv2's queues get theirs from the controller.
@@ -89,7 +89,7 @@ class RoutedHost(Host):
 
 
 def build(fabric, kind, headgate, folder, pcap, thrift):
-    """Returns the network, not yet started, of a fabric as `headgate get fabric -o json` has it."""
+    """Returns the network, not yet started, for the output of `headgate get fabric -o json`."""
     net = Mininet(controller=None, link=Link, autoStaticArp=False)
     nodes = {}
     for i, s in enumerate(fabric["switches"]):
@@ -107,7 +107,7 @@ def build(fabric, kind, headgate, folder, pcap, thrift):
 
 
 class Served(CLI):
-    """Mininet's CLI for a program, with commands for faults that Mininet's lacks."""
+    """Mininet's CLI for use by a program, with additional commands for faults."""
 
     prompt = ""
 
@@ -136,7 +136,7 @@ class Served(CLI):
 
 
 def terminate(process, seconds=5):
-    """End a process, by force when it does not go by itself."""
+    """End a process, by force if it does not end by itself."""
     if process is None:
         return
     process.send_signal(signal.SIGTERM)

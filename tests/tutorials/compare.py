@@ -46,7 +46,7 @@ EXTRA = {"flowcache": {"scapy": "Debian's python3-scapy", "p4runtime_sh": "p4lan
 
 
 def lacking(modules):
-    """What is not installed, one line each."""
+    """Missing programs and modules, one per line."""
     return ([f"{name} is not on the PATH: it comes from {where}" for name, where in PROGRAMS.items() if not shutil.which(name)]
             + absent(modules))
 
@@ -63,7 +63,7 @@ def topologies(exercise):
 
 
 def solve(exercise):
-    """Put a solution in the place of each file of its name."""
+    """Replace each exercise file by the solution of the same name."""
     solution = os.path.join(exercise, "solution")
     for name in os.listdir(solution):
         places = [folder for folder, _, files in os.walk(exercise) if name in files and folder != solution]
@@ -101,7 +101,7 @@ def run(kind, exercise, topology, scratch):
 
 
 def differences(a, b):
-    """How two runs differ, one line each."""
+    """The differences of two runs, one per line."""
     lines = []
     if a["sent"] != b["sent"]:
         lines.append("the runs did not send the same frames")

@@ -75,7 +75,7 @@ def common(rng, src, dst, gateway):
 
 
 def strays(rng, src, gateway):
-    """Frames that no program expects, or not to there."""
+    """Unexpected frames, or expected frames to unexpected places."""
     whole = frame(gateway, src["mac"], 0x0800, ipv4(src["ip"], "10.0.0.1", tcp(5, 6, SYN), protocol=6))
     return [
         whole, whole[:14], whole[:33], whole[:40],
@@ -155,7 +155,7 @@ MASKED = {
 
 
 def counters(name, lines):
-    """What a controller has printed of each counter last."""
+    """The last value that a controller has printed of each counter."""
     last = {}
     for line in lines:
         counter, _, value = line.strip().partition(": ")

@@ -1,6 +1,6 @@
 """Sets the weight of a flow and prints what happens in the fabric.
 
-client.py HOST:PORT CA_FILE TOKEN_FILE. It wants Debian's python3-grpcio, python3-protobuf and protobuf-compiler-grpc."""
+client.py HOST:PORT CA_FILE TOKEN_FILE. It needs Debian's python3-grpcio, python3-protobuf and protobuf-compiler-grpc."""
 import importlib
 import pathlib
 import subprocess
