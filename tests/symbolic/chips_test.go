@@ -18,7 +18,7 @@ import (
 var cpuPorts = map[string]uint32{"tofino1": 320, "tofino2": 0}
 
 // beyondChips returns the reason why a case does not hold for the chips' program, "" if it does:
-// docs/targets/tofino.md, "What behaves differently".
+// docs/targets/tofino.md, "Differences in behaviour".
 func (c *testCase) beyondChips(frame []byte) string {
 	if slices.Contains([]string{"admission", "source", "buffer", "punt_limit"}, c.Drop) {
 		return "a table that chips do not have"

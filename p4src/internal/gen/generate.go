@@ -87,8 +87,8 @@ func pack(dir string, program []byte) []byte {
 	return out.Bytes()
 }
 
-// docsFile is the document for operators of Tofino switches, relative to p4src.
-const docsFile = "../docs/targets/tofino.md"
+// docsFile is the document of the chips' resources, relative to p4src.
+const docsFile = "../docs/reference/tofino-resources.md"
 
 // Marks around a generated part of a document.
 func beginMark(part string) string { return "<!-- generated: " + part + " -->\n" }

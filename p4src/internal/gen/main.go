@@ -2,7 +2,7 @@
 // BMv2 the JSON and the P4Info in p4src/build; for Tofino 1 and 2 the P4Info, the BF Runtime
 // schema and a summary of the resources in p4src/build/tofino1 and tofino2; for each the
 // digests that guard it; the Go constants in p4src/ids; the generated parts of
-// docs/targets/tofino.md.
+// docs/reference/tofino-resources.md.
 //
 //	go run ./p4src/internal/gen [-dir p4src]
 //	go run ./p4src/internal/gen [-dir p4src] -target tofino [-cpu-port n] [-device bin]
