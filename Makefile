@@ -63,8 +63,8 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./softswitch/p4rt/entity ./softswitch/p4rt/schema ./softswitch/stf \
 	./softswitch/tm ./tables/... ./tests/docs ./tests/house ./units
 
-# Packages with long tests that use one goroutine or the wall clock. They run without the race detector.
-SIMULATED := ./cli/lab ./sim/experiment ./tests/dataplane ./tests/symbolic
+# Packages with long tests that use one goroutine or the wall clock, or that measure memory. They run without the race detector.
+SIMULATED := ./cli/lab ./sim/experiment ./tests/cost ./tests/dataplane ./tests/symbolic
 
 # Packages that run whole fabrics in real time. The race detector would slow them down until their
 # results are invalid. They run one at a time, so that they do not disturb each other.

@@ -54,7 +54,7 @@ type victim struct {
 // start starts headgate with its API at an address.
 func start(t *testing.T, address string, args ...string) *victim {
 	v := &victim{T: t, cmd: exec.Command(os.Args[0], args...)}
-	v.cmd.Env = append(os.Environ(), beHeadgate+"=1")
+	v.cmd.Env = append(os.Environ(), beHeadgate+"=1", "GOGC=100") // go test may run with another GOGC
 	v.cmd.Stdout, v.cmd.Stderr = &v.log, &v.log
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := v.cmd.Start(); err != nil {
