@@ -55,7 +55,7 @@ func (c *Controller) check(ctx context.Context, cfg *config.Config) (*inputs, de
 // *yamlnode.Error, and nothing is applied.
 func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint64, []*pb.SwitchResult, error) {
 	var generation uint64
-	if outcome.RequestOf(ctx).Again(&generation) {
+	if outcome.RequestFromContext(ctx).Again(&generation) {
 		return generation, c.resultsOf(ctx, generation), nil
 	}
 	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
@@ -112,7 +112,7 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 	c.mu.RLock()
 	generation := c.generation + 1
 	c.mu.RUnlock()
-	if err := history.NoteOf(ctx).Check(generation - 1); err != nil {
+	if err := history.NoteFromContext(ctx).Check(generation - 1); err != nil {
 		return 0, nil, err
 	}
 	in, desired, err := c.check(ctx, cfg)
@@ -150,7 +150,7 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 		next.devices[name].SetDesired(d.Desired)
 	}
 	c.routing.Unlock()
-	c.conduct.Configure(judged(cfg, in.graph), soze.Of(cfg).UDPPort)
+	c.conduct.Configure(judged(cfg, in.graph), soze.FromConfig(cfg).UDPPort)
 	if err := c.links.forget(cfg); err != nil {
 		c.log.Error("links that are gone may come back out of service", "err", err)
 	}
@@ -288,7 +288,7 @@ func (c *Controller) SetLink(ctx context.Context, a, b string, up bool) error {
 	if err != nil {
 		return err
 	}
-	by := outcome.RequestOf(ctx)
+	by := outcome.RequestFromContext(ctx)
 	if by.Again(nil) {
 		return nil
 	}

@@ -128,7 +128,7 @@ func lldpFrom(t *testing.T, env *feature.Env) []byte {
 	for _, construct := range features() {
 		f := construct(&testenv.Callbacks{})
 		if f.Name == "linkprobe" {
-			if err := f.Attach(testenv.At(env, peer.Name()), peer).Tick(context.Background(), time.Now()); err != nil {
+			if err := f.Attach(testenv.AtSwitch(env, peer.Name()), peer).Tick(context.Background(), time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -145,7 +145,7 @@ func (m *linkMonitor) set(links []string, up bool, done *outcome.Done) (changed 
 	m.mu.Unlock()
 	if m.keeper != nil && len(changed) > 0 {
 		if err := m.keeper.SaveLinks(down, done); err != nil {
-			return nil, outcome.Of(err)
+			return nil, outcome.FromStore(err)
 		}
 	}
 	m.mu.Lock()
@@ -327,7 +327,7 @@ func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Du
 	case h.Gone && !h.Reached:
 		text = "never reached: nothing listens at its address; start the switch, or correct its address; routes avoid it where they can"
 	case h.Gone:
-		text = "nothing listens at its address: its process has ended, and forwards no more; routes avoid the switch where they can"
+		text = "nothing listens at its address: its process has ended and no longer forwards; routes avoid the switch where they can"
 	}
 	m.tell(pb.Event_SEVERITY_ERROR, name, "switch.unreachable", text)
 }

@@ -87,7 +87,7 @@ func TestRefused(t *testing.T) {
 		{"weights", "", "qos: {weights: [{queue: 0, weight: 3}]}", "qos.weights",
 			`is a list of 1, which the switch "tof" cannot do: P4Runtime has no scheduler; set switches[1].bf_runtime so that the traffic manager shares a port by DWRR`},
 		{"weights by the traffic manager", runtime, "qos: {weights: [{queue: 0, weight: 3}]}", "", ""},
-		{"soze", "", "soze: {dscp: 0}", "soze", "it has to be set up by BF Runtime; set switches[1].bf_runtime so that the traffic manager sets the time constant of the filter"},
+		{"soze", "", "soze: {dscp: 0}", "soze", "it must be configured through BF Runtime; set switches[1].bf_runtime so that the traffic manager sets the time constant of the filter"},
 		{"soze by the traffic manager", runtime, "soze: {dscp: 0}", "", ""},
 		{"UDP port", "", "soze: {udp_port: 4000}", "soze.udp_port",
 			`is 4000, but the switch "tof" of target tofino1 runs a program that was compiled for 50151, and a chip's binary cannot be changed; want 50151`},

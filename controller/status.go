@@ -206,18 +206,18 @@ func (c *Controller) Path(src, dst netip.AddrPort) []config.Endpoint {
 		return nil
 	}
 	f := ecmp.Flow{Src: src.Addr(), Dst: dst.Addr(), Protocol: unix.IPPROTO_TCP, SrcPort: src.Port(), DstPort: dst.Port()}
-	if dst.Port() == ids.UDPPortRoCE || dst.Port() == soze.Of(cur.config).UDPPort {
+	if dst.Port() == ids.UDPPortRoCE || dst.Port() == soze.FromConfig(cur.config).UDPPort {
 		f.Protocol = unix.IPPROTO_UDP
 	}
 	return routes.Path(f, func(sw string) topology.Hashing {
 		s := cur.config.Switch(sw)
-		return topology.Hashing{Seed: routing.SeedOf(s), By: routing.Of(s).Fields()}
+		return topology.Hashing{Seed: routing.SeedOf(s), By: routing.FromSwitch(s).Fields()}
 	})
 }
 
 // judged returns the ports of a fabric for the judge of hosts' reports.
 func judged(cfg *config.Config, g *topology.Graph) (ports []conduct.Port) {
-	queue := int(qos.Of(cfg).ClassOf(soze.Of(cfg).DSCP).Queue)
+	queue := int(qos.FromConfig(cfg).ClassOf(soze.FromConfig(cfg).DSCP).Queue)
 	for _, s := range cfg.Switches {
 		for _, p := range g.Ports(s.Name) {
 			port := conduct.Port{Endpoint: config.Endpoint{Node: s.Name, Port: p.Number}, Peer: p.Peer, Rate: p.Rate, Queue: queue}

@@ -39,7 +39,7 @@ type Command struct {
 const DefaultFor = 40 * time.Second
 
 // ErrMissed is returned with Check if the report is not Within.
-var ErrMissed = errors.New("the run did not show what it should: see the end of its table")
+var ErrMissed = errors.New("a check of the run failed: see the end of its table")
 
 // ErrInvalid is the error of an invalid play; no flag hides it.
 var ErrInvalid = errors.New("the run is invalid: see the top of its table")

@@ -195,7 +195,7 @@ func (r *Run) play(ctx context.Context) (*Result, error) {
 	defer r.control.Conn.Close()
 	for name, h := range f.Hosts { // they report their flows, and Söze's take their weights from the controller
 		group.Go(func() error {
-			return network.IgnoreCancel(ctx, remote.Run(ctx, r.control.Hosts, remote.Options{Host: name, Do: remote.Of(h.Do), Log: r.opts.Log, Interval: 250 * time.Millisecond}))
+			return network.IgnoreCancel(ctx, remote.Run(ctx, r.control.Hosts, remote.Options{Host: name, Do: remote.DoFrom(h.Do), Log: r.opts.Log, Interval: 250 * time.Millisecond}))
 		})
 	}
 	var result *Result
@@ -366,7 +366,7 @@ func (r *Run) pools(ctx context.Context, began time.Time) (pools map[string]Pool
 	ended := time.Now()
 	missing, err := r.control.Poll(ctx, pollWithin, func(list []*pb.SwitchStatus) (missing string) {
 		for _, sw := range list {
-			policy := buffer.Of(r.Config.Switch(sw.Name))
+			policy := buffer.FromSwitch(r.Config.Switch(sw.Name))
 			if at := polled(sw); policy.On() && (at == nil || at.AsTime().Before(ended)) {
 				missing = fmt.Sprintf("no poll of %s's buffer came back after the end", sw.Name)
 			}

@@ -163,7 +163,7 @@ func (s *Scenario) lineRate(c *config.Config, host string) units.Rate {
 }
 
 // classOf returns the class of the scenario's data.
-func classOf(c *config.Config) uint8 { return qos.Of(c).ClassOf(soze.Of(c).DSCP).Class }
+func classOf(c *config.Config) uint8 { return qos.FromConfig(c).ClassOf(soze.FromConfig(c).DSCP).Class }
 
 // predictedTable prints predictions beside measurements.
 func predictedTable(w io.Writer, r *Report) {

@@ -245,18 +245,18 @@ func (r *Report) noLosslessDrop(may string) {
 func maxLag(c *config.Config) units.Time {
 	shortest := units.FromDuration(c.Controller.ProbeTimeout) // without probes for that long a link is avoided
 	for _, s := range c.Switches {
-		if b := buffer.Of(&s); b.Victims() {
+		if b := buffer.FromSwitch(&s); b.Victims() {
 			shortest = min(shortest, c.Scaled(b.Period)) // SPFC's states
 		}
 	}
 	for _, l := range c.Links {
 		for _, end := range []config.Endpoint{l.A, l.B} {
-			if s := c.Switch(end.Node); s != nil && buffer.Of(s).On() { // a PAUSE is repeated when it is half over
-				shortest = min(shortest, l.Rate.PauseTime(buffer.Of(s).PauseQuanta)/2)
+			if s := c.Switch(end.Node); s != nil && buffer.FromSwitch(s).On() { // a PAUSE is repeated when it is half over
+				shortest = min(shortest, l.Rate.PauseTime(buffer.FromSwitch(s).PauseQuanta)/2)
 			}
 		}
 	}
-	if p := pacc.Of(c); p.Enabled && p.At == pacc.AtController {
+	if p := pacc.FromConfig(c); p.Enabled && p.At == pacc.AtController {
 		shortest = min(shortest, c.Scaled(p.Interval))
 	}
 	return shortest / 2
@@ -266,12 +266,12 @@ func maxLag(c *config.Config) units.Time {
 func (v *Result) validate(s *Scenario, more ...string) {
 	bad := func(format string, args ...any) { v.Invalid = append(v.Invalid, fmt.Sprintf(format, args...)) }
 	if v.late() {
-		bad("the machine could not keep up: fabric or controller were %.0f ms late, where at most %.0f ms leave the result alone", v.WorstLagMS, v.MaxLagMS)
+		bad("the machine could not keep up: fabric or controller were %.0f ms late; the result is valid up to %.0f ms", v.WorstLagMS, v.MaxLagMS)
 	}
 	v.Invalid = append(v.Invalid, more...)
 	l := v.Losses
 	if len(v.Faults) == 0 && l.Faults() > 0 {
-		bad("packets were lost that congestion does not explain: %d in pipelines for another reason than a full queue or buffer, %d in traffic managers, %d on links, %d at switches that were down",
+		bad("packets were lost for other reasons than congestion: %d in pipelines for another reason than a full queue or buffer, %d in traffic managers, %d on links, %d at switches that were down",
 			l.Pipelines, l.Queues, l.Links, l.Switches)
 	}
 	if n := l.Dropped() - l.Lossless; s.Lossless && n > 0 {
@@ -279,7 +279,7 @@ func (v *Result) validate(s *Scenario, more ...string) {
 	}
 	for _, f := range v.Flows {
 		if f.Delivered == 0 {
-			bad("flow %s never ran: nothing of it was delivered", f.Name)
+			bad("flow %s never ran: none of its bytes was delivered", f.Name)
 		}
 	}
 	ran := map[string]bool{}

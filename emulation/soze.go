@@ -171,7 +171,7 @@ func (rec *Record) shares(s *Scenario, p *PhaseResult, tracks []int, paths [][]i
 	if err != nil {
 		return err
 	}
-	law := soze.Of(rec.Config)
+	law := soze.FromConfig(rec.Config)
 	window := settleWindow * rec.Config.Scaled(law.P+law.K) / scale
 	for i, f := range of {
 		k := slices.IndexFunc(rec.Flows, func(t FlowTotal) bool { return t.Name == f.Name })

@@ -26,7 +26,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if r.Disturbed() {
 			again = " Run it again while the machine has less to do."
 		}
-		fmt.Fprintf(w, "Nothing is concluded from a run that is invalid in part.%s\n\n", again)
+		fmt.Fprintf(w, "A run that is partly invalid proves nothing.%s\n\n", again)
 	}
 	fmt.Fprintf(w, "%s\n", r.Title)
 	if r.scenario.Fabric != nil {

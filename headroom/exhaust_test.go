@@ -157,7 +157,7 @@ func (m *checker) choices(s *state) (list []choice) {
 		if s.length(int(q)) > 0 {
 			outs = append(outs, q)
 		}
-		sends = append(sends, q) // dropped in step where it is stopped
+		sends = append(sends, q) // dropped in the step in which it is stopped
 	}
 	if s.lossy > 0 {
 		outs = append(outs, 2)
@@ -188,7 +188,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// step makes a slot pass and returns what goes wrong in it.
+// step advances the state by a slot and returns the first fault in it.
 func (m *checker) step(s *state, c choice) (wrong string) {
 	var frames []frame
 	if c.change {
@@ -252,7 +252,7 @@ func (m *checker) step(s *state, c choice) (wrong string) {
 	return wrong
 }
 
-// wrong says what must not be in any state.
+// wrong returns the rule that a state violates, "" for none.
 func (m *checker) wrong(s *state) string {
 	quiet := s.pfc == [mostDelay]uint16{} && s.data == [mostDelay]uint8{}
 	r := &m.rules[s.policy]
@@ -264,7 +264,7 @@ func (m *checker) wrong(s *state) string {
 	case m.unlocal:
 		return ""
 	}
-	// Whatever is paused holds packets, which fair egress takes; so it is looked at again.
+	// Paused queues hold packets, which fair egress takes, so they are checked again.
 	for q := range s.shared {
 		if s.off>>q&1 == 1 && s.length(q) == 0 {
 			return fmt.Sprintf("queue %d is paused and holds nothing, so that no departure ever resumes it", q)
@@ -276,7 +276,7 @@ func (m *checker) wrong(s *state) string {
 	return ""
 }
 
-// arrive has the model and the MMU place a packet.
+// arrive plays the arrival of a packet on the model and the MMU.
 func (m *checker) arrive(s *state, r *rule, q int, tau uint8) (frames []frame, wrong string) {
 	mmu := m.load(s)
 	if m.unlocal {
@@ -302,7 +302,7 @@ func (m *checker) arrive(s *state, r *rule, q int, tau uint8) (frames []frame, w
 	return frames, wrong
 }
 
-// leave has the model and the MMU take a packet off.
+// leave plays the departure of a packet on the model and the MMU.
 func (m *checker) leave(s *state, r *rule, q int) (frames []frame, wrong string) {
 	mmu := m.load(s)
 	if m.unlocal {
@@ -315,7 +315,7 @@ func (m *checker) leave(s *state, r *rule, q int) (frames []frame, wrong string)
 	return frames, wrong
 }
 
-// load puts the MMU of a state's policy into this state; nil where there is none.
+// load puts the MMU of a state's policy into this state; nil if the model is checked alone.
 func (m *checker) load(s *state) *MMU {
 	if m.mmus == nil {
 		return nil
@@ -344,7 +344,7 @@ func (m *checker) load(s *state) *MMU {
 	return mmu
 }
 
-// held returns what an MMU holds, with what of a state is not the MMU's.
+// held returns the accounts of an MMU, combined with the parts of a state that the MMU does not keep.
 func held(mmu *MMU, s *state) accounts {
 	got := accounts{policy: s.policy, old: s.old, lossy: uint8(mmu.queues[2].shared / packet)}
 	for q := range got.shared {
@@ -367,13 +367,13 @@ func framesOf(signals []Signal) (frames []frame) {
 	return frames
 }
 
-// take takes over what an MMU has done by itself.
+// take copies the MMU's accounts into the state.
 func (m *checker) take(mmu *MMU, s *state, signals []Signal) []frame {
 	s.accounts = held(mmu, s)
 	return framesOf(signals)
 }
 
-// differs says where the MMU and the model disagree after a step.
+// differs returns the first difference between the MMU and the model after a step.
 func (m *checker) differs(mmu *MMU, s *state, frames []frame, signals []Signal) string {
 	got, sent := held(mmu, s), framesOf(signals)
 	if got != s.accounts || !slices.Equal(sent, frames) {
@@ -382,7 +382,7 @@ func (m *checker) differs(mmu *MMU, s *state, frames []frame, signals []Signal) 
 	return ""
 }
 
-// trace prints how a state is reached, a slot a line.
+// trace prints the way to a state, one slot per line.
 func (m *checker) trace(at int32) string {
 	var lines []string
 	for i := at; i > 0; i = m.nodes[i].from {

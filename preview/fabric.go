@@ -44,27 +44,27 @@ func translate(variant string, applied *config.Config, down map[string]bool) (*t
 	}
 	fc := &t.Config
 	fc.Graph = g
-	ack := qos.Of(c).ClassOf(soze.Of(c).AckDSCP).Class
+	ack := qos.FromConfig(c).ClassOf(soze.FromConfig(c).AckDSCP).Class
 	fc.AckClass = &ack
-	fc.MaxQDUnit = max(soze.Of(applied).Unit()/units.Time(applied.Scale), 1)
-	if slices.ContainsFunc(c.Switches, func(s config.Switch) bool { return buffer.Of(&s).On() }) {
+	fc.MaxQDUnit = max(soze.FromConfig(applied).Unit()/units.Time(applied.Scale), 1)
+	if slices.ContainsFunc(c.Switches, func(s config.Switch) bool { return buffer.FromSwitch(&s).On() }) {
 		fc.NewBuffer = func(i sim.SwitchInfo) (sim.Buffer, error) { return newBuffer(c, g, i) }
-		fc.PFC.Quanta = buffer.Of(&c.Switches[0]).PauseQuanta
+		fc.PFC.Quanta = buffer.FromSwitch(&c.Switches[0]).PauseQuanta
 	}
 	fc.PortOf = portOf(c, g)
 	t.queues(c)
-	if p := pacc.Of(c); p.Enabled {
+	if p := pacc.FromConfig(c); p.Enabled {
 		fc.PACC = &sim.PACC{Class: classIn(c, p.Queue), Params: func(r units.Rate) cnpgen.Params {
 			line, _ := p.Params(c, r)
 			return line
 		}}
 	}
 	if nics := len(c.Links) - switchLinks(c); nics > len(c.Hosts) {
-		t.note("hosts have %d links: which of several as near a flow takes is the host's own choice, so another may do in its place", nics)
+		t.note("hosts have %d links: a host itself chooses among links of equal distance, so a flow may take another link than here", nics)
 	}
 	for _, s := range c.Switches {
 		if s.Target.Chip() != "" {
-			t.note("%s: by which of several next hops a flow leaves it is up to the chip's hash, so another may do in its place", s.Name)
+			t.note("%s: the chip's hash chooses among several next hops, so a flow may take another one than here", s.Name)
 		}
 		for _, p := range s.Ports {
 			if p.Rate > 0 {
@@ -91,7 +91,7 @@ func (t *translation) note(format string, args ...any) {
 
 // queues configures the switches' queues.
 func (t *translation) queues(c *config.Config) {
-	if list := qos.Of(c).Weights; len(list) > 0 {
+	if list := qos.FromConfig(c).Weights; len(list) > 0 {
 		strict := ^uint8(0)
 		for _, w := range list {
 			class := classIn(c, w.Queue)
@@ -100,13 +100,13 @@ func (t *translation) queues(c *config.Config) {
 		}
 		t.Config.Strict = &strict
 	}
-	for _, k := range qos.Of(c).Classes {
+	for _, k := range qos.FromConfig(c).Classes {
 		if k.Class != k.Queue {
 			t.note("class %d is served by its number, not as queue %d", k.Class, k.Queue)
 		}
 	}
 	limited := func(p config.Port) bool { return p.QueueLimit > 0 }
-	if qos.Of(c).QueueLimit < ids.Unlimited || slices.ContainsFunc(c.Switches, func(s config.Switch) bool { return slices.ContainsFunc(s.Ports, limited) }) {
+	if qos.FromConfig(c).QueueLimit < ids.Unlimited || slices.ContainsFunc(c.Switches, func(s config.Switch) bool { return slices.ContainsFunc(s.Ports, limited) }) {
 		t.note("queue_limit is not simulated: queues are as deep as the switch's buffer, and without a policy without end")
 	}
 }
@@ -125,10 +125,10 @@ func portOf(c *config.Config, g *topo.Graph) func(node int, port uint32) sim.Por
 			return p
 		}
 		s := &c.Switches[node-g.Hosts]
-		if buffer.Of(s).On() {
+		if buffer.FromSwitch(s).On() {
 			p.Ignores = ^buffer.LosslessAt(s, port)
 		}
-		for _, e := range qos.Of(c).ECNAt(s.Name, port, rates[config.Endpoint{Node: s.Name, Port: port}]) {
+		for _, e := range qos.FromConfig(c).ECNAt(s.Name, port, rates[config.Endpoint{Node: s.Name, Port: port}]) {
 			p.ECN[classIn(c, e.Queue)] = &sim.RED{KMin: e.KMin, KMax: e.KMax, PMax: e.PMax}
 		}
 		return p
@@ -140,7 +140,7 @@ const frame = 1518 * units.Byte
 
 // classIn returns the class that uses a queue, or the first of several.
 func classIn(c *config.Config, queue uint8) uint8 {
-	for _, k := range qos.Of(c).Classes {
+	for _, k := range qos.FromConfig(c).Classes {
 		if k.Queue == queue {
 			return k.Class
 		}
@@ -194,13 +194,13 @@ func graphOf(c *config.Config, down map[string]bool) *topo.Graph {
 
 // newECMP returns the hash of each node, in the order of graphOf. Switches use the hash of real switches.
 func newECMP(c *config.Config) *topo.ECMP {
-	e := &topo.ECMP{RoCEPort: ids.UDPPortRoCE, MaxQDPort: soze.Of(c).UDPPort}
+	e := &topo.ECMP{RoCEPort: ids.UDPPortRoCE, MaxQDPort: soze.FromConfig(c).UDPPort}
 	for _, h := range c.Hosts {
 		e.Add(h.Addresses()[0], 0, 0)
 	}
 	for i := range c.Switches {
 		s := &c.Switches[i]
-		e.Add(netip.Addr{}, routing.SeedOf(s), routing.Of(s).Fields())
+		e.Add(netip.Addr{}, routing.SeedOf(s), routing.FromSwitch(s).Fields())
 	}
 	return e
 }
@@ -227,7 +227,7 @@ func newBuffer(c *config.Config, g *topo.Graph, i sim.SwitchInfo) (sim.Buffer, e
 // laws returns the hosts' laws at line rate, with the configuration's parameters: "soze", and "priority-1" and so
 // on for PrioPlus' channels over Swift.
 func laws(line, applied *config.Config) map[string]experiment.Law {
-	s, scale := soze.Of(applied), units.Rate(applied.Scale)
+	s, scale := soze.FromConfig(applied), units.Rate(applied.Scale)
 	list := map[string]experiment.Law{"soze": {Kind: "soze", Params: map[string]string{
 		"p": s.P.String(), "k": s.K.String(), "alpha": (s.Alpha * scale).String(), "beta": (s.Beta * scale).String(),
 		"m": strconv.FormatFloat(s.M, 'g', -1, 64),
@@ -241,7 +241,7 @@ func laws(line, applied *config.Config) map[string]experiment.Law {
 		if err != nil {
 			break
 		}
-		p := priority.Of(line)
+		p := priority.FromConfig(line)
 		params := map[string]string{"target": (ch.Target - plan.Base).String(), "limit": (ch.Limit - plan.Base).String()}
 		if p.Fluctuation == 0 {
 			params["under.increase"] = p.Increase.String()

@@ -64,7 +64,7 @@ func Observed(c *config.Config, t *pb.GetTrafficResponse, ports Ports, law strin
 		name, span = "what hosts reported and switches counted", max(span, o.counting(h))
 	}
 	tr := Traffic{Name: fmt.Sprintf("%s within %v", name, span.Round(time.Second)), File: "observed", Text: run(o.sections(), "dcqcn", o.length)}
-	tr.Notes = append(tr.Notes, fmt.Sprintf("%s for %v of %s; hosts report every half second, so bursts within it, flows shorter than it and what held flows back are not known", units.Count(o.flows, "flow"), o.length, units.Count(o.used, "pair")))
+	tr.Notes = append(tr.Notes, fmt.Sprintf("%s for %v of %s; hosts report every half second, so bursts within it, shorter flows, and the causes of low rates, are not known", units.Count(o.flows, "flow"), o.length, units.Count(o.used, "pair")))
 	tr.Notes = append(tr.Notes, o.says...)
 	if o.rare > 0 {
 		tr.Notes = append(tr.Notes, fmt.Sprintf("%s, whose flows begin less often than once in %v, left out", units.Count(o.rare, "pair"), o.length))
@@ -114,7 +114,7 @@ func (o *observation) pair(p *pb.TrafficPair) {
 	case p.GetVirtualPriority() > 0:
 		law = fmt.Sprintf("priority-%d", min(p.GetVirtualPriority(), mostPriorities))
 	case p.GetMaxQd():
-		law, class = "soze", qos.Of(o.c).ClassOf(soze.Of(o.c).DSCP).Class
+		law, class = "soze", qos.FromConfig(o.c).ClassOf(soze.FromConfig(o.c).DSCP).Class
 	}
 	common := fmt.Sprintf("from: %q, to: %q, class: %d, law: %s", p.GetSrc(), p.GetDst(), class, law)
 	if w := p.GetWeight(); w > 1e-9 && w <= 1e9 {
@@ -155,7 +155,7 @@ func (o *observation) again(group, common string, p *pb.TrafficPair, span time.D
 // class returns the class to use for flows, because reports do not name it: the lowest lossless class, or 0.
 func (o *observation) class() int {
 	for i := range o.c.Switches {
-		if b := buffer.Of(&o.c.Switches[i]); b.On() {
+		if b := buffer.FromSwitch(&o.c.Switches[i]); b.On() {
 			return bits.TrailingZeros8(b.Lossless) % 8
 		}
 	}
@@ -228,6 +228,6 @@ func (o *observation) fromCounters() {
 	}
 	if len(names) > 0 {
 		o.says = append(o.says, fmt.Sprintf("%s: %s, their rates and bursts are those that the flow counters of their switches showed within %v; "+
-			"which law they follow is not known, nor packets in queues that are not counted", doNotReport(names), units.Count(pairs, "pair"), span.Round(time.Second)))
+			"their laws, and packets in queues that are not counted, are not known", doNotReport(names), units.Count(pairs, "pair"), span.Round(time.Second)))
 	}
 }

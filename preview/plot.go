@@ -183,7 +183,7 @@ func Scores(flows []experiment.FlowRecord) (scores []Score) {
 		if m.Sizes == "" {
 			continue
 		}
-		v, err := experiment.OfFlows(flows, m.What, m.Sizes, m.Stat)
+		v, err := experiment.FlowStat(flows, m.What, m.Sizes, m.Stat)
 		if err != nil {
 			panic(err) // it is built in
 		}

@@ -91,7 +91,7 @@ func lastStart(name string) (last units.Time, err error) {
 // DefaultLaw returns the law of hosts if the operator names none. It is dcqcn-vendor, the law of NICs, if switches
 // mark packets or send notifications. Otherwise it is none: hosts send at their link's rate.
 func DefaultLaw(c *config.Config) string {
-	if len(qos.Of(c).ECN) > 0 || pacc.Of(c).Enabled {
+	if len(qos.FromConfig(c).ECN) > 0 || pacc.FromConfig(c).Enabled {
 		return "dcqcn-vendor"
 	}
 	return "none"
@@ -191,8 +191,8 @@ func (o *observation) unreported(p Ports) {
 		}
 	}
 	if o.receivers > 0 {
-		o.says = append(o.says, fmt.Sprintf("%s: what leaves for %s more than was reported is taken to come from them in equal parts, at steady rates, as ports counted it just now; "+
-			"who sends, how much at a time and with which law is not known", doNotReport(o.unseen), units.Count(o.receivers, "host")))
+		o.says = append(o.says, fmt.Sprintf("%s: the bytes to %s beyond the reported ones are attributed to them in equal parts, at steady rates, by the ports' present counters; "+
+			"the real senders, burst sizes and laws are not known", doNotReport(o.unseen), units.Count(o.receivers, "host")))
 	}
 }
 

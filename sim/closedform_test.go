@@ -103,7 +103,7 @@ func TestMD1(t *testing.T) {
 			t.Fatal(err)
 		}
 		queue.Until(s.Now())
-		// Little's law: the mean queue is the mean wait times the packets that arrive per time.
+		// Little's law: the mean queue is the mean wait multiplied by the arrival rate.
 		got := queue.Mean() / 1054 * float64(s.Now()) / packets
 		want := load / (2 * (1 - load)) * float64(service)
 		if sent := s.Port(out).TxBytes; sent != packets*1054 || math.Abs(got-want)/want > 0.05 {

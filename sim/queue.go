@@ -111,7 +111,7 @@ func (s *Sim) addFIFOs() {
 			q.first[i].empty = math.MaxUint64
 		}
 		for i, kind := range kinds {
-			q.rings[i] = ring{slots: make([]xferPacket, 64), key: uint64(event.Of(kind, 0))<<fifoBits | uint64(i)}
+			q.rings[i] = ring{slots: make([]xferPacket, 64), key: uint64(event.New(kind, 0))<<fifoBits | uint64(i)}
 		}
 	}
 }

@@ -25,7 +25,7 @@ func exactBytes(field uint32, v ...byte) *p4v1.FieldMatch {
 
 // watch returns the update that makes PACC watch queue 0 of a port, with a threshold of 1 B.
 func watch(kind p4v1.Update_Type, port byte, metadata []byte) *p4v1.Update {
-	return &p4v1.Update{Type: kind, Entity: p4rtmsg.Of(&p4v1.TableEntry{
+	return &p4v1.Update{Type: kind, Entity: p4rtmsg.Entity(&p4v1.TableEntry{
 		TableId:  ids.TableWatchedQueue,
 		Match:    []*p4v1.FieldMatch{exactBytes(ids.FieldWatchedQueueEgressPort, port), exactBytes(ids.FieldWatchedQueueQueue, 0)},
 		Metadata: metadata,
@@ -61,7 +61,7 @@ func entriesOf(t *testing.T, s *Switch, table uint32) int {
 	t.Helper()
 	n := 0
 	s.server.TryControl(func(st *entity.State, _ *engine.Instance) {
-		err := st.Read(p4rtmsg.Of(&p4v1.TableEntry{TableId: table}), func(entity.Found) { n++ })
+		err := st.Read(p4rtmsg.Entity(&p4v1.TableEntry{TableId: table}), func(entity.Found) { n++ })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,9 +99,9 @@ func route() []*p4v1.Update {
 		{ParamId: 1, Value: []byte{2}}, {ParamId: 2, Value: mac}, {ParamId: 3, Value: mac}}}
 	prefix := netip.MustParsePrefix("10.0.2.0/24")
 	return []*p4v1.Update{
-		{Type: p4v1.Update_INSERT, Entity: p4rtmsg.Of(&p4v1.ActionProfileMember{
+		{Type: p4v1.Update_INSERT, Entity: p4rtmsg.Entity(&p4v1.ActionProfileMember{
 			ActionProfileId: ids.ProfileECMP, MemberId: 1, Action: next})},
-		{Type: p4v1.Update_INSERT, Entity: p4rtmsg.Of(&p4v1.TableEntry{
+		{Type: p4v1.Update_INSERT, Entity: p4rtmsg.Entity(&p4v1.TableEntry{
 			TableId: ids.TableIPv4LPM,
 			Match: []*p4v1.FieldMatch{{FieldId: ids.FieldIPv4LPMDstAddr, FieldMatchType: &p4v1.FieldMatch_Lpm{
 				Lpm: &p4v1.FieldMatch_LPM{Value: prefix.Addr().AsSlice(), PrefixLen: int32(prefix.Bits())}}}},

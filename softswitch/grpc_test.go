@@ -83,7 +83,7 @@ func (c *client) push(p4info, json string) {
 
 // redirect is an entry of echo.p4's only table, with the ids of its P4Info.
 func redirect(from, to byte) *p4v1.Entity {
-	return p4rtmsg.Of(&p4v1.TableEntry{
+	return p4rtmsg.Entity(&p4v1.TableEntry{
 		TableId: 42877182,
 		Match:   []*p4v1.FieldMatch{{FieldId: 1, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: []byte{from}}}}},
 		Action: p4rtmsg.Call(&p4v1.Action{

@@ -431,8 +431,8 @@ func TestWeightsChange(t *testing.T) {
 	}
 }
 
-// TestObeyedByPort: a port ignores the PAUSEs of a class that is not lossless there, and sends what one holds back
-// as soon as it learns of that.
+// TestObeyedByPort: a port ignores the PAUSEs of a class that is not lossless there. It sends held frames as soon
+// as it learns that a class is not lossless.
 func TestObeyedByPort(t *testing.T) {
 	loop, s, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
 	s.lossless.Set(&externs.Lossless{3: 1 << 3, 4: 1 << 4})

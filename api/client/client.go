@@ -49,7 +49,7 @@ func Dial(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn, 
 	case (o.Cert == "") != (o.Key == ""):
 		return nil, errors.New("--tls-cert and --tls-key: want both or none")
 	case o.Cert != "" && o.CA == "":
-		return nil, errors.New("--tls-cert: want --tls-ca with it, who signed the controller's certificate")
+		return nil, errors.New("--tls-cert: also needs --tls-ca, the authority that signed the controller's certificate")
 	case socket: // the kernel says who calls
 		creds = local.NewCredentials()
 	case o.CA != "":
@@ -58,7 +58,7 @@ func Dial(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn, 
 			return nil, err
 		}
 	case o.TokenFile != "":
-		return nil, errors.New("--token-file: want --tls-ca with it, or a Unix socket, as a token is a secret")
+		return nil, errors.New("--token-file: needs --tls-ca or a Unix socket, because a token is a secret")
 	default:
 		creds = insecure.NewCredentials()
 	}

@@ -106,7 +106,7 @@ func OwnSocket() string {
 // HEADGATE_SERVER and HEADGATE_TLS_CA set their defaults.
 func AddServerFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.String("server", DefaultServer, "`host:port` or unix:PATH of the controller's API, or several host:port of a cluster with commas; also HEADGATE_SERVER. Where neither is given, a controller's Unix socket on this machine comes first")
+	f.String("server", DefaultServer, "`host:port` or unix:PATH of the controller's API, or several host:port of a cluster with commas; also HEADGATE_SERVER. If neither is given, a controller's Unix socket on this machine is tried first")
 	f.String("tls-ca", "", "`file` of PEM certificates that may sign the controller's; also HEADGATE_TLS_CA")
 	f.String("tls-cert", "", "`file` with the caller's certificate; also HEADGATE_TLS_CERT")
 	f.String("tls-key", "", "`file` with its key; also HEADGATE_TLS_KEY")

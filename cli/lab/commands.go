@@ -54,7 +54,7 @@ func newStfCommand() *cobra.Command {
 		Long: "Run an STF test, as in p4c's testdata/p4_16_samples, against a v1model or PSA program\n" +
 			"compiled to BMv2 JSON. The exit code is 0 when every expectation holds. A packet whose\n" +
 			"standard_metadata.priority is not below --priority-queues is dropped, as BMv2 does.\n" +
-			"Queues hold nothing back: packets leave in the order in which they left ingress.",
+			"Queues delay nothing: packets leave in the order in which they left ingress.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if queues < 1 || queues > tm.MaxQueues {

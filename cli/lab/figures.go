@@ -59,8 +59,8 @@ the pictures are drawn anew from the records, series over time by a run of one s
 	c.Flags().StringVar(&pages, "pages", "docs/results", "directory of the pages and pictures")
 	c.Flags().StringVar(&shard, "shard", "0/1", "run only shard i of n, i from 0 to n-1")
 	c.Flags().BoolVar(&force, "force", false, "run figures that have a record too")
-	c.Flags().BoolVar(&pictures, "pictures", false, "draw the pictures of recorded figures anew, without running the figures")
-	c.Flags().BoolVar(&full, "full", false, "at the papers' scale, where a file's own is smaller")
+	c.Flags().BoolVar(&pictures, "pictures", false, "redraw the pictures of recorded figures without running them")
+	c.Flags().BoolVar(&full, "full", false, "run at the papers' scale if a file's default scale is smaller")
 	return c
 }
 
@@ -131,8 +131,8 @@ func newSimCyclesCommand() *cobra.Command {
 	var failures int
 	c := &cobra.Command{
 		Use:   "cycles NAME|FILE.yaml",
-		Short: "Say whether an experiment's paths can deadlock under PFC, as they are and after failures of links",
-		Long: `Say whether an experiment's paths can deadlock under PFC, as they are and after failures of links.
+		Short: "Check whether an experiment's paths can deadlock under PFC, with all links and after link failures",
+		Long: `Check whether an experiment's paths can deadlock under PFC, with all links and after link failures.
 The exit code is 1 where they can.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: experimentName,

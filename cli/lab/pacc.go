@@ -18,7 +18,7 @@ import (
 func newPaccCommand() *cobra.Command {
 	f := paccFlags{interval: cnpgen.PaperInterval, rate: cnpgen.PaperRate, r: cnpgen.VendorReaction()}
 	c := &cobra.Command{
-		Short: "Say whether PACC's controller is stable, and propose weights that are",
+		Short: "Check PACC's controller for stability, and propose stable weights",
 		Long: `The phase margin is the paper's (section IV): of an open loop with three integrators, a
 delay of two periods and no number of flows. The spectral radius is of the closed loop as
 the algorithm runs, with two integrators, the CNPs of a period cutting within it, each flow
@@ -31,7 +31,7 @@ stable; the two do not always agree.`,
 	fl.Var(units.Flag{Value: &f.interval}, "interval", "period T of the controller")
 	fl.Var(units.Flag{Value: &f.rate}, "rate", "line rate C of the port")
 	fl.IntVar(&f.r.Flows, "flows", f.r.Flows, "flows that share the queue, for the spectral radius")
-	fl.Var(units.Flag{Value: &f.r.Delay}, "delay", "from a CNP's leaving until the queue sees it, for the spectral radius")
+	fl.Var(units.Flag{Value: &f.r.Delay}, "delay", "time from sending a CNP to its effect on the queue, for the spectral radius")
 	fl.Var(units.Flag{Value: &f.r.AlphaTimer}, "alpha-timer", "DCQCN's τ' at the hosts")
 	fl.Var(units.Flag{Value: &f.r.IncreaseTimer}, "increase-timer", "DCQCN's T_i at the hosts")
 	fl.StringVar(&f.plot, "plot", "", "draw the margin over both weights (the paper's figure 5) into an .svg or .png file")

@@ -35,7 +35,7 @@ func newRunCommand() *cobra.Command {
 			}
 			err := o.Run(c.Context(), os.Stdout)
 			if errors.Is(err, context.Canceled) {
-				return command.Interrupted("nothing was measured to the end")
+				return command.Interrupted("no measurement was completed")
 			}
 			return err
 		},
@@ -45,12 +45,12 @@ func newRunCommand() *cobra.Command {
 	f.StringVarP(&o.File, "file", "f", "", "fabric file for soze, of any switches and at least three hosts (default: the built-in leaf-spine fabric, examples/leaf-spine.yaml)")
 	f.StringVar(&o.Scenario, "scenario", names[0], "what happens: "+strings.Join(names, ", "))
 	f.StringSliceVar(&o.Variants, "variant", nil, "play only these variants of the scenario, for example sih,dsh (default all)")
-	f.DurationVar(&o.For, "for", 0, fmt.Sprintf("how long all phases of soze take together (default %v)", emulation.DefaultFor))
+	f.DurationVar(&o.For, "for", 0, fmt.Sprintf("total time of soze's phases (default %v)", emulation.DefaultFor))
 	f.StringVar(&o.JSON, "json", "", "write the result as JSON to this file, - for standard output")
 	f.StringVar(&o.Plot, "plot", "", "draw rates and queues over time into this file, .svg, .png or .pdf")
 	f.StringArrayVar(&o.Restarts, "restart", nil, "restart a switch empty while traffic runs, as SWITCH@TIME, for example leaf1@12s; repeatable")
 	f.BoolVar(&o.Plain, "plain", false, "print lines even on a terminal")
-	f.BoolVar(&o.Check, "check", false, "end with an error when the run does not show what it should")
+	f.BoolVar(&o.Check, "check", false, "end with an error if a check of the run fails")
 	f.StringVar(&o.Burst, "burst", "", "size of each host's flow in the scenario's bursts, such as 64KB (default: the scenario's)")
 	f.BoolVar(&o.Predict, "predict", false, "also predict the scenario in the simulator and compare with the measurement")
 	f.StringVar(&o.Log, "log", "", "write the logs of controller and switches to this file, - for standard error")
@@ -74,7 +74,7 @@ func about() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nsoze plays on the fabric of -f. The others compare variants, one after the other, on small fabrics of\n" +
-		"their own or, incast, permutation and bursts, on the default one, with rates and times converted to line rate.")
+	b.WriteString("\nsoze plays on the fabric of -f. The others compare variants, one after the other: incast, permutation and\n" +
+		"bursts on the default fabric, the rest on small fabrics of their own. Rates and times are converted to line rate.")
 	return b.String()
 }

@@ -140,7 +140,7 @@ func newSimNewCommand() *cobra.Command {
 	var from string
 	c := &cobra.Command{
 		Use:   "new FILE.yaml",
-		Short: "Write an experiment file to begin with, which runs as it is",
+		Short: "Write a runnable experiment file to start from",
 		Long: `Write an experiment file to begin with: a commented one, or with --from one of those that come with Headgate.
 The file runs as it is. A file that is there already stays.`,
 		Args: cobra.ExactArgs(1),
@@ -189,7 +189,7 @@ func newSimExplainCommand() *cobra.Command {
 	var schema bool
 	c := &cobra.Command{
 		Use:   "explain [KEY]",
-		Short: "Say what a key of an experiment file is, what it may be and what it is by default",
+		Short: "Explain a key of an experiment file: meaning, allowed values and default",
 		Long: `Explains a key such as flows.load, with those below it: what may stand there, what does by default, and with which kinds. For
 measures.what it lists what can be measured, with units; for laws.KIND, such as laws.swift, the parameters of a law. Without a key it lists the sections. docs/reference/experiment.md has all of them.
 With --schema it prints a JSON schema of the file for editors.`,
@@ -314,10 +314,10 @@ file disagrees with them.`,
 		},
 	}
 	c.Flags().Uint64Var(&b.Seed, "seed", 1, "seed of the first run")
-	c.Flags().IntVar(&b.Seeds, "seeds", 1, "run with so many seeds, from --seed on (default what the file says)")
-	c.Flags().BoolVar(&full, "full", false, "at the paper's scale, where the file's own is smaller")
-	c.Flags().IntVar(&b.Jobs, "jobs", 0, "runs at a time (0: as many as there are processors for)")
-	c.Flags().IntVar(&b.Cores, "cores", 0, "processors that work on one run (0: as many as there are for each); results are the same for any number")
+	c.Flags().IntVar(&b.Seeds, "seeds", 1, "number of seeds, from --seed on (default: the file's)")
+	c.Flags().BoolVar(&full, "full", false, "run at the paper's scale if the file's default scale is smaller")
+	c.Flags().IntVar(&b.Jobs, "jobs", 0, "parallel runs (0: as many as the processors allow)")
+	c.Flags().IntVar(&b.Cores, "cores", 0, "processors per run (0: an equal part of all); the results do not depend on it")
 	results.add(c)
 	c.Flags().StringVar(&shard, "shard", "0/1", "run only shard i of n, i from 0 to n-1, for job arrays; see sim merge")
 	return c

@@ -152,7 +152,7 @@ func TestSimNewAndCheck(t *testing.T) {
 func TestSimExplain(t *testing.T) {
 	race.SkipSequential(t)
 	for args, want := range map[string]string{
-		"flows.load":        "flows[].load: a number from 0.000001 to 1\ndefault: follows from other keys\nwhere kind is coflows, poisson\n\nPart of",
+		"flows.load":        "flows[].load: a number from 0.000001 to 1\ndefault: follows from other keys\nwhere kind is coflows, poisson\n\nFraction of",
 		"":                  "topology",
 		"measures.what":     "goodput         Gb/s  payload of a group",
 		"run -o json":       `"key": "run.until"`,

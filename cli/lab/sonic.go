@@ -36,7 +36,7 @@ controller is asked.`,
 	}
 	fl := c.Flags()
 	fl.StringVarP(&f.file, "file", "f", "", "configuration `file` of the fabric, - for standard input")
-	fl.StringVar(&f.sw, "switch", "", "`name` of the switch in it")
+	fl.StringVar(&f.sw, "switch", "", "`name` of the switch in the fabric file")
 	fl.StringVarP(&f.output, "out", "o", "", "`file` to write instead of standard output")
 	fl.BoolVar(&f.Approximate, "approximate", false, "export the nearest value where SONiC lacks one")
 	fl.IntVar(&f.Lanes, "lanes", 4, "lanes of a port, 1 to 8: port n is Ethernet((n-1)*lanes)")
@@ -94,8 +94,8 @@ func newSonicImportCommand() *cobra.Command {
 	var approximate bool
 	c := &cobra.Command{
 		Use:   "import -f config_db.json",
-		Short: "Write what SONiC's CONFIG_DB says of buffers as sections of a fabric file",
-		Long: `Write what SONiC's CONFIG_DB says of buffers as sections of a fabric file: its buffer policy, the classes
+		Short: "Write the buffer settings of SONiC's CONFIG_DB as sections of a fabric file",
+		Long: `Write the buffer settings of SONiC's CONFIG_DB as sections of a fabric file: its buffer policy, the classes
 of packets and the PFC watchdog. What the sections cannot say of them is an error, or with --approximate a
 warning. What else its tables of buffers and classes have is not taken, and named on standard error with
 the reason. Tables of other purposes are not looked at. Settings that

@@ -21,7 +21,7 @@ func newSozeCommand() *cobra.Command {
 	d := param.For[soze.Params](law.Flow{Rate: f.rate, MSS: sozeMSS})
 	f.own.P, f.own.K = d.P, d.K
 	c := &cobra.Command{
-		Short: "Say whether Söze's loop is stable where flows share a link",
+		Short: "Check whether Söze's loop is stable for flows that share a link",
 		Long: `The queue of a link answers its flows with G = RTT·(ln alpha − ln beta)/k, RTT taken with the
 queue, and they see it a round trip later. The loop does not oscillate for m·G up to 1/e, and
 is stable below π/2, a phase margin above 0. The law lowers m for flows for which m·G would
@@ -30,10 +30,10 @@ exceed 1. The paper's lemmas are for feedback without delay: 0 < m < 2, and k ab
 	}
 	fl := c.Flags()
 	fl.Var(units.Flag{Value: &f.rate}, "rate", "rate of the link")
-	fl.Var(units.Flag{Value: &f.rtt}, "rtt", "round trip of its flows without its queue")
-	fl.Float64Var(&f.weights, "weights", 4, "sum of the weights of its flows")
+	fl.Var(units.Flag{Value: &f.rtt}, "rtt", "round trip of the link's flows, without its queue")
+	fl.Float64Var(&f.weights, "weights", 4, "sum of the weights of the link's flows")
 	fl.Var(units.Flag{Value: &f.own.P}, "p", "queueing delay at alpha")
-	fl.Var(units.Flag{Value: &f.own.K}, "k", "how far it rises until beta")
+	fl.Var(units.Flag{Value: &f.own.K}, "k", "rise of the queueing delay from alpha to beta")
 	fl.Var(units.Flag{Value: &f.own.Alpha}, "alpha", "highest expected rate per unit of weight (default the rate)")
 	fl.Var(units.Flag{Value: &f.own.Beta}, "beta", "lowest expected rate per unit of weight (default alpha / 100)")
 	fl.Float64Var(&f.own.M, "m", d.M, "exponent of a round trip")
@@ -80,7 +80,7 @@ func (f *sozeFlags) analyse() (any, func(io.Writer), error) {
 		fmt.Fprintf(w, "target\tp %v, k %v, alpha %v, beta %v, m %g\n", p.P, p.K, p.Alpha, p.Beta, p.M)
 		fmt.Fprintf(w, "link\t%v, weights %g: %v for a weight of 1, queueing delay %v, round trip %v\n", f.rate, f.weights, m.Share, m.Delay, m.RTT)
 		if !m.Within {
-			fmt.Fprintf(w, "\tthis share is not between beta and alpha, where the delay says what the share is\n")
+			fmt.Fprintf(w, "\tthis share is outside beta to alpha, where the delay determines the share\n")
 		}
 		fmt.Fprintf(w, "gain\tG %.2f, m·G %.2f as asked, %.2f as applied, with m %.3f\n", m.Gain, m.Asked, m.Applied, m.M)
 		fmt.Fprintf(w, "phase margin\t%+.1f° as applied, %+.1f° as asked\n", m.Phase, m.AskedPhase)

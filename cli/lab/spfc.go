@@ -14,7 +14,7 @@ func newSpfcCommand() *cobra.Command {
 	d := headroom.Config{}.WithDefaults()
 	f := spfcFlags{c: headroom.SPFCConfig{K: d.SPFC.K, Period: d.SPFC.Period}, rate: 100 * units.Gbps, rtt: 24 * units.Microsecond, packet: d.MTU}
 	c := &cobra.Command{
-		Short: "Say how far SPFC's judgement of ports is from being wrong",
+		Short: "Compute how far SPFC's port states are from being wrong",
 		Long: `The flow model is the paper's (section IV-C): burst ports that send all they can to one
 egress port, and a port of which a part ε of the traffic goes there, too, while the rest
 would be victims. K tells them apart for N+1 > K > (N+1)/((1−ε)(N+1)+1). A count of a period is

@@ -26,22 +26,22 @@ func newControllerCommand() *cobra.Command {
 	c := &cobra.Command{
 		Annotations: map[string]string{command.Daemon: "true"},
 		Use:         "controller",
-		Short:       "Run the daemon against switches that are already there",
-		Long: "Brings every switch of the fabric file in line over P4Runtime and keeps it there, and serves the\n" +
-			"gRPC API and Prometheus metrics, until it is interrupted. Switches keep what they hold. Switches\n" +
-			"that cannot be reached are shown by `headgate get switches` and tried again for ever.\n\n" +
-			"The API is served on a Unix socket, where the kernel says who calls, and with controller.tls at\n" +
-			"controller.listen too, the metrics at controller.metrics. controller.policy says who may do what;\n" +
-			"root and the user that the controller runs as may do everything over the socket.\n\n" +
+		Short:       "Run the controller for existing switches",
+		Long: "Keeps every switch as the fabric file says, over P4Runtime, and serves the gRPC API and Prometheus\n" +
+			"metrics, until it is interrupted. Switches keep their entries after that. `headgate get switches`\n" +
+			"shows unreachable switches, which the controller tries again for ever.\n\n" +
+			"The API is served on a Unix socket, where the kernel identifies the caller, and with controller.tls\n" +
+			"also at controller.listen; the metrics are at controller.metrics. controller.policy has the callers'\n" +
+			"rights. Root, and the user that the controller runs as, may do everything over the socket.\n\n" +
 			"SIGHUP reads the fabric file again. With a state file a restart keeps weights, links out of service,\n" +
-			"virtual priorities and the configuration that was applied last: when that came by `headgate apply`, it\n" +
-			"stays, and --replace applies the fabric file in its place.",
+			"virtual priorities and the last applied configuration. A configuration that came by `headgate apply`\n" +
+			"stays; --replace applies the fabric file instead.",
 		Args: cobra.NoArgs,
 	}
 	f := c.Flags()
 	f.StringVarP(&file, "file", "f", "", "fabric file (default: fabric.yaml here or in /etc/headgate)")
-	f.StringVar(&member, "member", "", "which `name` of controller.cluster.members this controller has")
-	f.StringVar(&restore, "restore", "", "begin a cluster without state with this `file`, a backup or a controller's state file; give it to every member")
+	f.StringVar(&member, "member", "", "this controller's `name` in controller.cluster.members")
+	f.StringVar(&restore, "restore", "", "start a new cluster from this `file`, a backup or a controller's state file; give it to every member")
 	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket (default "+command.RootSocket+" for root, else headgate/headgate.sock in XDG_RUNTIME_DIR)")
 	f.StringVar(&loopback, "insecure-loopback", "", "without controller.tls, let everyone on this machine call at controller.listen and see controller.metrics, with this `role`")
 	f.Lookup("insecure-loopback").NoOptDefVal = string(authz.Admin)

@@ -179,7 +179,7 @@ func newRollbackCommand() *cobra.Command {
 }
 
 func newConfirmCommand() *cobra.Command {
-	cmd := askWith("confirm [GENERATION]", "Let a configuration stay that was applied with --confirm", cobra.MaximumNArgs(1), func(ctx context.Context, e *env, args []string) error {
+	cmd := askWith("confirm [GENERATION]", "Keep a configuration that was applied with --confirm", cobra.MaximumNArgs(1), func(ctx context.Context, e *env, args []string) error {
 		var n uint64
 		if len(args) > 0 {
 			var err error

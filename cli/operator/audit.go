@@ -24,7 +24,7 @@ func newAuditCommand() *cobra.Command {
 	command.AddOutputFlag(c)
 	from := uint64(1)
 	verify := &cobra.Command{
-		Use: "verify FILE", Short: "Check that no line of an audit log, or of a copy, was changed or removed, with FILE.head beside it, and FILE.NUMBER where it has such parts", Args: cobra.ExactArgs(1),
+		Use: "verify FILE", Short: "Check that no line of an audit log, or of a copy, was changed or removed; FILE.head, and parts FILE.NUMBER if any, must be beside it", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			last, hash, err := audit.Verify(args[0], from)
 			if err != nil {
@@ -33,7 +33,7 @@ func newAuditCommand() *cobra.Command {
 			return printFile(c, auditFile{args[0], last + 1 - from, fmt.Sprint(hash)}, "%s is whole: %s, the last one's SHA-256 is %s\n", args[0], units.Count(last+1-from, "line"), hash)
 		},
 	}
-	export := askWith("export FILE", "Copy the controller's audit log to a new file, with FILE.head, which says where it ends; - writes the lines to standard output", cobra.ExactArgs(1),
+	export := askWith("export FILE", "Copy the controller's audit log to a new file, and its last position to FILE.head; - writes the lines to standard output", cobra.ExactArgs(1),
 		func(ctx context.Context, e *env, args []string) error { return exportAudit(ctx, e, args[0], from) })
 	for _, c := range []*cobra.Command{export, verify} {
 		c.Flags().Uint64Var(&from, "from", from, "the `number` of the first line, if older parts were moved away")

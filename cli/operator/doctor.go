@@ -23,11 +23,11 @@ import (
 
 func newDoctorCommand() *cobra.Command {
 	var file string
-	c := askWith("doctor", "Look for what keeps a fabric from working: clocks, ports, certificates, switches", cobra.NoArgs,
+	c := askWith("doctor", "Check a fabric's clocks, ports, certificates and switches", cobra.NoArgs,
 		func(ctx context.Context, e *env, _ []string) error { return diagnose(ctx, e, file) })
-	c.Long = "Checks from this machine, and prints for each thing ok, INFO, WARN or FAIL with a remedy, or why it was not\n" +
-		"checked. What is the same for several switches, such as what their target cannot do, stands there once.\n" +
-		"With -f it looks at what a fabric file names too: certificates, addresses, each switch. It ends with exit code 1 when a check failed, and changes nothing."
+	c.Long = "Checks the fabric from this machine. Each finding is ok, INFO, WARN or FAIL, with a remedy, or with the reason\n" +
+		"why it was not checked. A finding that several switches share, such as a limit of their target, is printed once.\n" +
+		"With -f it also checks the certificates, addresses and switches of a fabric file. The exit code is 1 if a check failed. Nothing is changed."
 	command.AddOutputFlag(c)
 	c.Flags().StringVarP(&file, "file", "f", "", "fabric `file` whose certificates, addresses and switches to check")
 	return c
@@ -57,7 +57,7 @@ func diagnose(ctx context.Context, e *env, file string) error {
 			doctor.Finding{Area: "certificates", Subject: "fabric file", Verdict: doctor.Info, Text: doctor.NotChecked + "no -f: nor its addresses"},
 			doctor.Finding{Area: "MTU", Subject: "links", Verdict: doctor.Info, Text: doctor.NotChecked + "no -f: which switches to ask for their interfaces is not known"})
 	}
-	list = append(list, doctor.Finding{Area: "clock", Subject: "switches", Verdict: doctor.Info, Text: doctor.NotChecked + "P4Runtime tells no time"})
+	list = append(list, doctor.Finding{Area: "clock", Subject: "switches", Verdict: doctor.Info, Text: doctor.NotChecked + "P4Runtime does not report the time"})
 	return showFindings(e, list)
 }
 
@@ -69,7 +69,7 @@ func ofController(ctx context.Context, e *env) []doctor.Finding {
 	case err != nil:
 		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Info, Text: doctor.NotChecked + (&callError{e.Server, err}).Error()}}
 	case f.GetTime() == nil:
-		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Info, Text: doctor.NotChecked + "the controller is of an earlier version, which does not tell its time and build"}}
+		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Info, Text: doctor.NotChecked + "this controller version does not report its time and build"}}
 	}
 	return []doctor.Finding{doctor.Clock(f.GetTime().AsTime(), asked, answered), doctor.Build(f.GetBuild(), version.String())}
 }
@@ -88,7 +88,7 @@ func ofFile(ctx context.Context, file string, answers bool) []doctor.Finding {
 	}
 	cfg, err := config.Load(config.Options{File: file, Sections: controller.Sections()})
 	if err != nil {
-		return fail(err, "correct the file; `headgate explain KEY` says what may stand there")
+		return fail(err, "correct the file; `headgate explain KEY` lists the allowed values")
 	}
 	dirs, err := confine.New(cfg.Dirs()...)
 	if err != nil {

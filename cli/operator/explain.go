@@ -18,11 +18,11 @@ func newExplainCommand() *cobra.Command {
 	var schema bool
 	c := &cobra.Command{
 		Use:   "explain [KEY]",
-		Short: "Say what a key of the fabric file or of a policy is, what it may be and what it is by default",
-		Long: "Explains a key such as links.rate, with those below it: what may stand there, what does by default, and\n" +
-			"what it does. Without a key it lists the sections. Keys of a policy have policy. before them, as in\n" +
-			"policy.grants.who. docs/reference/keys.md has all of them. With --schema it prints a JSON schema of the fabric file, or with\n" +
-			"the key policy of a policy, for editors and for checks before a file reaches a controller.",
+		Short: "Explain a key of the fabric file or of a policy: meaning, allowed values and default",
+		Long: "Explains a key such as links.rate and the keys below it: allowed values, default and effect. Without a key\n" +
+			"it lists the sections. Keys of a policy begin with policy., as in policy.grants.who. docs/reference/keys.md\n" +
+			"has all keys. With --schema it prints a JSON schema of the fabric file, or, with the key policy, of a policy,\n" +
+			"for editors and for checks before a file reaches a controller.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := newEnv(cmd)
@@ -62,7 +62,7 @@ func explainKey(e *env, path string) error {
 }
 
 func newVersionCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "version", Short: "Say which version of Headgate this is", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "version", Short: "Print the version of Headgate", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		v := struct {
 			Version  string `json:"version"`
 			Go       string `json:"go"`

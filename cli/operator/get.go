@@ -239,14 +239,14 @@ func newGetCommand() *cobra.Command {
 	audit.Flags().Uint32VarP(&last, "last", "n", 100, "`number` of entries")
 
 	var feature string
-	status := ask("status", "What the controller's features know of each switch", func(ctx context.Context, e *env) error {
+	status := ask("status", "The status of each switch by feature", func(ctx context.Context, e *env) error {
 		return getStatus(ctx, e, feature)
 	})
 	status.Flags().StringVar(&feature, "feature", "", "only this `feature`, such as buffer")
 	completeFlag(status, "feature", featureNames)
 
 	var recent uint32
-	one := askWith("switch NAME", "All that is known of one switch", cobra.ExactArgs(1), func(ctx context.Context, e *env, args []string) error {
+	one := askWith("switch NAME", "The complete status of one switch", cobra.ExactArgs(1), func(ctx context.Context, e *env, args []string) error {
 		return getSwitch(ctx, e, args[0], recent)
 	})
 	arguments(one, switchNames)
@@ -258,9 +258,9 @@ func newGetCommand() *cobra.Command {
 		ask("switches", "Each switch's session, ports and what its target cannot do", getSwitches),
 		one, status,
 		ask("links", "The links with rate, delay and state", getLinks),
-		ask("flows", "What the attached hosts last reported", getFlows),
+		ask("flows", "The last reports of the attached hosts", getFlows),
 		weights, audit,
-		ask("predictions", "What was predicted of the configurations that were applied, and what was measured", getPredictions),
-		ask("priorities", "PrioPlus' virtual priorities with their channels, and who has which", getPriorities),
+		ask("predictions", "The predictions for applied configurations, and the measurements", getPredictions),
+		ask("priorities", "PrioPlus' virtual priorities with their channels and owners", getPriorities),
 	)
 }

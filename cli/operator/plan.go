@@ -34,10 +34,10 @@ func newPlanCommand() *cobra.Command {
 		}
 		return plan(ctx, e, &o)
 	})
-	cmd.Long = "Shows what `headgate apply` would change: keys of the configuration, what follows from them in the\n" +
-		"controller and on hosts, and each entry of each switch, as + for what is new, ~ for what differs and\n" +
-		"- for what goes. The exit code is 0 when nothing would change, 2 when anything would, 1 on errors.\n\n" +
-		"Where no controller answers and none is named, or with --offline, it checks the file and shows what\n" +
+	cmd.Long = "Shows what `headgate apply` would change: keys of the configuration, their effects in the controller and on\n" +
+		"hosts, and each entry of each switch: + marks a new one, ~ a changed one and - a deleted one. The exit code\n" +
+		"is 0 if nothing would change, 2 if something would, 1 on errors.\n\n" +
+		"If no controller is named and none answers, or with --offline, it checks the file and shows what\n" +
 		"empty switches would get, table by table; -o wide lists the entries."
 	cmd.Example = `  headgate plan -f examples/leaf-spine.yaml
   headgate plan -f examples/leaf-spine.yaml --offline -o wide
@@ -75,7 +75,7 @@ func plan(ctx context.Context, e *env, o *planOptions) error {
 	draw := func(w io.Writer) { drawPlan(w, file, r, mostLines) }
 	switch {
 	case o.show && offline:
-		return errors.New("--preview: want a controller, which knows the traffic")
+		return errors.New("--preview: needs a controller, which knows the traffic")
 	case o.show:
 		err = o.preview.print(ctx, e, r, file, text, func(w io.Writer) { drawPlan(w, file, r, fewLines) })
 	case offline && !e.Wide:

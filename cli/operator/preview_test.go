@@ -170,7 +170,7 @@ func TestRequire(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	if out, err := run("plan", "--preview"); err != nil || !strings.Contains(out, "what hosts reported") || !strings.Contains(out, "running") ||
-		!strings.Contains(out, "hosts that do not report are c, d: what leaves for 1 host ") || !strings.Contains(out, "unreported") {
+		!strings.Contains(out, "hosts that do not report are c, d: the bytes to 1 host ") || !strings.Contains(out, "unreported") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	for _, format := range []string{"json", "yaml"} {

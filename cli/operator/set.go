@@ -23,7 +23,7 @@ func newSetCommand() *cobra.Command {
 		return setWeight(ctx, e, flow, app, args[0])
 	})
 	flowFlag(weight, &flow)
-	weight.Flags().StringVar(&app, "app", "", "`application` whose budget pays; empty keeps the flow's")
+	weight.Flags().StringVar(&app, "app", "", "`application` whose budget the weight counts against; empty keeps the flow's")
 	completeFlag(weight, "app", applicationNames)
 	weight.SetFlagErrorFunc(refuseNegative("weight"))
 	budget := askWith("budget APP LIMIT", "Set the largest sum of weights of an application; 0 for no limit", cobra.ExactArgs(2), func(ctx context.Context, e *env, args []string) error {

@@ -22,7 +22,7 @@ func newStateCommand() *cobra.Command {
 	backup := askWith("", "", nil, func(ctx context.Context, e *env, args []string) error { return backupState(ctx, e, args[0]) })
 	return command.OneOf(c,
 		&cobra.Command{
-			Use: "check FILE", Short: "Read and check all of a state file or a backup, of this version or an older one, which a controller may have open", Args: cobra.ExactArgs(1),
+			Use: "check FILE", Short: "Check a state file or a backup, of this version or an older one; a controller may have it open", Args: cobra.ExactArgs(1),
 			RunE: func(c *cobra.Command, args []string) error {
 				sum, err := store.Check(args[0])
 				if err != nil {
@@ -32,7 +32,7 @@ func newStateCommand() *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "backup [FILE] COPY", Short: "Copy a state file, which a controller may have open, or what the controller that is called keeps, to a new file, and check it", Args: cobra.RangeArgs(1, 2),
+			Use: "backup [FILE] COPY", Short: "Copy a state file, or the running controller's state, to a new file, and check the copy", Args: cobra.RangeArgs(1, 2),
 			RunE: func(c *cobra.Command, args []string) error {
 				if len(args) == 1 {
 					return backup.RunE(c, args)
@@ -45,7 +45,7 @@ func newStateCommand() *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "restore COPY FILE", Short: "Check a backup and put a copy of it in a state file's place, which no controller may have open", Args: cobra.ExactArgs(2),
+			Use: "restore COPY FILE", Short: "Check a backup and replace a state file by a copy of it; no controller may have the state file open", Args: cobra.ExactArgs(2),
 			RunE: func(c *cobra.Command, args []string) error {
 				sum, old, err := store.Restore(args[0], args[1])
 				if err != nil {
@@ -53,7 +53,7 @@ func newStateCommand() *cobra.Command {
 				}
 				was := ""
 				if old != "" {
-					was = "; what stood there is " + old
+					was = "; the old file is " + old
 				}
 				return printFile(c, stateFile{args[1], args[0], old, sum}, "%s is a copy of %s: %v%s\n", args[1], args[0], sum, was)
 			},
@@ -95,7 +95,7 @@ func newReplaceCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "replace", Short: "Replace a member of the controllers' cluster"}
 	command.AddOutputFlag(cmd)
 	return command.OneOf(cmd,
-		askWith("member NAME", "Let a new member with an empty disk take the place of one that is lost; start it then", cobra.ExactArgs(1),
+		askWith("member NAME", "Replace a lost member by a new one with an empty disk; start the new one afterwards", cobra.ExactArgs(1),
 			func(ctx context.Context, e *env, args []string) error {
 				if _, err := pb.NewStateServiceClient(e.conn).ReplaceMember(ctx, &pb.ReplaceMemberRequest{Name: args[0]}); err != nil {
 					return err

@@ -171,7 +171,7 @@ func watchFlows(ctx context.Context, e *env) error {
 
 func newWatchCommand() *cobra.Command {
 	var recent uint32
-	events := ask("events", "What happens: sessions, ports, reconciles, configurations", func(ctx context.Context, e *env) error {
+	events := ask("events", "Events: sessions, ports, reconciles, configurations", func(ctx context.Context, e *env) error {
 		return watchEvents(ctx, e, recent)
 	})
 	events.Flags().Uint32VarP(&recent, "last", "n", 10, "`number` of past events to begin with")
@@ -191,5 +191,5 @@ func newWatchCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "watch", Short: "Follow events, telemetry, weights or flows: a live table on a terminal, else lines"}
 	command.AddOutputFlag(cmd)
 	return command.OneOf(cmd, events, telemetry, weights,
-		ask("flows", "Rates, weights and delays of the flows as hosts report them", watchFlows))
+		ask("flows", "Rates, weights and delays of the flows, from hosts' reports", watchFlows))
 }

@@ -199,7 +199,7 @@ func (s *server) Apply(ctx context.Context, file string, config []byte) (uint64,
 	if err := check(config); err != nil {
 		return 0, nil, err
 	}
-	if err := history.NoteOf(ctx).Check(3); err != nil {
+	if err := history.NoteFromContext(ctx).Check(3); err != nil {
 		return 0, nil, err
 	}
 	if err := s.history.Save(ctx, history.Entry{File: file, YAML: string(config), Generation: 4, Applied: time.Now()}); err != nil {

@@ -52,15 +52,15 @@ var (
 	}
 )
 
-// Of returns the family of a flow.
-func Of(k cnpgen.FlowKey) *Family {
+// FamilyOf returns the family of a flow.
+func FamilyOf(k cnpgen.FlowKey) *Family {
 	if k.Src.Is4() {
 		return &IPv4
 	}
 	return &IPv6
 }
 
-// Families returns all of them.
+// Families returns both families, IPv4 and IPv6.
 func Families() []*Family { return []*Family{&IPv4, &IPv6} }
 
 // Learned returns the tables whose entries a loop writes.
@@ -107,7 +107,7 @@ func ReadWatched(e *p4v1.TableEntry) Watched {
 // FlowEntries returns a flow's two entries: one counts all its packets, the other the congested ones. Only the
 // first entry ages; an ageing of 0 means never.
 func FlowEntries(f cnpgen.Flow, ageing time.Duration) [2]*p4v1.TableEntry {
-	match, of := key(f.FlowKey, f.Port), Of(f.FlowKey)
+	match, of := key(f.FlowKey, f.Port), FamilyOf(f.FlowKey)
 	all := p4rtmsg.Entry(of.Flow, 0, p4rtmsg.Do(of.countFlow), match...)
 	all.IdleTimeoutNs = ageing.Nanoseconds()
 	return [2]*p4v1.TableEntry{all, p4rtmsg.Entry(of.Congested, 0, p4rtmsg.Do(of.countCongested), match...)}
@@ -115,7 +115,7 @@ func FlowEntries(f cnpgen.Flow, ageing time.Duration) [2]*p4v1.TableEntry {
 
 // QueuePairEntry returns the entry of a queue pair, which the switch then does not report.
 func QueuePairEntry(q cnpgen.QueuePair, ageing time.Duration) *p4v1.TableEntry {
-	of := Of(q.FlowKey)
+	of := FamilyOf(q.FlowKey)
 	e := p4rtmsg.Entry(of.QueuePair, 0, p4rtmsg.Do(of.knowQueuePair), key(q.FlowKey, q.QP)...)
 	e.IdleTimeoutNs = ageing.Nanoseconds()
 	return e

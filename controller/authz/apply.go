@@ -99,13 +99,13 @@ func (a *Authorizer) CheckCaller(ctx context.Context, cfg *config.Config) error 
 		roles = append(roles, a.Loopback)
 	}
 	if !slices.Contains(roles, Admin) && !slices.Equal(now.lines, next.lines) {
-		return fault(fmt.Sprintf("which changes who may do what: that is for the role admin, %v has %s", c.Identity, names(roles)))
+		return fault(fmt.Sprintf("which changes the policy: that needs the role admin, %v has %s", c.Identity, names(roles)))
 	}
 	if c.Name == loopback || ctx.Value(lockoutKey{}) != nil {
 		return nil
 	}
 	if _, ok := next.rights(c.Identity).allow(applyMethod); !ok {
-		return fault(fmt.Sprintf("by which %v could apply nothing any more: grant it a role, or say --allow-lockout", c.Identity))
+		return fault(fmt.Sprintf("under which %v could apply nothing any more: grant it a role, or give --allow-lockout", c.Identity))
 	}
 	return nil
 }

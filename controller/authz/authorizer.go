@@ -63,8 +63,8 @@ type Caller struct {
 
 type callerKey struct{}
 
-// CallerOf returns the caller of a call that the authorizer admitted.
-func CallerOf(ctx context.Context) Caller {
+// CallerFromContext returns the caller of a call that the authorizer admitted.
+func CallerFromContext(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c
 }
@@ -196,7 +196,7 @@ func (a *Authorizer) Unary(ctx context.Context, req any, info *grpc.UnaryServerI
 		return nil, err
 	}
 	defer a.end(call)
-	if err := a.checkScope(CallerOf(ctx), info.FullMethod, req); err != nil {
+	if err := a.checkScope(CallerFromContext(ctx), info.FullMethod, req); err != nil {
 		return nil, err
 	}
 	return next(ctx, req)
@@ -238,12 +238,12 @@ func (s *checkedStream) RecvMsg(m any) error {
 		return err
 	}
 	if s.more {
-		if err := s.authz.limit(CallerOf(s.ctx), s.method); err != nil {
+		if err := s.authz.limit(CallerFromContext(s.ctx), s.method); err != nil {
 			return err
 		}
 	}
 	s.more = true
-	return s.authz.checkScope(CallerOf(s.ctx), s.method, m)
+	return s.authz.checkScope(CallerFromContext(s.ctx), s.method, m)
 }
 
 // change puts another policy in force. It ends the streams that the policy forbids or confines differently.
@@ -260,7 +260,7 @@ func (a *Authorizer) change(p *policy) (before *policy) {
 	for _, r := range list {
 		conf, err := a.decide(r.caller, r.method)
 		if err == nil && !conf.equal(confined{r.caller.Applications, r.caller.hosts}) {
-			err = status.Error(codes.Unavailable, "who may do what has changed: call again")
+			err = status.Error(codes.Unavailable, "the policy has changed: call again")
 		}
 		if err != nil {
 			r.cancel(err)
@@ -332,7 +332,7 @@ type running struct {
 
 // begin counts a running call, and refuses it if the caller has too many.
 func (a *Authorizer) begin(ctx context.Context, method string) (*running, error) {
-	r := &running{caller: CallerOf(ctx), method: method}
+	r := &running{caller: CallerFromContext(ctx), method: method}
 	a.mu.Lock()
 	b := a.bucket(r.caller, time.Now())
 	most := a.policy.limits.Streams

@@ -25,7 +25,7 @@ import (
 	"github.com/headgate/headgate/internal/clients"
 )
 
-// Identity is who calls.
+// Identity identifies a caller.
 type Identity struct {
 	// Name is one of
 	//

@@ -22,15 +22,15 @@ var (
 // Why only the leader answers.
 const (
 	changes    = "changes are made by the leader"
-	switches   = "what switches do is known to the leader"
-	reports    = "what hosts do is known to the leader"
-	follows    = "what follows changes asks the leader"
+	switches   = "only the leader knows the state of switches"
+	reports    = "only the leader knows the state of hosts"
+	follows    = "only the leader sends changes as they happen"
 	backup     = "a backup is a line of the audit log, and " + changes
 	auditFile  = "the audit log's file is the leader's"
-	reflection = "what there is to call the leader knows"
+	reflection = "only the leader lists the services"
 )
 
-// Metrics is the method that a scrape of the Prometheus metrics counts as.
+// Metrics is the method name under which a scrape of the Prometheus metrics is authorised.
 const Metrics = "GET /metrics"
 
 // methods are all methods. One that is not here is refused to everybody.

@@ -148,13 +148,13 @@ func readGrant(m *yamlnode.Map) Grant {
 	g.Role = Role(m.OneOf("role", string(Viewer), names...))
 	switch {
 	case g.Role == Application && len(g.Applications) == 0:
-		m.Fault("applications", "is missing, want those whose weights it may set")
+		m.Fault("applications", "is missing, want the applications whose weights it may set")
 	case g.Role != Application && g.Role != Host && len(g.Applications) > 0:
 		m.Fault("applications", "is for the roles application and host, the role is %s", g.Role)
 	case g.Role != Host && len(g.Hosts) > 0:
 		m.Fault("hosts", "is for the role host, the role is %s", g.Role)
 	case g.Role == Host && len(g.Hosts) == 0 && (strings.HasPrefix(g.Who, "uid:") || strings.HasPrefix(g.Who, "gid:")):
-		m.Fault("hosts", "is missing, want those as which %s may attach", g.Who)
+		m.Fault("hosts", "is missing, want the hosts as which %s may attach", g.Who)
 	case g.Role != Host && g.Role != Viewer && strings.HasSuffix(g.Who, "*") && !strings.Contains(strings.TrimSuffix(g.Who, "*"), "/"):
 		m.Fault("who", "is %q for the role %s: want a path before the *", g.Who, g.Role)
 	}

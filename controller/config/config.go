@@ -101,13 +101,13 @@ func Overridable[T any](key string, defaults func(c *Config) T, read func(m *yam
 	return Section{
 		Key:        key,
 		Read:       func(m *yamlnode.Map, c *Config) any { return read(m, defaults(c)) },
-		ReadSwitch: func(m *yamlnode.Map, c *Config) any { return read(m, Of[T](c, key)) },
+		ReadSwitch: func(m *yamlnode.Map, c *Config) any { return read(m, SectionOf[T](c, key)) },
 	}
 }
 
-// Of returns the value that the section's Read returned for a configuration, or that its ReadSwitch returned for a
+// SectionOf returns the value that the section's Read returned for a configuration, or that its ReadSwitch returned for a
 // switch. It returns the zero value if the section was not read.
-func Of[T any](from interface{ Section(key string) any }, key string) T {
+func SectionOf[T any](from interface{ Section(key string) any }, key string) T {
 	v, _ := from.Section(key).(T)
 	return v
 }

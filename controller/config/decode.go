@@ -144,7 +144,7 @@ func readController(m *yamlnode.Map) Controller {
 	}
 	v.Policy, v.Files = m.Text("policy", ""), m.Texts("files")
 	if v.TLS.Cert != "" && v.Policy == "" {
-		m.Fault("tls", "is given without a policy, so nobody may call, want policy too, the file with the callers' roles")
+		m.Fault("tls", "is given without a policy, so no caller has rights, want policy too, the file with the callers' roles")
 	}
 	m.Computed("probe_timeout", "flap_hold_max")
 	v.ProbeTimeout = m.Wall("probe_timeout", max(900*time.Millisecond, 3*v.ProbeInterval), 20*time.Millisecond, time.Hour)

@@ -179,7 +179,7 @@ func (o Options) openAudit(known audit.Head) (file *audit.File, lost, err error)
 	case err != nil:
 		err = fmt.Errorf("%w; put the log back, or move it away and start with --accept-loss", lost)
 	case !o.AcceptLoss:
-		err = errors.Join(fmt.Errorf("%w; put the log back, or start with --accept-loss to go on with the lines that it has", lost), file.Close())
+		err = errors.Join(fmt.Errorf("%w; put the log back, or start with --accept-loss to continue with the lines that it has", lost), file.Close())
 	}
 	return file, lost, err
 }
@@ -199,7 +199,7 @@ func (o Options) withGeneration(err error) error {
 
 // acceptLoss logs and records that --accept-loss was needed.
 func (d *daemon) acceptLoss(lost error, generation uint64) {
-	d.Log.Error("the state is not what it was, which --accept-loss accepts", "generation", generation, "err", lost)
+	d.Log.Error("state was lost, and --accept-loss accepts that", "generation", generation, "err", lost)
 	d.audit.Record(audit.Entry{Peer: "controller", What: audit.AcceptLoss, Subject: d.Config.Controller.State, Value: float64(generation), After: lost.Error()}, nil)
 	d.core.Events().Publish(&pb.Event{Time: pb.Stamp(time.Now()), Severity: pb.Event_SEVERITY_ERROR, Subject: d.Config.Controller.State, Kind: "state.loss", Message: lost.Error()})
 }

@@ -38,19 +38,19 @@ func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
 			"file", d.Config.File, "stays", saved.File, "generation", saved.Generation, "applied", saved.Applied)
 		return d.resume(ctx, saved)
 	}
-	_, err := d.apply(history.With(ctx, history.Note{By: "controller", Why: "the file at the start"}), d.Config) // no switch can hold it before the core runs
+	_, err := d.apply(history.WithNote(ctx, history.Note{By: "controller", Why: "the file at the start"}), d.Config) // no switch can hold it before the core runs
 	var faults *yamlnode.Error
 	unkept := err != nil && d.db.Err() != nil
 	switch {
 	case !unkept && (!errors.As(err, &faults) || saved.YAML == string(d.Config.Source)), saved.YAML == "":
 		return err
 	case d.Replace:
-		return fmt.Errorf("%w; without --replace the configuration of %s stays, which was applied last, and what stands against the file can be changed", err, saved.File)
+		return fmt.Errorf("%w; without --replace the last applied configuration, of %s, stays in force, and the cause can be removed", err, saved.File)
 	}
 	if err := d.resume(ctx, saved); err != nil || saved.YAML == string(d.Config.Source) {
 		return err
 	}
-	err = fmt.Errorf("%w; the configuration stays that was applied last, on %s: mend the file, or what stands against it, and send SIGHUP", err, saved.Applied.Format(time.DateTime))
+	err = fmt.Errorf("%w; the last applied configuration, of %s, stays in force: correct the file, or remove the cause, and send SIGHUP", err, saved.Applied.Format(time.DateTime))
 	d.refused.Store(&err)
 	d.Log.Error("the file was refused", "err", err)
 	d.core.Events().Publish(&pb.Event{Time: pb.Stamp(time.Now()), Severity: pb.Event_SEVERITY_ERROR, Subject: d.Config.File, Kind: "config.refused", Message: err.Error()})
@@ -61,7 +61,7 @@ func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
 func (d *daemon) resume(ctx context.Context, saved history.Entry) error {
 	cfg, err := d.parse(saved)
 	if err != nil {
-		return fmt.Errorf("the configuration that was applied last cannot be applied again; start with --replace to apply %s: %w", d.Config.File, err)
+		return fmt.Errorf("the last applied configuration cannot be applied again; start with --replace to apply %s: %w", d.Config.File, err)
 	}
 	if !saved.ByAPI {
 		d.file.Store(cfg) // the configuration came from the file, so the next file replaces it
@@ -154,7 +154,7 @@ func (d *daemon) reload(ctx context.Context, cfg *config.Config) error {
 	if now := d.core.Config(); now != d.file.Load() && !d.Replace && string(now.Source) != string(cfg.Source) {
 		return fmt.Errorf("%s was applied through the API later: apply %s with `headgate apply`, or restart with --replace", now.File, cfg.File)
 	}
-	results, err := d.apply(history.With(ctx, history.Note{By: "controller", Why: "the file was read again"}), cfg)
+	results, err := d.apply(history.WithNote(ctx, history.Note{By: "controller", Why: "the file was read again"}), cfg)
 	for _, r := range results {
 		if r.Error != "" {
 			d.Log.Info("the switch does not hold its configuration yet", "switch", r.Name, "err", r.Error)

@@ -250,7 +250,7 @@ func (m *node) may(*http.Request) (int, string) {
 func (m *node) standing() []metrics.Check {
 	c := metrics.Check{Part: "leader"}
 	if name, _ := m.Leader(); name == "" {
-		c.Err = errors.New("nobody is known to lead")
+		c.Err = errors.New("no leader is known")
 	}
 	return []metrics.Check{c}
 }

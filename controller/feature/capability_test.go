@@ -42,7 +42,7 @@ func TestBy(t *testing.T) {
 		{"program before manager", class, chip, 8, "x:1", pb.ByProgram, ""},
 		{"no manager for it", class, chip, 7, "x:1", pb.ByNothing, "it takes 8 priority queues, the switch is configured with 7"},
 		{"filter", filter, chip, 8, "x:1", pb.ByTrafficManager, ""},
-		{"filter alone", filter, chip, 8, "", pb.ByNothing, "it has to be set up by BF Runtime"},
+		{"filter alone", filter, chip, 8, "", pb.ByNothing, "it must be configured through BF Runtime"},
 		{"no filter", filter, v1model, 8, "", pb.ByNothing, "the program for tofino2 has no low-pass filter egress.maxqd.delay_filter"},
 		{"all kinds", several, v1model, 8, "", pb.ByNothing,
 			"the program for tofino2 has no table no.table, no action profile no.profile, no counter no.counter, no direct counter no.direct, no digest no_digest, no controller header no_header"},

@@ -353,7 +353,7 @@ func (c Capability) By(pipe *pipeline.Pipeline, s *config.Switch) (by, lacking s
 	case s.PriorityQueues < c.Queues:
 		lacking = fmt.Sprintf("it takes %d priority queues, the switch is configured with %d", c.Queues, s.PriorityQueues)
 	case c.SetUp && s.BFRuntime == "":
-		return pb.ByNothing, "it has to be set up by BF Runtime"
+		return pb.ByNothing, "it must be configured through BF Runtime"
 	case c.SetUp:
 		return pb.ByTrafficManager, ""
 	default:

@@ -27,7 +27,7 @@ func (f *Fabric) host(name string, l config.Link, s *socket) error {
 		s.plug(n.port())
 		return nil
 	}
-	h, p := f.cfg.Host(name), section.Of(f.cfg)
+	h, p := f.cfg.Host(name), section.FromConfig(f.cfg)
 	unit, err := maxqd.NewUnit(p.Unit())
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (f *Fabric) host(name string, l config.Link, s *socket) error {
 func (f *Fabric) classes() map[uint8]uint8 {
 	m := make(map[uint8]uint8, 64)
 	for dscp := range uint8(64) {
-		m[dscp] = qos.Of(f.cfg).ClassOf(dscp).Class
+		m[dscp] = qos.FromConfig(f.cfg).ClassOf(dscp).Class
 	}
 	return m
 }

@@ -102,7 +102,7 @@ func (o *Options) adopt(a *agent.Agent, now units.Time, list []*headgatev1.HostP
 	a.Ignore(now, o.lossy())
 	if err := a.SetShimPort(o.UDPPort); errors.Is(err, agent.ErrRunning) {
 		was := a.Config().ShimPort
-		log.Warn("the fabric has another UDP port than this host's flows; they keep theirs until the process is started again", "flows", was, "fabric", o.UDPPort)
+		log.Warn("the fabric has another UDP port than this host's flows; they keep theirs until the process is restarted", "flows", was, "fabric", o.UDPPort)
 		o.UDPPort = was
 	} else if err != nil {
 		errs = append(errs, fmt.Errorf("the fabric's --udp-port: %w", err))
@@ -143,7 +143,7 @@ func Adopt(flags *pflag.FlagSet, law string, list []*headgatev1.HostParameter, l
 			continue
 		case flag.Changed:
 			if mine := flag.Value.String(); mine != p.GetValue() {
-				log.Warn("this host was given another parameter than the fabric has", "flag", "--"+p.GetName(), "given", mine, "fabric", p.GetValue())
+				log.Warn("a parameter given to this host differs from the fabric's", "flag", "--"+p.GetName(), "given", mine, "fabric", p.GetValue())
 			}
 			continue
 		}

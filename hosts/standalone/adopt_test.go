@@ -168,7 +168,7 @@ func TestAdoptPort(t *testing.T) {
 	if err := fab.adopt(t.Context(), parameters("", "udp-port", "4001")); err != nil {
 		t.Fatal(err)
 	}
-	if got := log.String(); o.UDPPort != 4000 || a.Config().ShimPort != 4000 || !strings.Contains(got, "until the process is started again\" flows=4000 fabric=4001") {
+	if got := log.String(); o.UDPPort != 4000 || a.Config().ShimPort != 4000 || !strings.Contains(got, "until the process is restarted\" flows=4000 fabric=4001") {
 		t.Errorf("port %d and %d, log %q", o.UDPPort, a.Config().ShimPort, got)
 	}
 	for port, want := range map[string]string{"4791": "UDP port 4791 with the maxQD shim: want 1 to 65535 but not 4791", "70000": "value out of range"} {

@@ -177,7 +177,7 @@ func TestLawFlagsRefuse(t *testing.T) {
 func TestLawsHelp(t *testing.T) {
 	text := LawsHelp()
 	for _, want := range []string{
-		"  dcqcn: DCQCN (SIGCOMM 2015)", "      alpha_timer=TIME: after how long without a notification alpha falls; more than 0s; default 55us",
+		"  dcqcn: DCQCN (SIGCOMM 2015)", "      alpha_timer=TIME: time without a notification after which alpha falls; more than 0s; default 55us",
 		"      under.beta=NUMBER: ", "  prioplus: short", "      keep_target=TRUE OR FALSE: ", "default true",
 	} {
 		if !strings.Contains(text, want) {

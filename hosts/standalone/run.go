@@ -54,7 +54,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 		defer cancel()
 		return n.Run(running)
 	})
-	if err := Attach(ctx, group, o.Controller, o.Dial, remote.Options{Host: o.Name, Do: remote.Of(n.Do), Adopt: fab.adopt, BaseRTT: o.BaseRTT, Log: log}); err != nil {
+	if err := Attach(ctx, group, o.Controller, o.Dial, remote.Options{Host: o.Name, Do: remote.DoFrom(n.Do), Adopt: fab.adopt, BaseRTT: o.BaseRTT, Log: log}); err != nil {
 		stop()
 		return errors.Join(err, group.Wait())
 	}

@@ -101,8 +101,7 @@ func (a *Agent) change(key agent.FlowKey, change func(o *kernel.Order)) error {
 	return nil
 }
 
-// Stats returns zeros. None of the flows completes, because nobody knows the size of what an
-// application sends.
+// Stats returns zeros. None of the flows completes, because the size of an application's transfer is unknown.
 func (a *Agent) Stats() agent.Stats { return agent.Stats{} }
 
 // SetWeight implements remote.Agent.

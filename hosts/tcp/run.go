@@ -95,7 +95,7 @@ func attach(o *Options, log *slog.Logger) (*governor, error) {
 	if err := errors.Join(g.kernel.SetMarks(marks), g.setParams()); err != nil {
 		return nil, err
 	}
-	log.Info("connections that begin now are governed", "cgroups", len(cgroups), "classes", len(classes), "adopted", g.kernel.Adopted)
+	log.Info("new connections are governed from now on", "cgroups", len(cgroups), "classes", len(classes), "adopted", g.kernel.Adopted)
 	return g, nil
 }
 

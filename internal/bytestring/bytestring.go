@@ -10,8 +10,8 @@ import (
 	"math/bits"
 )
 
-// Of returns the canonical form of b, sharing its memory. An empty string stays empty.
-func Of(b []byte) []byte {
+// Canonical returns the canonical form of b, sharing its memory. An empty string stays empty.
+func Canonical(b []byte) []byte {
 	for len(b) > 1 && b[0] == 0 {
 		b = b[1:]
 	}
@@ -36,7 +36,7 @@ func IsZero(b []byte) bool { return Bits(b) == 0 }
 
 // Compare orders two numbers by value: -1, 0 or +1.
 func Compare(a, b []byte) int {
-	a, b = Of(a), Of(b)
+	a, b = Canonical(a), Canonical(b)
 	return cmp.Or(cmp.Compare(len(a), len(b)), bytes.Compare(a, b))
 }
 
@@ -82,11 +82,11 @@ func SignExtend(b []byte, width int) []byte {
 	if top := (width - 1) % 8; width > 0 && out[0]>>top&1 == 1 {
 		out[0] |= 0xff << top
 	}
-	return SignedOf(out)
+	return CanonicalSigned(out)
 }
 
-// SignedOf returns the canonical form of a sign-extended two's complement number.
-func SignedOf(b []byte) []byte {
+// CanonicalSigned returns the canonical form of a sign-extended two's complement number.
+func CanonicalSigned(b []byte) []byte {
 	for len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
 		b = b[1:]
 	}
@@ -98,7 +98,7 @@ func FitsSigned(b []byte, width int) bool {
 	if len(b) == 0 {
 		return false
 	}
-	b = SignedOf(b)
+	b = CanonicalSigned(b)
 	x := b[0]
 	if x >= 0x80 {
 		x = ^x
@@ -112,7 +112,7 @@ func Truncate(b []byte, width int) []byte {
 	if len(b) > 0 && b[0] >= 0x80 {
 		fill = 0xff
 	}
-	return Of(low(b, width, fill))
+	return Canonical(low(b, width, fill))
 }
 
 // low returns the low width bits of b, which has bytes of fill before it, in as few bytes as hold them.

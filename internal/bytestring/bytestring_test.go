@@ -33,8 +33,8 @@ func TestSpecificationTables(t *testing.T) {
 	} {
 		if ok := Fits([]byte(c.in), c.width); ok != (c.canon != "") {
 			t.Errorf("Fits(%x, %d) = %v", c.in, c.width, ok)
-		} else if got := Of([]byte(c.in)); ok && string(got) != c.canon {
-			t.Errorf("Of(%x) = %x, want %x", c.in, got, c.canon)
+		} else if got := Canonical([]byte(c.in)); ok && string(got) != c.canon {
+			t.Errorf("Canonical(%x) = %x, want %x", c.in, got, c.canon)
 		}
 	}
 	for _, c := range []struct {
@@ -54,8 +54,8 @@ func TestSpecificationTables(t *testing.T) {
 	} {
 		if ok := FitsSigned([]byte(c.in), c.width); ok != (c.canon != "") {
 			t.Errorf("FitsSigned(%x, %d) = %v", c.in, c.width, ok)
-		} else if got := SignedOf([]byte(c.in)); ok && string(got) != c.canon {
-			t.Errorf("SignedOf(%x) = %x, want %x", c.in, got, c.canon)
+		} else if got := CanonicalSigned([]byte(c.in)); ok && string(got) != c.canon {
+			t.Errorf("CanonicalSigned(%x) = %x, want %x", c.in, got, c.canon)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestAgainstBigIntegers(t *testing.T) {
 			t.Fatalf("IsMax(%x, %d) = false", top.Bytes(), width)
 		}
 		// A signed number survives the conversion to its unsigned form and back.
-		if s := SignedOf(a); FitsSigned(s, width) && !bytes.Equal(SignExtend(Truncate(s, width), width), s) {
+		if s := CanonicalSigned(a); FitsSigned(s, width) && !bytes.Equal(SignExtend(Truncate(s, width), width), s) {
 			t.Fatalf("signed %x, width %d: %x, %x", s, width, Truncate(s, width), SignExtend(Truncate(s, width), width))
 		}
 		v := rapid.Uint64().Draw(t, "v")

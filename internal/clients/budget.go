@@ -71,7 +71,7 @@ func (b *Budget) Release(n int64) { b.used.Add(-n) }
 
 // Full is the status of a call for which a budget has no room.
 func Full(what string) error {
-	return status.Errorf(codes.ResourceExhausted, "%s: what waits for clients takes all memory that is meant for it: try again", what)
+	return status.Errorf(codes.ResourceExhausted, "%s: messages that wait for clients use all of their memory: try again", what)
 }
 
 // Stats is the use of a budget.

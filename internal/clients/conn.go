@@ -98,7 +98,7 @@ func (l *listener) refuse(c net.Conn, most int) {
 	if l.more++; time.Since(l.said) < refusedEvery {
 		return
 	}
-	l.Log.Warn("connections are refused: as many as may be are open", "listener", l.Name, "limit", most, "refused", l.more, "last", c.RemoteAddr().String())
+	l.Log.Warn("connections are refused: the limit of open connections is reached", "listener", l.Name, "limit", most, "refused", l.more, "last", c.RemoteAddr().String())
 	l.said, l.more = time.Now(), 0
 }
 

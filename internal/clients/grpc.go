@@ -43,7 +43,7 @@ func ServerOptions(b *Budget, codec encoding.CodecV2, creds credentials.Transpor
 	}
 }
 
-var errUnread = status.Errorf(codes.ResourceExhausted, "the client read nothing of its stream for %v while messages waited", Unread)
+var errUnread = status.Errorf(codes.ResourceExhausted, "the client did not read its stream for %v while messages waited", Unread)
 
 // call is a call that is running or whose last messages wait. The connection's lock guards it.
 type call struct {

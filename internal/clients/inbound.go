@@ -20,7 +20,7 @@ const (
 	streamWindow = 1 << 16
 )
 
-var errReceiving = errors.New("messages that have arrived in part take all memory that is meant for them, and this connection has the most")
+var errReceiving = errors.New("messages that have arrived in part use all of their memory, and this connection has the most")
 
 // counted are credentials whose connections count the bytes of messages that have arrived in part. gRPC offers no
 // hook before a message is whole.
@@ -216,7 +216,7 @@ func (c *conn) receive(grown int64) bool {
 		return false
 	}
 	if most.listener != nil {
-		most.listener.Log.Warn("a connection is closed: messages that have arrived in part take all memory that is meant for them, and it has the most",
+		most.listener.Log.Warn("a connection is closed: messages that have arrived in part use all of their memory, and it has the most",
 			"listener", most.listener.Name, "client", most.RemoteAddr().String(), "limit", c.budget.maxReceiving)
 	}
 	c.budget.closed.Add(1)

@@ -124,7 +124,7 @@ func pack(id uint32, fields map[string]any) *p4v1.Entity {
 	contents := &anypb.Any{}
 	// Sorted keys, so that equal contents are equal bytes. A Struct of plain values has no error.
 	_ = anypb.MarshalFrom(contents, s, proto.MarshalOptions{Deterministic: true})
-	return p4rtmsg.Of(&p4v1.ExternEntry{ExternTypeId: ExternType, ExternId: id, Entry: contents})
+	return p4rtmsg.Entity(&p4v1.ExternEntry{ExternTypeId: ExternType, ExternId: id, Entry: contents})
 }
 
 func unpack(e *p4v1.ExternEntry) (*structpb.Struct, error) {

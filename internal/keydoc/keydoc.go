@@ -21,8 +21,8 @@ const (
 	Told     = "see the description"
 )
 
-// Of describes the keys that a function reads. describe returns the description of a key, "" if there is none.
-func Of(read []Key, describe func(Key) string) []Key {
+// Describe describes the keys that a function reads. describe returns the description of a key, "" if there is none.
+func Describe(read []Key, describe func(Key) string) []Key {
 	list := slices.Clone(read)
 	for i := range list {
 		k := &list[i]

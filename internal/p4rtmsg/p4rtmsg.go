@@ -26,7 +26,7 @@ func ParseP4Info(b []byte) (*p4configv1.P4Info, error) {
 }
 
 // Uint returns v as P4Runtime's canonical byte string.
-func Uint(v uint64) []byte { return bytestring.Of(binary.BigEndian.AppendUint64(nil, v)) }
+func Uint(v uint64) []byte { return bytestring.Canonical(binary.BigEndian.AppendUint64(nil, v)) }
 
 // Value is a number of a match: an int that is not negative, a uint64, or bytes in network order.
 type Value interface{ int | uint64 | []byte }
@@ -38,7 +38,7 @@ func bytesOf[V Value](v V) []byte {
 	case uint64:
 		return Uint(v)
 	}
-	return bytestring.Of(any(v).([]byte))
+	return bytestring.Canonical(any(v).([]byte))
 }
 
 // Exact matches one value of the field with an id.
@@ -99,9 +99,9 @@ func Replicas(ports ...uint32) []*p4v1.Replica {
 	return list
 }
 
-// Of wraps a message of any kind of entity: a *p4v1.TableEntry, *p4v1.CloneSessionEntry and so on. It
+// Entity wraps a message of any kind of entity: a *p4v1.TableEntry, *p4v1.CloneSessionEntry and so on. It
 // panics for other types.
-func Of(m any) *p4v1.Entity {
+func Entity(m any) *p4v1.Entity {
 	switch x := m.(type) {
 	case *p4v1.Entity:
 		return x
@@ -130,18 +130,18 @@ func Of(m any) *p4v1.Entity {
 	case *p4v1.PacketReplicationEngineEntry:
 		return &p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: x}}
 	case *p4v1.MulticastGroupEntry:
-		return Of(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: x}})
+		return Entity(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: x}})
 	case *p4v1.CloneSessionEntry:
-		return Of(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: x}})
+		return Entity(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: x}})
 	}
 	panic(fmt.Sprintf("p4rtmsg: %T is not an entity", m))
 }
 
 // Insert builds an INSERT update of any kind of entity.
-func Insert(m any) *p4v1.Update { return &p4v1.Update{Type: p4v1.Update_INSERT, Entity: Of(m)} }
+func Insert(m any) *p4v1.Update { return &p4v1.Update{Type: p4v1.Update_INSERT, Entity: Entity(m)} }
 
 // Modify builds a MODIFY update.
-func Modify(m any) *p4v1.Update { return &p4v1.Update{Type: p4v1.Update_MODIFY, Entity: Of(m)} }
+func Modify(m any) *p4v1.Update { return &p4v1.Update{Type: p4v1.Update_MODIFY, Entity: Entity(m)} }
 
 // Delete builds a DELETE update.
-func Delete(m any) *p4v1.Update { return &p4v1.Update{Type: p4v1.Update_DELETE, Entity: Of(m)} }
+func Delete(m any) *p4v1.Update { return &p4v1.Update{Type: p4v1.Update_DELETE, Entity: Entity(m)} }

@@ -99,7 +99,7 @@ func (m *Map) Fault(key, format string, args ...any) {
 // AllowUnknown makes unknown keys no faults. It is for use after a fault that hides some keys.
 func (m *Map) AllowUnknown() { m.allowUnknown = true }
 
-// done reports a node that is no mapping, and keys that nobody asked for.
+// done reports a node that is not a mapping, and keys that were not read.
 func (m *Map) done() {
 	keys := strings.Join(slices.Sorted(maps.Keys(m.known)), ", ")
 	if m.values == nil {

@@ -38,8 +38,8 @@ type What uint32
 // Never is after every event of a time.
 const Never = What(math.MaxUint32)
 
-// Of returns an event's kind and argument.
-func Of(kind uint32, arg int32) What { return What(kind<<argBits | uint32(arg)) }
+// New returns an event's kind and argument.
+func New(kind uint32, arg int32) What { return What(kind<<argBits | uint32(arg)) }
 
 // Kind returns the kind of the event.
 func (w What) Kind() uint32 { return uint32(w) >> argBits }
@@ -66,7 +66,7 @@ func (q *Queue) Len() int { return len(q.heap) }
 // Schedule adds an event. If at is before the time of the event taken last, that time counts instead, because an effect
 // never precedes its cause.
 func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
-	e := Event{max(at, q.now), Of(kind, arg)}
+	e := Event{max(at, q.now), New(kind, arg)}
 	h := append(q.heap, e)
 	i := len(h) - 1
 	for i > 0 {

@@ -17,7 +17,7 @@ func TestOrderIsTimeThenKindThenArgument(t *testing.T) {
 		q := &Queue{}
 		var want []Event
 		for i, at := range rapid.SliceOf(rapid.Int64Range(0, 20)).Draw(t, "times") {
-			e := Event{units.Time(at), Of(rapid.Uint32Range(0, MaxKind-1).Draw(t, "kind"), int32(i^5))}
+			e := Event{units.Time(at), New(rapid.Uint32Range(0, MaxKind-1).Draw(t, "kind"), int32(i^5))}
 			q.Schedule(e.At, e.Kind(), e.Arg())
 			want = append(want, e)
 		}
@@ -75,7 +75,7 @@ func TestAgainstSortedList(t *testing.T) {
 			if rapid.IntRange(0, 2).Draw(t, "take") > 0 {
 				span := rapid.SampledFrom(spans).Draw(t, "span")
 				at := now + units.Time(rapid.Int64Range(0, span).Draw(t, "at"))
-				e := Event{at, Of(uint32(next*7)%MaxKind, next)}
+				e := Event{at, New(uint32(next*7)%MaxKind, next)}
 				q.Schedule(e.At, e.Kind(), e.Arg())
 				i, _ := slices.BinarySearchFunc(list, e, byOrder)
 				list = slices.Insert(list, i, e)

@@ -43,7 +43,7 @@ func Keys() ([]keydoc.Key, error) {
 		root.Patch("full")
 		(&File{places: map[string]place{}}).decode(d, root)
 	})
-	keys := keydoc.Of(read, func(k yamlnode.Key) string {
+	keys := keydoc.Describe(read, func(k yamlnode.Key) string {
 		path := keydoc.Plain(k.Path)
 		if text := t.Keys[path]; text != "" {
 			return text

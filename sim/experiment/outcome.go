@@ -263,10 +263,10 @@ func flowRows(flows []FlowRecord) [][]string {
 	return rows
 }
 
-// OfFlows returns a statistic (mean, p99 and so on) over the flows of a list that have ended. It is over their
+// FlowStat returns a statistic (mean, p99 and so on) over the flows of a list that have ended. It is over their
 // slowdown if what is "slowdown", else over their FCT in µs. sizes is a range such as 10KB-100KB, "" for all. The
 // result equals a measure with these keys. It is NaN if no flow counts.
-func OfFlows(flows []FlowRecord, what, sizes, stat string) (float64, error) {
+func FlowStat(flows []FlowRecord, what, sizes, stat string) (float64, error) {
 	within, of := everySize, fctOf
 	if sizes != "" {
 		var err error

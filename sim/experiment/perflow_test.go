@@ -24,12 +24,12 @@ func TestOfFlows(t *testing.T) {
 		{"fct", "", "p99", 30},
 		{"fct", "1MB-", "mean", math.NaN()},
 	} {
-		got, err := OfFlows(flows, tc.what, tc.sizes, tc.stat)
+		got, err := FlowStat(flows, tc.what, tc.sizes, tc.stat)
 		if err != nil || got != tc.want && !(math.IsNaN(got) && math.IsNaN(tc.want)) {
 			t.Errorf("%s of %q, %s: %v, %v, want %v", tc.what, tc.sizes, tc.stat, got, err, tc.want)
 		}
 	}
-	if _, err := OfFlows(flows, "fct", "much", "mean"); err == nil {
+	if _, err := FlowStat(flows, "fct", "much", "mean"); err == nil {
 		t.Error("sizes: much is taken")
 	}
 }

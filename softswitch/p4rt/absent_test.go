@@ -71,7 +71,7 @@ func TestObjectsThatTheProgramDoesNotHave(t *testing.T) {
 	}
 	r.mustWrite(p4rtmsg.Insert(l2(1, 1)))
 	for _, all := range []any{&p4v1.CounterEntry{}, &p4v1.MeterEntry{}, &p4v1.RegisterEntry{}, &p4v1.DirectCounterEntry{TableEntry: &p4v1.TableEntry{}}, &p4v1.ActionProfileMember{}} {
-		if _, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(all)}}); err != nil {
+		if _, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Entity(all)}}); err != nil {
 			t.Errorf("read of all: %v", err)
 		}
 	}

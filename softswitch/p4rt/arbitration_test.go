@@ -140,7 +140,7 @@ func TestRoles(t *testing.T) {
 		t.Errorf("write out of scope: %v %v", err, got)
 	}
 	r.mustWrite(p4rtmsg.Insert(smac))
-	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Role: "learner", Entities: []*p4v1.Entity{p4rtmsg.Of(&p4v1.TableEntry{})}})
+	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Role: "learner", Entities: []*p4v1.Entity{p4rtmsg.Entity(&p4v1.TableEntry{})}})
 	if err != nil || len(got) != 1 {
 		t.Errorf("a read by role sees %v, %v", got, err)
 	}

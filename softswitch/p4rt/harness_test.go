@@ -216,13 +216,13 @@ func (r *rig) read(req *p4v1.ReadRequest) (entities []*p4v1.Entity, chunks int, 
 
 func (r *rig) wantRead(req any, want ...any) {
 	r.t.Helper()
-	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(req)}})
+	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Entity(req)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	var list []*p4v1.Entity
 	for _, w := range want {
-		list = append(list, p4rtmsg.Of(w))
+		list = append(list, p4rtmsg.Entity(w))
 	}
 	if diff := cmp.Diff(list, got, protocmp.Transform()); diff != "" {
 		r.t.Errorf("read %v (-want +got):\n%s", req, diff)

@@ -238,7 +238,7 @@ func TestOwnProgram(t *testing.T) {
 	}
 	r.wantRead(&p4v1.PacketReplicationEngineEntry{})
 	for _, req := range []any{&p4v1.TableEntry{}, &p4v1.TableEntry{IsDefaultAction: true}, &p4v1.CounterEntry{}, &p4v1.RegisterEntry{}} {
-		if _, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(req)}}); err != nil {
+		if _, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Entity(req)}}); err != nil {
 			t.Errorf("read %T: %v", req, err)
 		}
 	}

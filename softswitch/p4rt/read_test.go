@@ -55,7 +55,7 @@ func filled(t *testing.T, n int) (*Server, func(...*p4v1.Update)) {
 }
 
 var everything = &p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{
-	p4rtmsg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2"), TimeSinceLastHit: &p4v1.TableEntry_IdleTimeout{}}),
+	p4rtmsg.Entity(&p4v1.TableEntry{TableId: p4test.ID("l2"), TimeSinceLastHit: &p4v1.TableEntry_IdleTimeout{}}),
 }}
 
 func dst(e *p4v1.Entity) (v uint64) {

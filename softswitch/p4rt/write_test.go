@@ -70,7 +70,7 @@ func TestReadBatches(t *testing.T) {
 	r, _ := running(t)
 	r.mustWrite(p4rtmsg.Insert(l2(1, 1)))
 	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{
-		p4rtmsg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2")}), {}, p4rtmsg.Of(&p4v1.TableEntry{TableId: 5}), p4rtmsg.Of(l2(1, 0)),
+		p4rtmsg.Entity(&p4v1.TableEntry{TableId: p4test.ID("l2")}), {}, p4rtmsg.Entity(&p4v1.TableEntry{TableId: 5}), p4rtmsg.Entity(l2(1, 0)),
 	}})
 	if len(got) != 2 {
 		t.Errorf("read %v", got)
@@ -99,7 +99,7 @@ func TestReadInChunks(t *testing.T) {
 	one := l2(entries, 1)
 	one.Metadata = make([]byte, 3<<20) // larger than a chunk, smaller than the limit
 	r.mustWrite(p4rtmsg.Insert(one))
-	got, chunks, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2")})}})
+	got, chunks, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Entity(&p4v1.TableEntry{TableId: p4test.ID("l2")})}})
 	if err != nil || len(got) != entries+1 || chunks < 10 {
 		t.Errorf("%d entries in %d chunks, %v", len(got), chunks, err)
 	}
@@ -276,7 +276,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(fmt.Sprintf("%s/entries=%d", name, entries), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Of(req)}})
+				got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4rtmsg.Entity(req)}})
 				if err != nil || len(got) != entries {
 					b.Fatal(len(got), err)
 				}

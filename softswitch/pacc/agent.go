@@ -135,7 +135,7 @@ func readWatched(st *entity.State) []flowtable.Watched {
 		return nil
 	}
 	var list []flowtable.Watched
-	request := p4rtmsg.Of(&p4v1.TableEntry{TableId: ids.TableWatchedQueue})
+	request := p4rtmsg.Entity(&p4v1.TableEntry{TableId: ids.TableWatchedQueue})
 	// A table that cannot be read has no settings.
 	_ = st.Read(request, func(f entity.Found) {
 		w := flowtable.ReadWatched(f.Message().GetTableEntry())
@@ -153,7 +153,7 @@ func purge(st *entity.State) error {
 	var errs error
 	for _, table := range slices.Concat(flowtable.IPv4.Learned(), flowtable.IPv6.Learned()) {
 		var updates []*p4v1.Update
-		err := st.Read(p4rtmsg.Of(&p4v1.TableEntry{TableId: table}), func(f entity.Found) {
+		err := st.Read(p4rtmsg.Entity(&p4v1.TableEntry{TableId: table}), func(f entity.Found) {
 			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: f.Message()})
 		})
 		errs = errors.Join(errs, err)

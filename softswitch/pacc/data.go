@@ -72,7 +72,7 @@ func (d *data) Poll(port uint32) error {
 // Counters implements cnpgen.Switch.
 func (d *data) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
 	for _, r := range d.flows {
-		of := flowtable.Of(r.FlowKey)
+		of := flowtable.FamilyOf(r.FlowKey)
 		all, err := d.in.EntryCounter(of.FlowName, r.all)
 		congested, err2 := d.in.EntryCounter(of.CongestedName, r.congested)
 		// A client may have deleted an entry.
@@ -212,7 +212,7 @@ func (d *data) idleFlows(now units.Time) []cnpgen.Flow {
 	for _, of := range flowtable.Families() {
 		if gone := d.expired(of.FlowName, now); len(gone) > 0 {
 			for _, r := range d.flows {
-				if flowtable.Of(r.FlowKey) == of && gone[r.all] {
+				if flowtable.FamilyOf(r.FlowKey) == of && gone[r.all] {
 					list = append(list, r.Flow)
 				}
 			}
@@ -227,7 +227,7 @@ func (d *data) idleQueuePairs(now units.Time) []cnpgen.QueuePair {
 	for _, of := range flowtable.Families() {
 		if gone := d.expired(of.QueuePairName, now); len(gone) > 0 {
 			for q, h := range d.pairs {
-				if flowtable.Of(q.FlowKey) == of && gone[h] {
+				if flowtable.FamilyOf(q.FlowKey) == of && gone[h] {
 					list = append(list, q)
 				}
 			}

@@ -36,7 +36,7 @@ func TestIgnoredFlags(t *testing.T) {
 	}
 }
 
-// TestHangup: a switch goes on after SIGHUP and says so.
+// TestHangup: a switch continues after SIGHUP and logs that.
 func TestHangup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -54,7 +54,7 @@ func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	// A switch has no configuration file to reload, and must not end with its terminal.
 	ended := onSignal(syscall.SIGHUP, func() {
-		log.Info("SIGHUP: a switch has nothing to read again and goes on; SIGTERM ends it")
+		log.Info("SIGHUP: a switch has no file to read again, so it continues; SIGTERM ends it")
 	})
 	err = o.run(ctx, stdout, log)
 	ended()

@@ -269,8 +269,8 @@ func BenchmarkManager(b *testing.B) {
 	}
 }
 
-// TestSetSchedule: queues that have weights share what strict ones leave, from the next packet on, at ports that
-// exist and at those to come.
+// TestSetSchedule: queues with weights share what strict queues leave, from the next packet on, at existing and
+// future ports.
 func TestSetSchedule(t *testing.T) {
 	m := newManager(t, tm.Config{Queues: 3, Limit: tm.Limit{Packets: 1000}}, 8*units.Mbps) // a byte lasts 1 us
 	fill := func(port uint32) {

@@ -23,8 +23,8 @@ type Depth struct {
 	Max uint32
 }
 
-// Of returns the depths of a table whose key has that many bits: 32 bits count bytes, fewer count cells.
-func Of(bits int) Depth {
+// DepthOf returns the depths of a table whose key has that many bits: 32 bits count bytes, fewer count cells.
+func DepthOf(bits int) Depth {
 	if bits == 32 {
 		return Depth{1, math.MaxUint32}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // cells are the depths of a key of 16 bits.
-var cells = Of(16)
+var cells = DepthOf(16)
 
 func TestEntries(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -89,7 +89,7 @@ func TestValidate(t *testing.T) {
 func TestErrorBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Pmax: rapid.Float64Range(0, 1).Draw(t, "pmax")}
-		d := rapid.SampledFrom([]Depth{cells, Of(20), Of(32)}).Draw(t, "depths")
+		d := rapid.SampledFrom([]Depth{cells, DepthOf(20), DepthOf(32)}).Draw(t, "depths")
 		c.Kmax = units.Bytes(rapid.Int64Range(0, int64(d.Most())).Draw(t, "kmax"))
 		c.Kmin = units.Bytes(rapid.Int64Range(0, int64(c.Kmax)).Draw(t, "kmin"))
 		steps := rapid.IntRange(1, MaxSteps).Draw(t, "steps")

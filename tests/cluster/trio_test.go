@@ -86,7 +86,7 @@ func newTrio(t *testing.T, namespaces bool, guests ...string) *trio {
 	}
 	var list, switches, links []string
 	for i := range 2 {
-		s := switchtest.At(t, uint64(i+1), here)
+		s := switchtest.NewAt(t, uint64(i+1), here)
 		s.Start(grpc.ChainUnaryInterceptor(c.watch(fmt.Sprintf("s%d", i+1))))
 		switches = append(switches, fmt.Sprintf(`{name: s%d, device_id: %d, address: %q, target: embedded}`, i+1, i+1, s.Address()))
 		links = append(links, fmt.Sprintf(`{a: "s%d:1", b: h%d, rate: 10Mbps}`, i+1, i+1))

@@ -23,7 +23,7 @@ type step struct {
 	does   string // "leaves", or "id N", "id N role NAME", "no id", "device N"
 	told   string // "CLIENT:STATUS/highest election id", in order for each client
 	ends   codes.Code
-	bmv2   string // where it differs, what BMv2 tells ("-" is nothing) ...
+	bmv2   string // BMv2's messages if they differ ("-" is none) ...
 	stays  bool   // ... or the fact that it does not end the stream
 }
 

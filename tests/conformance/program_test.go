@@ -127,8 +127,7 @@ func optional(v uint64) *p4v1.FieldMatch {
 	return &p4v1.FieldMatch{FieldMatchType: &p4v1.FieldMatch_Optional_{Optional: &p4v1.FieldMatch_Optional{Value: number(v)}}}
 }
 
-// What is compiled is what the sources say, as far as the compiler at hand is the one that
-// was used.
+// The compiled program belongs to the sources. This is checked only with the compiler version that was used.
 func TestProgramsAreCurrent(t *testing.T) {
 	used, err := os.ReadFile("testdata/compiler")
 	if err != nil {

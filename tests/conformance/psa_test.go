@@ -76,7 +76,7 @@ func (r *rig) ways(sent way, want map[uint32]way) {
 // one reads an entity and checks that it is the only one.
 func (r *rig) one(m any) *p4v1.Entity {
 	r.Helper()
-	all := r.read(p4rtmsg.Of(m))
+	all := r.read(p4rtmsg.Entity(m))
 	if len(all) != 1 {
 		r.Fatalf("read %v: %d entities", m, len(all))
 	}
@@ -123,11 +123,11 @@ func testPSAState(r *rig) {
 	sent := way{op: 6, a: 3, b: 2} // adds b to register a, and counts
 	r.ways(sent, map[uint32]way{3: {op: 6, a: 3, b: 2, c: 42, path: unicast, ingress: 1}})
 	want := register(42)
-	if diff := cmp.Diff(p4rtmsg.Of(want), r.one(&p4v1.RegisterEntry{RegisterId: want.RegisterId, Index: want.Index}), protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(p4rtmsg.Entity(want), r.one(&p4v1.RegisterEntry{RegisterId: want.RegisterId, Index: want.Index}), protocmp.Transform()); diff != "" {
 		r.Errorf("register (-want +got):\n%s", diff)
 	}
 	counted := counter(&p4v1.CounterData{PacketCount: 6, ByteCount: 100 + int64(len(sent.frame()))})
-	if diff := cmp.Diff(p4rtmsg.Of(counted), r.one(counter(nil)), protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(p4rtmsg.Entity(counted), r.one(counter(nil)), protocmp.Transform()); diff != "" {
 		r.Errorf("counter (-want +got):\n%s", diff)
 	}
 
@@ -147,7 +147,7 @@ func testPSAState(r *rig) {
 	colour(1)
 	colour(2)
 	colour(3)
-	if diff := cmp.Diff(p4rtmsg.Of(slow), r.one(meter(nil)), protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(p4rtmsg.Entity(slow), r.one(meter(nil)), protocmp.Transform()); diff != "" {
 		r.Errorf("meter (-want +got):\n%s", diff)
 	}
 }

@@ -153,17 +153,17 @@ func (r *rig) reads(what *p4v1.TableEntry, want ...*p4v1.TableEntry) {
 func of(m proto.Message) *p4v1.Entity {
 	switch m := m.(type) {
 	case *p4v1.TableEntry:
-		return p4rtmsg.Of(m)
+		return p4rtmsg.Entity(m)
 	case *p4v1.DirectCounterEntry:
-		return p4rtmsg.Of(m)
+		return p4rtmsg.Entity(m)
 	case *p4v1.DirectMeterEntry:
-		return p4rtmsg.Of(m)
+		return p4rtmsg.Entity(m)
 	case *p4v1.DigestEntry:
-		return p4rtmsg.Of(m)
+		return p4rtmsg.Entity(m)
 	case *p4v1.ActionProfileMember:
-		return p4rtmsg.Of(m)
+		return p4rtmsg.Entity(m)
 	case *p4v1.ActionProfileGroup:
-		return p4rtmsg.Of(m)
+		return p4rtmsg.Entity(m)
 	case *p4v1.MulticastGroupEntry:
 		return replication(&p4v1.PacketReplicationEngineEntry{
 			Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: m}})
@@ -175,7 +175,7 @@ func of(m proto.Message) *p4v1.Entity {
 }
 
 func replication(e *p4v1.PacketReplicationEngineEntry) *p4v1.Entity {
-	return p4rtmsg.Of(e)
+	return p4rtmsg.Entity(e)
 }
 
 func insert(m proto.Message) *p4v1.Update {

@@ -17,10 +17,10 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// testBufferTrace sends random traces through headroom.MMU and the switch, one policy after
-// the other: the same PFC frames after the same packets, the same drops, the same counters.
-// The order of events is only known while packets arrive well before the slow port lets the
-// next one out, so a trace in which the machine was too busy for that is played again.
+// testBufferTrace sends random traces through headroom.MMU and the switch, one policy after the other. The same
+// packets must cause the same PFC frames, drops and counters in both. The order of events is only known if
+// packets arrive well before the next one leaves the slow port. If the machine was too busy for that, the trace
+// is played again.
 func testBufferTrace(r *rig) {
 	b := newBufferRig(r)
 	for i, kind := range headroom.Kinds() {
@@ -51,12 +51,12 @@ type bufferTrace struct {
 	kind    headroom.Kind
 	mmu     *headroom.MMU
 	numbers []uint32
-	now     units.Time // the MMU's clock: nothing of the trace depends on the switch's
+	now     units.Time // the MMU's clock: the trace does not depend on the switch's clock
 	stored  []storedPacket
 	whole   int // packets from victims
 	before  [3]int64
-	next    time.Duration // before which no other packet leaves the slow port
-	late    bool          // packets arrived later than that
+	next    time.Duration // time before which no further packet leaves the slow port
+	late    bool          // packets that arrived later than that
 }
 
 func newBufferTrace(b *bufferRig, kind headroom.Kind) *bufferTrace {
@@ -68,7 +68,7 @@ func newBufferTrace(b *bufferRig, kind headroom.Kind) *bufferTrace {
 	mmu, err := headroom.New(b.run(c).MMU)
 	must(b.T, err)
 	t := &bufferTrace{bufferRig: b, kind: kind, mmu: mmu, numbers: c.Numbers}
-	for _, port := range c.Numbers { // SPFC's meters begin anew
+	for _, port := range c.Numbers { // SPFC's meters restart
 		t.packetOut(control.PacketOut{Port: port, Mode: ids.PacketOutForget})
 		t.poll(port)
 	}
@@ -116,7 +116,7 @@ func (t *bufferTrace) counters() error {
 	return nil
 }
 
-// abandon waits until the switch is as if there had been no trace.
+// abandon waits until the switch is in the state from before the trace.
 func (t *bufferTrace) abandon() {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -129,7 +129,7 @@ func (t *bufferTrace) abandon() {
 		if used == (pollreport.Pools{}) {
 			return
 		}
-		if time.Now().After(deadline) { // a busy machine is silent, too, before that
+		if time.Now().After(deadline) { // a busy machine is also silent earlier
 			t.Fatalf("nothing leaves any more, and in use are %+v", used)
 		}
 	}
@@ -138,7 +138,7 @@ func (t *bufferTrace) abandon() {
 func (t *bufferTrace) play(rng *rand.Rand) error {
 	t.Helper()
 	for _, burst := range []int{32, 12} {
-		t.sleep(t.gap()) // so that what comes first leaves at once
+		t.sleep(t.gap()) // so that the first packet leaves at once
 		t.next = t.rig.now() + t.gap()
 		t.slow()
 		if err := t.arrivals(rng, burst); err != nil {
@@ -158,7 +158,7 @@ func (t *bufferTrace) play(rng *rand.Rand) error {
 	return nil
 }
 
-// arrivals sends packets in while the slow port holds what it has.
+// arrivals sends packets in while the slow port holds its packets.
 func (t *bufferTrace) arrivals(rng *rand.Rand, n int) (err error) {
 	t.Helper()
 	defer func() {
@@ -172,7 +172,7 @@ func (t *bufferTrace) arrivals(rng *rand.Rand, n int) (err error) {
 		i := rng.IntN(len(t.numbers))
 		class := []uint8{0, 3, 4, 4, 5, 5}[rng.IntN(6)]
 		if dsh(t.kind) {
-			class = uint8(3 + i) // one class, or τ would depend on the clock
+			class = uint8(3 + i) // one class, because τ would otherwise depend on the clock
 		}
 		port := t.numbers[i]
 		t.now += units.Time(1+rng.IntN(20)) * units.Millisecond
@@ -208,8 +208,8 @@ func (t *bufferTrace) depart() error {
 	return t.expect(t.mmu.Depart(t.now, s.port, s.class, bufferBytes))
 }
 
-// expect waits for the PFC frames that the MMU has asked for. What is too much is found by
-// the frame after it, or by the counters.
+// expect waits for the PFC frames that the MMU has requested. A surplus frame shows up at the next frame, or in
+// the counters.
 func (t *bufferTrace) expect(signals []headroom.Signal) error {
 	for _, s := range signals {
 		port := t.numbers[s.Port]

@@ -18,19 +18,19 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// testBufferTshark has Wireshark read the PFC frames of a queue and of a port.
+// testBufferTshark decodes the PFC frames of a queue and of a port with Wireshark.
 func testBufferTshark(r *rig) {
 	program, err := exec.LookPath("tshark")
 	if err != nil {
 		r.Skip("tshark is not on the PATH")
 	}
 	b := newBufferRig(r)
-	b.rate = 4 // each burst is in before its first packet leaves, however busy the machine
+	b.rate = 4 // each burst arrives before its first packet leaves, however busy the machine is
 	c := bufferConfig(headroom.Static)
 	c.Quanta = 1234
 	c.MAC = [][6]byte{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 3}, {2, 0, 0, 0, 0, 4}}
 	for i := range c.MMU.Ports {
-		c.MMU.Ports[i].Rate = 10 * units.Kbps // nothing is refreshed
+		c.MMU.Ports[i].Rate = 10 * units.Kbps // no PAUSE is refreshed
 	}
 	var frames [][]byte
 	collect := func(port uint32, n int) {
@@ -43,7 +43,7 @@ func testBufferTshark(r *rig) {
 			frames = append(frames, f.Data)
 		}
 	}
-	// A queue stops and goes on.
+	// A queue stops and resumes.
 	b.run(c)
 	b.slow()
 	for range 4 {
@@ -52,7 +52,7 @@ func testBufferTshark(r *rig) {
 	collect(3, 1)
 	b.receive(slowPort, 4)
 	collect(3, 1)
-	// A queue stops, then the port as a whole; the port goes on without the queue.
+	// A queue stops, then the whole port; the port resumes without the queue.
 	dsh := bufferConfig(headroom.DSH)
 	c.MMU = dsh.MMU
 	c.MMU.Alpha = -3
@@ -88,8 +88,7 @@ func testBufferTshark(r *rig) {
 	}
 }
 
-// tshark returns a line for each frame with what Wireshark reads in some fields, with "|"
-// between them.
+// tshark returns a line per frame with Wireshark's values of some fields, separated by "|".
 func tshark(t *testing.T, program string, frames [][]byte, fields []string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "frames.pcap")

@@ -148,7 +148,7 @@ func agedOf(c *control.Client, wait time.Duration) ([]cnpgen.Flow, error) {
 	var flows []cnpgen.Flow
 	for _, e := range n.GetTableEntry() {
 		f, _ := flowtable.ReadFlow(e)
-		if want := flowtable.Of(f.FlowKey).Flow; e.GetTableId() != want {
+		if want := flowtable.FamilyOf(f.FlowKey).Flow; e.GetTableId() != want {
 			return nil, fmt.Errorf("an idle entry of table %#x, want %#x", e.GetTableId(), want)
 		}
 		flows = append(flows, f)
@@ -161,7 +161,7 @@ func flowsOf(c *control.Client) (map[cnpgen.Flow]flowCount, error) {
 	var requests []*p4v1.Entity
 	for _, of := range flowtable.Families() {
 		for _, table := range []uint32{of.Flow, of.Congested} {
-			requests = append(requests, p4rtmsg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}))
+			requests = append(requests, p4rtmsg.Entity(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}))
 		}
 	}
 	entries, err := c.Read(requests...)
@@ -174,7 +174,7 @@ func flowsOf(c *control.Client) (map[cnpgen.Flow]flowCount, error) {
 		if !seen {
 			n = flowCount{-1, -1, -1, -1}
 		}
-		if t.GetTableId() == flowtable.Of(f.FlowKey).Flow {
+		if t.GetTableId() == flowtable.FamilyOf(f.FlowKey).Flow {
 			n.Packets, n.Bytes = d.GetPacketCount(), d.GetByteCount()
 		} else {
 			n.Congested, n.CgBytes = d.GetPacketCount(), d.GetByteCount()

@@ -41,7 +41,7 @@ const strangers = "source_check: {edge_ports: false}\n"
 
 // loopStats returns the counters of PACC's loop, wherever it runs.
 func loopStats(c *controller.Controller, tg target.Target) cnpgen.LoopStats {
-	if s, ok := tg.(*embedded.Switch); ok && pacc.Of(c.Config()).At == pacc.AtSwitch {
+	if s, ok := tg.(*embedded.Switch); ok && pacc.FromConfig(c.Config()).At == pacc.AtSwitch {
 		st, _, _ := s.PACC()
 		return st
 	}

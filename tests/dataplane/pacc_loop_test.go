@@ -245,7 +245,7 @@ func testPacc(t *testing.T, tg target.Target, yaml string, six bool) {
 		}
 	}
 	tsharkReadsCNPs(t, six, cnps)
-	if pacc.Of(c.Config()).At != pacc.AtController {
+	if pacc.FromConfig(c.Config()).At != pacc.AtController {
 		return
 	}
 	shown := func(metric string) float64 {

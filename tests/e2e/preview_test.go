@@ -143,7 +143,7 @@ func playFlows(t *testing.T, cfg *config.Config, reporting []string, flows map[s
 	}
 	for _, name := range reporting {
 		group.Go(func() error {
-			return network.IgnoreCancel(ctx, remote.Run(ctx, l.control.Hosts, remote.Options{Host: name, Do: remote.Of(l.f.Hosts[name].Do), Interval: 250 * time.Millisecond}))
+			return network.IgnoreCancel(ctx, remote.Run(ctx, l.control.Hosts, remote.Options{Host: name, Do: remote.DoFrom(l.f.Hosts[name].Do), Interval: 250 * time.Millisecond}))
 		})
 	}
 	for from, to := range flows {

@@ -22,7 +22,7 @@ func TestForgedTelemetry(t *testing.T) {
 	var f packet.Frame // owned by the loop
 	from, to := cfg.Host("h4").IPv4, cfg.Host("h3").IPv4
 	l := playFlows(t, cfg, []string{"h1", "h3"}, map[string]string{"h1": "h4", "h3": "h4"}, func(_ int, frame []byte, _ units.Time) {
-		f.ShimPort = soze.Of(cfg).UDPPort
+		f.ShimPort = soze.FromConfig(cfg).UDPPort
 		if f.Decode(frame) != nil || f.Src != from || f.Dst != to || !f.Shim.Echo || f.Shim.MaxQD == 0 {
 			return
 		}

@@ -143,7 +143,7 @@ func run(ctx context.Context, blocks []block, files string) (string, time.Durati
 	}
 	// A session of its own gives the shell an autogroup of its own: the links' rates and queues are in real time.
 	os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", cmd.Process.Pid), []byte("-15"), 0)
-	worst := lag.OfThreads(cmd.Process.Pid)
+	worst := lag.WatchThreads(cmd.Process.Pid)
 	err := cmd.Wait()
 	return out.String(), worst(), err
 }

@@ -69,10 +69,10 @@ func Watch() func() time.Duration {
 	}
 }
 
-// OfThreads measures how long threads of headgate wait for a processor, in the process namespace of pid. For each thread
+// WatchThreads measures how long threads of headgate wait for a processor, in the process namespace of pid. For each thread
 // and each tenth of a second it takes the mean wait per time slice. The returned function ends the measurement and
 // returns the largest of these means.
-func OfThreads(pid int) func() time.Duration {
+func WatchThreads(pid int) func() time.Duration {
 	const step = 100 * time.Millisecond
 	type turns struct{ run, wait, n time.Duration }
 	space, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))

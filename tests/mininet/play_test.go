@@ -126,7 +126,7 @@ func (p *player) play(times []units.Time) *emulation.Record {
 	end := times[len(times)-1]
 	p.until(r.began, end)
 	rec.Late = units.FromDuration(late())
-	if noise := p.config.Scaled(priority.Of(p.config).Noise); strings.HasPrefix(string(p.scenario.Law), "prioplus") && rec.Late > noise {
+	if noise := p.config.Scaled(priority.FromConfig(p.config).Noise); strings.HasPrefix(string(p.scenario.Law), "prioplus") && rec.Late > noise {
 		rec.Bad = append(rec.Bad, fmt.Sprintf("the machine was %v late, where the channels have room for %v of noise", rec.Late.Duration().Round(time.Millisecond), noise))
 	}
 	if rtt, most := took(), p.more.reaction.most; rtt > most {
@@ -290,13 +290,13 @@ func (p *player) start(host string, args ...string) *agent {
 	if p.scenario.Law != emulation.Soze && slices.Contains(args, "--listen-only") {
 		law = "none" // some laws need to know the path
 	}
-	args = append(args, "--law", law, "--scale", fmt.Sprint(c.Scale), "--ack-dscp", fmt.Sprint(soze.Of(c).AckDSCP))
+	args = append(args, "--law", law, "--scale", fmt.Sprint(c.Scale), "--ack-dscp", fmt.Sprint(soze.FromConfig(c).AckDSCP))
 	for _, l := range c.Links {
 		if l.A.Node == host || l.B.Node == host {
 			args = append(args, "--rate", l.Rate.String())
 		}
 	}
-	for _, class := range qos.Of(c).Classes {
+	for _, class := range qos.FromConfig(c).Classes {
 		args = append(args, "--pfc-class", fmt.Sprintf("%d=%d", class.DSCP, class.Class))
 	}
 	if p.gap > 0 {

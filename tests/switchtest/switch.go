@@ -71,10 +71,10 @@ func Loopback() string {
 }
 
 // New returns a stopped switch with a free TCP address.
-func New(t testing.TB, deviceID uint64) *Switch { return At(t, deviceID, Loopback()) }
+func New(t testing.TB, deviceID uint64) *Switch { return NewAt(t, deviceID, Loopback()) }
 
-// At is New with an address. Port 0 means a free port.
-func At(t testing.TB, deviceID uint64, address string) *Switch {
+// NewAt is New with an address. Port 0 means a free port.
+func NewAt(t testing.TB, deviceID uint64, address string) *Switch {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {

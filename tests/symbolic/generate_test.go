@@ -262,7 +262,7 @@ func (s *search) run(t *testing.T, folder string, attempts int, limit time.Durat
 		if s.policy != nil {
 			e := p4rtmsg.Entry(ids.TableBufferPolicy, 0, p4rtmsg.Do(ids.ActionSetBufferPolicy, s.policy...))
 			e.IsDefaultAction = true
-			c.Entries = append(c.Entries, compact(p4rtmsg.Of(e)))
+			c.Entries = append(c.Entries, compact(p4rtmsg.Entity(e)))
 		}
 		all = append(all, *c)
 	}

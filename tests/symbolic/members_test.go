@@ -51,11 +51,11 @@ func spread(c testCase) (s testCase, ok bool, err error) {
 				a = proto.Clone(a).(*p4v1.Action)
 				a.Params[0].Value = p4rtmsg.Uint(uint64(elsewhere(a.Params[0].Value, i)))
 			}
-			s.Entries = append(s.Entries, compact(p4rtmsg.Of(&p4v1.ActionProfileMember{ActionProfileId: ids.ProfileECMP, MemberId: i + 1, Action: a})))
+			s.Entries = append(s.Entries, compact(p4rtmsg.Entity(&p4v1.ActionProfileMember{ActionProfileId: ids.ProfileECMP, MemberId: i + 1, Action: a})))
 			group.Members = append(group.Members, &p4v1.ActionProfileGroup_Member{MemberId: i + 1, Weight: 1})
 		}
 		e.GetTableEntry().Action = &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileGroupId{ActionProfileGroupId: 1}}
-		s.Entries = append(s.Entries, compact(p4rtmsg.Of(group)), compact(e))
+		s.Entries = append(s.Entries, compact(p4rtmsg.Entity(group)), compact(e))
 	}
 	return s, ok, nil
 }

@@ -34,7 +34,7 @@ const (
 )
 
 // chipDepth is a depth as the chip's marking table matches it.
-var chipDepth = red.Of(20)
+var chipDepth = red.DepthOf(20)
 
 func host(port, n uint32) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(port), byte(n)}) }
 
@@ -312,7 +312,7 @@ func (b *both) counters() (string, error) {
 		ids.TableFlowIPv6: ids.TableFlowIPv6Name, ids.TableCongestedFlowIPv6: ids.TableCongestedFlowIPv6Name} {
 		got := b.chip.EntryCount(name)
 		var want []Count
-		b.state.Read(p4rtmsg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}), func(f entity.Found) {
+		b.state.Read(p4rtmsg.Entity(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}), func(f entity.Found) {
 			d := f.Message().GetTableEntry().GetCounterData()
 			want = append(want, Count{uint64(d.GetPacketCount()), uint64(d.GetByteCount())})
 		})

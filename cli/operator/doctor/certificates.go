@@ -99,7 +99,7 @@ func (s files) check(dirs confine.Dirs, now time.Time) (list []Finding) {
 		if mode&0o007 != 0 {
 			v = Fail
 		}
-		add(v, "chmod 600", "key %s has mode %#o: others than its owner may use it", s.key, mode)
+		add(v, "chmod 600", "key %s has mode %#o: users other than its owner may read it", s.key, mode)
 	}
 	chain := parse(text)
 	if v, what := valid(chain[0], now); v != OK {

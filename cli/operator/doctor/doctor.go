@@ -80,12 +80,12 @@ func HostClocks(hosts []*pb.HostReport) []Finding {
 	for _, h := range hosts {
 		subject := "host " + h.GetHost()
 		if h.GetSent() == nil || h.GetTime() == nil {
-			list = append(list, Finding{Area: "clock", Subject: subject, Verdict: Info, Text: NotChecked + "the host's agent is of an earlier version, which does not tell its time"})
+			list = append(list, Finding{Area: "clock", Subject: subject, Verdict: Info, Text: NotChecked + "this version of the host's agent does not report its time"})
 			continue
 		}
 		offset, differs := h.GetSent().AsTime().Sub(h.GetTime().AsTime()), "is ahead of the controller's by %v at least"
 		if offset < 0 {
-			offset, differs = -offset, "is behind the controller's by %v, or less where its report was long on its way"
+			offset, differs = -offset, "is behind the controller's by %v, or less if its report was delayed"
 		}
 		offset = offset.Round(time.Millisecond)
 		within := max((offset + 10*time.Millisecond - 1).Truncate(10*time.Millisecond), 10*time.Millisecond) // hosts with small offsets share one row
@@ -120,7 +120,7 @@ func Listeners(ctx context.Context, c *config.Config, answers bool) []Finding {
 		case err == nil:
 			_ = l.Close()
 		case errors.Is(err, syscall.EADDRINUSE) && answers:
-			f.Verdict, f.Text = Info, NotChecked+"is taken; a controller answers, and whether it is the one that listens here the address does not tell"
+			f.Verdict, f.Text = Info, NotChecked+"is taken; a controller answers, but it may not be the process that listens here"
 		case errors.Is(err, syscall.EADDRINUSE):
 			f.Verdict, f.Text, f.Remedy = Warn, "is taken by a process, and no controller answered", "find it by `ss -ltnp`, or choose another address"
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
@@ -170,10 +170,10 @@ func ask(ctx context.Context, s *config.Switch, dirs confine.Dirs) Finding {
 	case err == nil:
 		f.Text = "answers, P4Runtime " + v
 	case session.Unimplemented(err):
-		f.Text = "answers, and does not tell its version of P4Runtime"
+		f.Text = "answers, but does not report its version of P4Runtime"
 	default:
 		f.Verdict, f.Text = Fail, "does not answer from this machine: "+err.Error()
-		f.Remedy = "start the switch, or correct address and tls; from a machine in another network this says nothing of the controller's"
+		f.Remedy = "start the switch, or correct address and tls; the controller may reach it although this machine, in another network, does not"
 	}
 	return f
 }
@@ -212,7 +212,7 @@ func Lossless(c *config.Config) (list []Finding) {
 	for i := range c.Switches {
 		s := &c.Switches[i]
 		for _, text := range buffer.Warnings(c, s) {
-			list = append(list, Finding{Area: "lossless", Subject: s.Name, Verdict: Warn, Text: text, Remedy: "correct the field; `headgate explain KEY` says what may stand there"})
+			list = append(list, Finding{Area: "lossless", Subject: s.Name, Verdict: Warn, Text: text, Remedy: "correct the field; `headgate explain KEY` lists the allowed values"})
 		}
 	}
 	return list

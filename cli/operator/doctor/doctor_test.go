@@ -114,12 +114,12 @@ func TestClock(t *testing.T) {
 func TestHostClocks(t *testing.T) {
 	at := func(seconds float64) *timestamppb.Timestamp { return timestamppb.New(time.Unix(0, int64(seconds*1e9))) }
 	for want, r := range map[string]*pb.HostReport{
-		"ok: no difference from the controller's was seen, to within 20ms":   {Sent: at(9.98), Time: at(10)},
-		"ok: no difference from the controller's was seen, to within 900ms":  {Sent: at(10.9), Time: at(10)},
-		"WARN: is ahead of the controller's by 1.5s at least":                {Sent: at(11.5), Time: at(10)},
-		"WARN: is behind the controller's by 2s, or less where its report":   {Sent: at(8), Time: at(10)},
-		"FAIL: is behind the controller's by 1h0m0s, or less":                {Sent: at(10), Time: at(3610)},
-		"not checked: the host's agent is of an earlier version, which does": {Time: at(10)},
+		"ok: no difference from the controller's was seen, to within 20ms":  {Sent: at(9.98), Time: at(10)},
+		"ok: no difference from the controller's was seen, to within 900ms": {Sent: at(10.9), Time: at(10)},
+		"WARN: is ahead of the controller's by 1.5s at least":               {Sent: at(11.5), Time: at(10)},
+		"WARN: is behind the controller's by 2s, or less if its report":     {Sent: at(8), Time: at(10)},
+		"FAIL: is behind the controller's by 1h0m0s, or less":               {Sent: at(10), Time: at(3610)},
+		"not checked: this version of the host's agent does not":            {Time: at(10)},
 	} {
 		r.Host = "h1"
 		got := HostClocks([]*pb.HostReport{r})

@@ -53,12 +53,12 @@ func Frames(ctx context.Context, c *config.Config, dirs confine.Dirs) []Finding 
 	for _, l := range c.Links {
 		if a, b := at(l.A), at(l.B); a > 0 && b > 0 && a != b {
 			list = append(list, Finding{
-				Area: "MTU", Subject: l.Name, Verdict: Warn, Text: fmt.Sprintf("%v takes frames of %d B, and %v of %d B: what is longer is lost", l.A, a, l.B, b),
+				Area: "MTU", Subject: l.Name, Verdict: Warn, Text: fmt.Sprintf("%v takes frames of %d B, and %v of %d B: longer frames are lost", l.A, a, l.B, b),
 				Remedy: "give both interfaces one MTU: ip link set dev NAME mtu N",
 			})
 		}
 	}
-	return append(list, Finding{Area: "MTU", Subject: "hosts", Verdict: Info, Text: NotChecked + "hosts do not tell the MTU of their interfaces: see ip link there"})
+	return append(list, Finding{Area: "MTU", Subject: "hosts", Verdict: Info, Text: NotChecked + "hosts do not report the MTU of their interfaces: see ip link there"})
 }
 
 func frames(ctx context.Context, s *config.Switch, dirs confine.Dirs) (map[uint32]units.Bytes, error) {
@@ -116,16 +116,16 @@ func (f *Finding) judge(by map[uint32]units.Bytes, c *config.Config, s *config.S
 		return
 	}
 	if !ok {
-		f.Text = NotChecked + "without a buffer policy nothing says how long frames may be"
+		f.Text = NotChecked + "without a buffer policy there is no limit for the length of frames"
 		return
 	}
 	f.Verdict, f.Text = OK, fmt.Sprintf("the interfaces of all ports take frames of buffer.mtu, %v", want)
 	if len(short)+len(long) > 0 {
 		f.Verdict, f.Text, f.Remedy = Warn, fmt.Sprintf("buffer.mtu is %d B, and the interface of port %s", want, strings.Join(append(short, long...), ", of port ")), "set buffer.mtu to what the interfaces take, or ip link set dev NAME mtu N"
 		if len(long) > 0 {
-			f.Text += ": headroom is not made for longer ones"
+			f.Text += ": the headroom is too small for longer frames"
 		} else {
-			f.Text += ": longer ones are lost"
+			f.Text += ": longer frames are lost"
 		}
 	}
 }

@@ -55,8 +55,8 @@ func TestFrames(t *testing.T) {
 	}{
 		"as they should be":      {shows{1514, 1514}, shows{1514, 1514}, "", []string{"ok: the interfaces of all ports take frames of buffer.mtu, 1.5KB", "ok"}},
 		"mtu with its header":    {shows{9216, 9216}, shows{9230, 9230}, ", mtu: 9216B", []string{"ok", "ok", "WARN: s1:1 takes frames of 9216 B, and s2:1 of 9230 B"}},
-		"short ones":             {shows{1514, 9000}, shows{1514, 9230}, ", mtu: 9216B", []string{"WARN: buffer.mtu is 9216 B, and the interface of port 1 takes 1514 B, of port 2 takes 9000 B: longer ones are lost", "WARN"}},
-		"long ones":              {shows{9014, 1514}, shows{9014, 1514}, "", []string{"WARN: buffer.mtu is 1500 B, and the interface of port 1 takes 9014 B: headroom is not made", "WARN"}},
+		"short ones":             {shows{1514, 9000}, shows{1514, 9230}, ", mtu: 9216B", []string{"WARN: buffer.mtu is 9216 B, and the interface of port 1 takes 1514 B, of port 2 takes 9000 B: longer frames are lost", "WARN"}},
+		"long ones":              {shows{9014, 1514}, shows{9014, 1514}, "", []string{"WARN: buffer.mtu is 1500 B, and the interface of port 1 takes 9014 B: the headroom is too small", "WARN"}},
 		"no interface":           {shows{1514, 0}, shows{0, 0}, "", []string{"not checked: no interface is known of ports 2", "not checked: no interface is known of ports 1, 2"}},
 		"no policy":              {shows{1514, 1514}, shows{1514, 1514}, "-", []string{"not checked: without a buffer policy", "not checked: without"}},
 		"another target":         {shows{1514, 1514}, nil, "", []string{"ok", "not checked: the target bmv2 does not show its interfaces"}},
@@ -83,7 +83,7 @@ func TestFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := strings.Split(lines(t, Frames(t.Context(), cfg, nil)...), "\n")
-		if last := len(got) - 1; last != len(c.want) || !strings.HasPrefix(got[last], "not checked: hosts do not tell") {
+		if last := len(got) - 1; last != len(c.want) || !strings.HasPrefix(got[last], "not checked: hosts do not report") {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 			continue
 		}

@@ -45,8 +45,8 @@ const defaultFlows = 150
 // Section returns the section of the configuration.
 func Section() config.Section { return config.Section{Key: "prioplus", Read: read, Check: check} }
 
-// Of returns the section of a configuration.
-func Of(c *config.Config) Config { return config.Of[Config](c, "prioplus") }
+// FromConfig returns the section of a configuration.
+func FromConfig(c *config.Config) Config { return config.SectionOf[Config](c, "prioplus") }
 
 func read(m *yamlnode.Map, c *config.Config) any {
 	if !c.Given("prioplus") {
@@ -92,7 +92,7 @@ type Plan struct {
 // PlanOf returns how a fabric divides delays, in its own time; nil when the configuration has no
 // section prioplus.
 func PlanOf(c *config.Config) *Plan {
-	if Of(c).BaseRTT == 0 {
+	if FromConfig(c).BaseRTT == 0 {
 		return nil
 	}
 	plan, err := newPlan(c)
@@ -103,7 +103,7 @@ func PlanOf(c *config.Config) *Plan {
 }
 
 func newPlan(c *config.Config) (*Plan, error) {
-	p := Of(c)
+	p := FromConfig(c)
 	plan := &Plan{
 		Plan:       channel.Plan{Base: c.Scaled(p.BaseRTT), Fluctuation: c.Scaled(p.Fluctuation), Noise: c.Scaled(p.Noise)},
 		Priorities: p.Priorities, Flows: p.Flows,
@@ -120,7 +120,7 @@ func newPlan(c *config.Config) (*Plan, error) {
 // priority itself depends on A. So A is iterated: it grows from step to step, at most to the rise plus β times the
 // rise.
 func (plan *Plan) fluctuate(c *config.Config) error {
-	p := Of(c)
+	p := FromConfig(c)
 	s := channel.Swift{Flows: p.Flows, Increase: p.Increase, Rate: slowestHost(c), Target: plan.Base, Beta: p.Beta, MaxMDF: p.MaxMDF}
 	for range 100 {
 		a, err := s.Fluctuation()
@@ -147,7 +147,7 @@ func (*Registry) HostParameters(c *config.Config) []*pb.HostParameter {
 
 // check is config.Section.Check: it compares the section with the scale and the bound on delays.
 func check(c *config.Config, d *yamlnode.Doc) {
-	p := Of(c)
+	p := FromConfig(c)
 	if p.BaseRTT == 0 {
 		return
 	}

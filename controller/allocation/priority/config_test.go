@@ -65,7 +65,7 @@ func TestPlannedIncreaseIsTheHosts(t *testing.T) {
 	for scale, rate := range map[int]units.Rate{1: 100 * units.Gbps, 2000: 50 * units.Mbps} {
 		c := prioPlusConfig(t, scale, rate.String(), "prioplus: {base_rtt: 12us}")
 		host := param.For[swift.Params](law.Flow{Rate: rate, BaseRTT: c.Scaled(12 * units.Microsecond), MSS: 1000})
-		if p := Of(c); p.Increase != host.Increase || p.Beta != host.Beta || p.MaxMDF != host.MaxMDF {
+		if p := FromConfig(c); p.Increase != host.Increase || p.Beta != host.Beta || p.MaxMDF != host.MaxMDF {
 			t.Errorf("scale %d: planned for %v, beta %v, max_mdf %v; hosts have %v, %v, %v", scale, p.Increase, p.Beta, p.MaxMDF, host.Increase, host.Beta, host.MaxMDF)
 		}
 	}

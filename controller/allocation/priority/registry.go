@@ -136,7 +136,7 @@ func (r *Registry) assign(number int, application string, done *outcome.Done) er
 	defer r.Pending.Begin()()
 	if r.keeper != nil {
 		if err := r.keeper.SavePriority(number, application, done); err != nil {
-			return outcome.Of(err)
+			return outcome.FromStore(err)
 		}
 	}
 	r.mu.Lock()

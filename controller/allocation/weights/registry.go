@@ -131,7 +131,7 @@ func (c Caller) mayChange(f Flow) error {
 
 // Set makes all changes or none. It checks them together against the budgets. On refusal the error is an
 // *InvalidError, a *BudgetError, an *UnknownApplicationError, a *ForeignError or ErrFull. Other errors come from
-// outcome.Of.
+// outcome.FromStore.
 func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
@@ -225,7 +225,7 @@ func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 			}
 		}
 		if err := r.keeper.CommitWeights(c); err != nil {
-			return outcome.Of(err)
+			return outcome.FromStore(err)
 		}
 	}
 	r.mu.Lock()

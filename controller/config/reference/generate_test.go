@@ -71,7 +71,7 @@ func descriptions(keys []keydoc.Key) (texts map[string]string, faults []error) {
 type sources struct {
 	// texts holds the comments of a package's types: a field's by its name, the type's own by "".
 	texts map[string]map[string]map[string]string // by package and type
-	names map[string]string                       // of keys, by what they are without _
+	names map[string]string                       // by key, without underscores
 }
 
 // sections returns the types of the sections.

@@ -34,7 +34,7 @@ func Keys() ([]keydoc.Key, error) {
 		k.Path = Policy + "." + k.Path
 		read = append(read, k)
 	}
-	list := keydoc.Of(read, func(k yamlnode.Key) string { return texts[keydoc.Plain(k.Path)] })
+	list := keydoc.Describe(read, func(k yamlnode.Key) string { return texts[keydoc.Plain(k.Path)] })
 	for i, k := range list {
 		rest, own := strings.CutPrefix(k.Path, "switches[].")
 		if of, _, section := keydoc.Find(list, rest); own && section && strings.Contains(rest, ".") {

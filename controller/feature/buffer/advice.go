@@ -22,7 +22,7 @@ func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 		return notes
 	}
 	// A queue can take the whole pool if its threshold does not fall as the pool fills, or if its port is a victim.
-	takesAll := h.Policy == headroom.Static || Of(s).Victims()
+	takesAll := h.Policy == headroom.Static || FromSwitch(s).Victims()
 	if takesAll && h.LossyPrivate == 0 && bits.OnesCount8(h.Lossless) < headroom.Classes {
 		notes = append(notes, fmt.Sprintf("%s is 0: under the policy %s lossless queues can take all of the shared pool, and then packets of the other classes, "+
 			"such as ACKs and CNPs, are dropped; 3KB for each queue avoid it", env.Config.Origin(s, "buffer.lossy_private"), h.Policy))
@@ -38,7 +38,7 @@ func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 	if state == nil || err != nil {
 		return notes
 	}
-	return append(notes, drains(state, Of(running), h, layout, numbers))
+	return append(notes, drains(state, FromSwitch(running), h, layout, numbers))
 }
 
 const mostQueues = 8
@@ -51,7 +51,7 @@ func drains(state *State, old Config, h headroom.Config, layout headroom.Layout,
 		what = fmt.Sprintf("the buffer's %s changes", old.Policy)
 	}
 	if state.Time.IsZero() {
-		return what + ": no poll came back yet, so nobody knows what queues hold and what will be paused until it has drained"
+		return what + ": no poll was answered yet, so the bytes in queues, and the queues that will be paused until they drain, are unknown"
 	}
 	type queue struct {
 		name string
@@ -86,14 +86,14 @@ func drains(state *State, old Config, h headroom.Config, layout headroom.Layout,
 	}
 	text := fmt.Sprintf("%s: by the last poll queues hold %v beyond the new reserve, of a shared pool of %v, which makes the threshold %v", what, held, layout.Shared, threshold)
 	if len(paused) == 0 {
-		return text + "; nothing of that will be paused"
+		return text + "; no queue will be paused"
 	}
 	if more := len(paused) - mostQueues; more > 0 {
 		paused = append(paused[:mostQueues], fmt.Sprintf("%d more", more))
 	}
 	text += "; paused until they have drained: " + strings.Join(paused, ", ")
 	if held > layout.Shared {
-		text += "; what is lossy is dropped as long as the pool is full"
+		text += "; lossy packets are dropped while the pool is full"
 	}
 	return text
 }
@@ -115,7 +115,7 @@ func LowHeadroom(c *config.Config, s *config.Switch) (list []string) {
 	if !on || err != nil {
 		return nil // check reports the error
 	}
-	b := Of(s)
+	b := FromSwitch(s)
 	key, value := "headroom", b.Headroom.String()
 	switch {
 	case b.Policy == headroom.Oversubscribed:
@@ -166,7 +166,7 @@ func LowHeadroom(c *config.Config, s *config.Switch) (list []string) {
 // marks returns what is wrong with the ECN thresholds at a switch. It compares each with the depth at which one
 // sender's class is paused, or dropped if the class is lossy.
 func marks(c *config.Config, s *config.Switch) (list []string) {
-	q := qos.Of(c)
+	q := qos.FromConfig(c)
 	applies := map[qos.ECN]bool{}
 	for _, p := range switchPorts(c, s.Name) {
 		line, _ := c.LineRate(p.Rate)
@@ -224,13 +224,13 @@ func reached(q qos.Config, queue uint8) bool {
 
 // starvedFeedback reports CNPs and ACKs that strict priority makes wait behind the lossless data that they are about.
 func starvedFeedback(c *config.Config, s *config.Switch) []string {
-	q := qos.Of(c)
+	q := qos.FromConfig(c)
 	own := q.ClassOf(feedback)
 	at := slices.Index(q.Classes, own)
 	if at < 0 && len(q.ECN) == 0 {
 		return nil // no switch sends CNPs, and the senders of ACKs are not known
 	}
-	b := Of(s)
+	b := FromSwitch(s)
 	for i, k := range q.Classes {
 		if !b.On() || b.Lossless>>k.Class&1 == 0 || k.Queue <= own.Queue || k.DSCP == feedback {
 			continue

@@ -39,11 +39,11 @@ func TestAdvice(t *testing.T) {
 		}})
 	}
 	hold(time.Time{}, 0, 0)
-	if got := change(); !strings.HasPrefix(got, "the buffer changes from spfc to dsh: no poll came back yet") {
+	if got := change(); !strings.HasPrefix(got, "the buffer changes from spfc to dsh: no poll was answered yet") {
 		t.Error(got)
 	}
 	hold(time.Now(), 0, 0)
-	if got := change(); !strings.HasSuffix(got, "nothing of that will be paused") {
+	if got := change(); !strings.HasSuffix(got, "no queue will be paused") {
 		t.Error(got)
 	}
 	hold(time.Now(), layout.Shared/2, layout.Shared/4)
@@ -51,7 +51,7 @@ func TestAdvice(t *testing.T) {
 		t.Error(got)
 	}
 	hold(time.Now(), layout.Shared, h.Private+1000)
-	if got := change(); !strings.Contains(got, "the threshold 0B") || !strings.HasSuffix(got, "what is lossy is dropped as long as the pool is full") {
+	if got := change(); !strings.Contains(got, "the threshold 0B") || !strings.HasSuffix(got, "lossy packets are dropped while the pool is full") {
 		t.Error(got)
 	}
 	if got := f.advise(dsh, dsh.Config.Switch("leaf1")); got != nil {

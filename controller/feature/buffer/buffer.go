@@ -70,7 +70,7 @@ var (
 	}
 	victimCapability = feature.Capability{
 		Name: "buffer.spfc_victims", Objects: pipeline.Objects{Tables: []string{ids.TableBufferPolicyName}},
-		TrafficManager: "gives a victim port the whole shared pool", Instead: "the policies spfc and dsh+spfc cannot be had",
+		TrafficManager: "gives a victim port the whole shared pool", Instead: "the policies spfc and dsh+spfc are not available",
 	}
 	obeyCapability = feature.Capability{
 		Name: "buffer.obeyed", Externs: []uint32{externs.LosslessID, externs.ObeyedID},
@@ -79,7 +79,7 @@ var (
 	}
 	departCapability = feature.Capability{
 		Name: "buffer.spfc_departures", Objects: pipeline.Objects{Counters: []string{ids.CounterIngressDeparturesName}},
-		Instead: "the policies spfc and dsh+spfc cannot be had",
+		Instead: "the policies spfc and dsh+spfc are not available",
 	}
 )
 
@@ -103,7 +103,7 @@ func (f *feat) feature() *feature.Feature {
 // LosslessAnywhere returns the classes that are under PFC on some switch, a bit for each.
 func LosslessAnywhere(c *config.Config) (classes uint8) {
 	for i := range c.Switches {
-		if b := Of(&c.Switches[i]); b.On() {
+		if b := FromSwitch(&c.Switches[i]); b.On() {
 			classes |= b.Lossless
 		}
 	}
@@ -165,13 +165,13 @@ const (
 
 func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	s := env.Switch
-	b := base{callbacks: f.callbacks, latest: &f.latest, sw: sw, buffer: Of(s), memory: f.memory(sw.Name()), pausers: &f.pausers, env: env}
+	b := base{callbacks: f.callbacks, latest: &f.latest, sw: sw, buffer: FromSwitch(s), memory: f.memory(sw.Name()), pausers: &f.pausers, env: env}
 	h, numbers, on := Headroom(env.Config, s)
 	if !accountCapability.In(env.Pipeline) || !pauseCapability.In(env.Pipeline) {
 		// Nothing of the buffer but departures can be seen over P4Runtime.
-		f.latest.Set(sw.Name(), &State{Policy: string(Of(s).Policy)})
+		f.latest.Set(sw.Name(), &State{Policy: string(FromSwitch(s).Policy)})
 		manager, managed := sw.(feature.TrafficManager)
-		if !managed || !on || !Of(s).Victims() {
+		if !managed || !on || !FromSwitch(s).Victims() {
 			b.memory.clear()
 			return nil
 		}
@@ -275,7 +275,7 @@ func (b *base) numbers() []uint32 {
 }
 
 // counted passes the counters to their ports. A counter that ran backwards means that the switch was restarted: then
-// the ports begin anew.
+// the ports' states are reset.
 func (b *base) counted(at time.Time, read map[uint32]totals) {
 	b.memory.Lock()
 	defer b.memory.Unlock()
@@ -305,7 +305,7 @@ func (b *base) counted(at time.Time, read map[uint32]totals) {
 	if len(back) > 0 {
 		b.callbacks.Event(&pb.Event{
 			Time: pb.Stamp(at), Severity: pb.Event_SEVERITY_WARNING, Subject: b.sw.Name(), Kind: "buffer.restarted",
-			Message: "counters ran backwards, so the switch was restarted: the states of its ports begin anew; " + strings.Join(back, ", "),
+			Message: "counters ran backwards, so the switch was restarted: its port states are reset; " + strings.Join(back, ", "),
 		})
 	}
 }

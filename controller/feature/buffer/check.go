@@ -56,7 +56,7 @@ func check(c *config.Config, d *yamlnode.Doc) {
 	b := &bufferFaults{c: c, at: map[string]*bufferFault{}}
 	for i := range c.Switches {
 		b.checkPorts(i)
-		if Of(&c.Switches[i]).On() {
+		if FromSwitch(&c.Switches[i]).On() {
 			b.checkBuffer(i)
 		}
 	}
@@ -75,7 +75,7 @@ func check(c *config.Config, d *yamlnode.Doc) {
 
 func (b *bufferFaults) checkBuffer(i int) {
 	s := &b.c.Switches[i]
-	policy := fmt.Sprintf("is %q", Of(s).Policy)
+	policy := fmt.Sprintf("is %q", FromSwitch(s).Policy)
 	if s.PriorityQueues <= ids.HighestQueue {
 		b.add(i, "policy", policy, fmt.Sprintf("off with %d priority queues: PFC frames and polls leave by queue %d", s.PriorityQueues, ids.HighestQueue))
 		return
@@ -86,9 +86,9 @@ func (b *bufferFaults) checkBuffer(i int) {
 		given bool
 		want  string
 	}{
-		{"size", Of(s).Size > 0, "the memory of the switch, such as 16MB"},
-		{"lossless", Of(s).Lossless != 0, "a list of classes under PFC, such as [3]"},
-		{"threshold", Of(s).Policy != headroom.Static || Of(s).Threshold > 0, `the bytes at which the policy "static" pauses a queue`},
+		{"size", FromSwitch(s).Size > 0, "the memory of the switch, such as 16MB"},
+		{"lossless", FromSwitch(s).Lossless != 0, "a list of classes under PFC, such as [3]"},
+		{"threshold", FromSwitch(s).Policy != headroom.Static || FromSwitch(s).Threshold > 0, `the bytes at which the policy "static" pauses a queue`},
 	} {
 		if !need.given {
 			missing = true
@@ -107,25 +107,25 @@ func (b *bufferFaults) checkBuffer(i int) {
 
 // checkPorts makes sure that no packet comes in by a port with a class that is lossless on the switch and not at the port.
 func (b *bufferFaults) checkPorts(i int) {
-	s, q := &b.c.Switches[i], qos.Of(b.c)
+	s, q := &b.c.Switches[i], qos.FromConfig(b.c)
 	for j, p := range s.Ports {
-		if p.Headroom != 0 && !Of(s).On() {
+		if p.Headroom != 0 && !FromSwitch(s).On() {
 			b.addAt(i, fmt.Sprintf("switches[%d].ports[%d].headroom", i, j), "is given without a buffer.policy", "it with a policy only: no class is lossless")
 		}
 		if p.Lossless == nil {
 			continue
 		}
 		path, own := fmt.Sprintf("switches[%d].ports[%d].lossless", i, j), *p.Lossless
-		switch more := own &^ Of(s).Lossless; {
-		case !Of(s).On():
+		switch more := own &^ FromSwitch(s).Lossless; {
+		case !FromSwitch(s).On():
 			b.addAt(i, path, "is given without a buffer.policy", "it with a policy only: no class is lossless")
 			continue
 		case more != 0:
-			b.addAt(i, path, "has "+classes(more), "classes of the switch's buffer.lossless alone, "+classes(Of(s).Lossless))
+			b.addAt(i, path, "has "+classes(more), "classes of the switch's buffer.lossless alone, "+classes(FromSwitch(s).Lossless))
 			continue
 		}
 		for dscp := range uint8(64) {
-			if class := q.ClassAt(s.Name, p.Number, dscp); Of(s).Lossless&^own>>class&1 != 0 {
+			if class := q.ClassAt(s.Name, p.Number, dscp); FromSwitch(s).Lossless&^own>>class&1 != 0 {
 				b.addAt(i, path, fmt.Sprintf("lacks class %d", class), fmt.Sprintf(
 					"it, or DSCP %d of port %d in a lossy class by qos.port_maps: it comes in with that class, which is lossless on the switch", dscp, p.Number))
 				break
@@ -143,7 +143,7 @@ func (b *bufferFaults) checkCable(l config.Link, at, other config.Endpoint) {
 	if i < 0 || j < 0 {
 		return
 	}
-	own, peer := Of(&b.c.Switches[i]), Of(&b.c.Switches[j])
+	own, peer := FromSwitch(&b.c.Switches[i]), FromSwitch(&b.c.Switches[j])
 	if !own.On() {
 		return
 	}
@@ -162,7 +162,7 @@ func (b *bufferFaults) checkCable(l config.Link, at, other config.Endpoint) {
 
 // checkTimes reports whether the times are in range once they are multiplied by scale.
 func (b *bufferFaults) checkTimes(i int) bool {
-	s, ok := Of(&b.c.Switches[i]), true
+	s, ok := FromSwitch(&b.c.Switches[i]), true
 	fits := func(key string, t units.Time) {
 		if !b.c.Fits(t) {
 			b.add(i, key, fmt.Sprintf("is %v", t), fmt.Sprintf("less: it is multiplied by scale %d", b.c.Scale))
@@ -192,14 +192,14 @@ func (b *bufferFaults) checkTimes(i int) bool {
 func (b *bufferFaults) checkClasses(i int) {
 	s := &b.c.Switches[i]
 	for class := range uint8(headroom.Classes) {
-		if Of(s).Lossless>>class&1 == 0 {
+		if FromSwitch(s).Lossless>>class&1 == 0 {
 			continue
 		}
 		var list []qos.Class
 		if class == 0 {
 			list = append(list, qos.Class{}) // the class of DSCPs that are not listed
 		}
-		list = append(list, slices.DeleteFunc(slices.Clone(qos.Of(b.c).Classes), func(k qos.Class) bool { return k.Class != class })...)
+		list = append(list, slices.DeleteFunc(slices.Clone(qos.FromConfig(b.c).Classes), func(k qos.Class) bool { return k.Class != class })...)
 		for _, k := range list {
 			b.checkLimit(i, k)
 		}
@@ -212,19 +212,19 @@ func (b *bufferFaults) checkClasses(i int) {
 // checkLimit finds limits of egress queues below the buffer for the queue of a lossless class.
 func (b *bufferFaults) checkLimit(i int, k qos.Class) {
 	s := &b.c.Switches[i]
-	want := fmt.Sprintf("at least the buffer's %v: queue %d holds class %d, which is lossless, and a full queue drops", Of(s).Size, k.Queue, k.Class)
+	want := fmt.Sprintf("at least the buffer's %v: queue %d holds class %d, which is lossless, and a full queue drops", FromSwitch(s).Size, k.Queue, k.Class)
 	differs := 0
 	for j, p := range s.Ports {
 		if p.QueueLimit == 0 {
 			continue
 		}
 		differs++
-		if p.QueueLimit < Of(s).Size {
+		if p.QueueLimit < FromSwitch(s).Size {
 			b.addAt(i, fmt.Sprintf("switches[%d].ports[%d].queue_limit", i, j), fmt.Sprintf("is %v", p.QueueLimit), want)
 		}
 	}
-	if qos.Of(b.c).QueueLimit < Of(s).Size && differs < len(switchPorts(b.c, s.Name)) {
-		b.addAt(i, "qos.queue_limit", fmt.Sprintf("is %v", qos.Of(b.c).QueueLimit), want)
+	if qos.FromConfig(b.c).QueueLimit < FromSwitch(s).Size && differs < len(switchPorts(b.c, s.Name)) {
+		b.addAt(i, "qos.queue_limit", fmt.Sprintf("is %v", qos.FromConfig(b.c).QueueLimit), want)
 	}
 }
 
@@ -260,7 +260,7 @@ func (b *bufferFaults) refuse(i int, ports []uint32, err error) {
 	case key == "buffer":
 		key = "size"
 	case key == "ports":
-		key, is, want = "policy", fmt.Sprintf("is %q, with %s ports", Of(s).Policy, fault.Value), fault.Allowed+" ports"
+		key, is, want = "policy", fmt.Sprintf("is %q, with %s ports", FromSwitch(s).Policy, fault.Value), fault.Allowed+" ports"
 	case strings.HasPrefix(key, "ports["):
 		_, field, _ := strings.Cut(key, "].")
 		at, _ := strconv.Atoi(indexed.FindStringSubmatch(key)[1])
@@ -285,9 +285,11 @@ func ownHeadroom(c *config.Config, s *config.Switch, port uint32) string {
 
 // validate is feature.Feature.Validate: routes of lossless classes have no cyclic buffer dependency, unless the file allows it.
 func validate(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
-	fabric := config.Of[Config](c, "buffer")
+	fabric := config.SectionOf[Config](c, "buffer")
 	for _, set := range losslessSets(c) {
-		found := g.Cycles(ctx, down, failures, func(sw string) bool { return Of(c.Switch(sw)).On() && Of(c.Switch(sw)).Lossless&set != 0 })
+		found := g.Cycles(ctx, down, failures, func(sw string) bool {
+			return FromSwitch(c.Switch(sw)).On() && FromSwitch(c.Switch(sw)).Lossless&set != 0
+		})
 		r := feature.Risk{Text: classes(set) + ": " + found.Text(failures)}
 		switch {
 		case found.Now == "" && failures == 0:
@@ -308,7 +310,7 @@ func losslessSets(c *config.Config) []uint8 {
 	var all uint8
 	shared := false
 	for i := range c.Switches {
-		b := Of(&c.Switches[i])
+		b := FromSwitch(&c.Switches[i])
 		if !b.On() {
 			continue
 		}

@@ -48,7 +48,7 @@ func newChipRig(t *testing.T, edits ...string) *chipRig {
 	r.m = &managed{pauses: map[uint32]trafficmanager.PauseCounters{}}
 	r.m.Switch = testenv.Switch{Switch: "leaf1", Answer: r.read}
 	r.sw = &r.m.Switch
-	env := testenv.On(environment(t, append([]string{"policy: dsh ", "policy: spfc "}, edits...)...), testenv.Tofino(t, "tofino1"))
+	env := testenv.WithPipeline(environment(t, append([]string{"policy: dsh ", "policy: spfc "}, edits...)...), testenv.Tofino(t, "tofino1"))
 	if r.loop = r.f.attach(env, r.m); r.loop == nil {
 		t.Fatal("no loop")
 	}
@@ -183,10 +183,10 @@ func TestChipUnread(t *testing.T) {
 func TestChipWithoutLoop(t *testing.T) {
 	callbacks := &testenv.Callbacks{}
 	f, chip := newFeat(callbacks), testenv.Tofino(t, "tofino2")
-	if l := f.attach(testenv.On(environment(t), chip), &managed{Switch: testenv.Switch{Switch: "leaf1"}}); l != nil {
+	if l := f.attach(testenv.WithPipeline(environment(t), chip), &managed{Switch: testenv.Switch{Switch: "leaf1"}}); l != nil {
 		t.Error("a loop for dsh")
 	}
-	if l := f.attach(testenv.On(environment(t, spfc...), chip), &testenv.Switch{Switch: "leaf1"}); l != nil {
+	if l := f.attach(testenv.WithPipeline(environment(t, spfc...), chip), &testenv.Switch{Switch: "leaf1"}); l != nil {
 		t.Error("a loop without a traffic manager")
 	}
 	if b := f.State("leaf1"); b == nil || b.Policy != "spfc" || len(b.Ports) != 0 {

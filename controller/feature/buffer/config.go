@@ -179,7 +179,7 @@ func (b Config) Shares() bool { return b.Policy == headroom.DSH || b.Policy == h
 // Headroom returns the configuration of a switch's memory with its defaults, and the port
 // number of each of its ports, ascending. ok is false when the switch has no policy.
 func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []uint32, ok bool) {
-	b := Of(s)
+	b := FromSwitch(s)
 	if !b.On() {
 		return headroom.Config{}, nil, false
 	}
@@ -211,9 +211,9 @@ func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []ui
 // LosslessAt returns the classes that are under PFC at a port of a switch, a bit for each.
 func LosslessAt(s *config.Switch, port uint32) uint8 {
 	if own := s.Port(port).Lossless; own != nil {
-		return *own & Of(s).Lossless
+		return *own & FromSwitch(s).Lossless
 	}
-	return Of(s).Lossless
+	return FromSwitch(s).Lossless
 }
 
 // LosslessQueues returns the egress queues that hold classes under PFC on a switch, a bit for
@@ -227,12 +227,12 @@ func LosslessQueues(c *config.Config, s *config.Switch) (queues uint8) {
 
 // queuesOf returns the egress queues of each class under PFC on a switch; none without a policy.
 func queuesOf(c *config.Config, s *config.Switch) (l externs.Lossless) {
-	b := Of(s)
+	b := FromSwitch(s)
 	if !b.On() {
 		return l
 	}
 	l[0] = uint32(b.Lossless & 1) // DSCPs that are not listed have class 0 and queue 0
-	for _, k := range qos.Of(c).Classes {
+	for _, k := range qos.FromConfig(c).Classes {
 		if b.Lossless>>k.Class&1 != 0 {
 			l[k.Class] |= 1 << k.Queue
 		}
@@ -269,13 +269,13 @@ func read(m *yamlnode.Map, c *config.Config) any {
 }
 
 func readSwitch(m *yamlnode.Map, c *config.Config) any {
-	b := config.Of[Config](c, "buffer")
+	b := config.SectionOf[Config](c, "buffer")
 	b.read(m)
 	return b
 }
 
-// Of returns the section of a switch.
-func Of(s *config.Switch) Config { return config.Of[Config](s, "buffer") }
+// FromSwitch returns the section of a switch.
+func FromSwitch(s *config.Switch) Config { return config.SectionOf[Config](s, "buffer") }
 
 // defaults returns a section without a policy, with the default parameters.
 func defaults(scale int64) Config {

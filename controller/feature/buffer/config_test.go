@@ -55,7 +55,7 @@ func TestLosslessExample(t *testing.T) {
 	if diff := cmp.Diff(want, h); diff != "" {
 		t.Errorf("headroom (-want +got):\n%s", diff)
 	}
-	if a := Of(c.Switch("leaf1")).Alpha; a != -4 {
+	if a := FromSwitch(c.Switch("leaf1")).Alpha; a != -4 {
 		t.Errorf("leaf1 has α %v, want the fabric's 1/16", a)
 	}
 	if b := c.Section("buffer").(Config); b.Storm != 100 || b.StormWindow != time.Second || b.Stuck != 2*time.Second {
@@ -115,19 +115,19 @@ links:
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := Of(c.Switch("s1"))
+	b := FromSwitch(c.Switch("s1"))
 	if b.MTU != 1500 || b.PauseQuanta != 65535 || b.Share != 800 || b.K != 5 || b.Period != 100*units.Microsecond ||
 		b.Storm != 50 || b.StormWindow != time.Second || b.Stuck != 4*time.Second || b.Window != 10*units.Millisecond {
 		t.Errorf("buffer = %+v", b)
 	}
-	if Of(c.Switch("s2")).On() || c.Section("buffer").(Config).On() {
+	if FromSwitch(c.Switch("s2")).On() || c.Section("buffer").(Config).On() {
 		t.Error("another switch has the policy")
 	}
 	c, err = config.Parse("f", []byte(strings.Replace(text, "scale: 2000", "scale: 1", 1)), nil, New(nil).Section, qos.New(nil).Section)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b = Of(c.Switch("s1"))
+	b = FromSwitch(c.Switch("s1"))
 	if c.Scaled(b.Period).Duration() != MinPeriod || b.Storm != 100_000 || b.Stuck != 200*time.Millisecond {
 		t.Errorf("at line rate: %+v", b)
 	}

@@ -35,13 +35,13 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		if err := ownQueues(env); err != nil {
 			return nil, err
 		}
-		config := buffer.Config{MMU: h, Numbers: numbers, Quanta: Of(s).PauseQuanta}
+		config := buffer.Config{MMU: h, Numbers: numbers, Quanta: FromSwitch(s).PauseQuanta}
 		for _, port := range env.Graph.Ports(s.Name) {
 			config.MAC = append(config.MAC, port.MAC)
 		}
 		built, err := buffer.Build(config)
 		if err != nil {
-			return nil, fmt.Errorf("policy %s: %w", Of(s).Policy, err)
+			return nil, fmt.Errorf("policy %s: %w", FromSwitch(s).Policy, err)
 		}
 		policy, tables = built.Policy, built.Tables
 		if env.By(obeyCapability) == pb.ByTarget {
@@ -66,7 +66,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		if !on {
 			mac := port.MAC
 			c.Add(p.Entry(ids.TablePFCPortName).Exact("egress_port", p4rtmsg.Uint(uint64(port.Number))).Action(ids.ActionSetPFCPortName,
-				pipeline.Arg{Name: "src_mac", Value: mac[:]}, feature.Arg("quanta", uint64(Of(s).PauseQuanta))).Entity())
+				pipeline.Arg{Name: "src_mac", Value: mac[:]}, feature.Arg("quanta", uint64(FromSwitch(s).PauseQuanta))).Entity())
 		}
 	}
 	for _, t := range tables {
@@ -102,17 +102,17 @@ func Entity(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
 func means(env *feature.Env) (string, error) {
 	s := env.Switch
 	program := accountCapability.In(env.Pipeline) && pauseCapability.In(env.Pipeline)
-	field, value := env.Config.Origin(s, "buffer.policy"), fmt.Sprintf("%q", Of(s).Policy)
+	field, value := env.Config.Origin(s, "buffer.policy"), fmt.Sprintf("%q", FromSwitch(s).Policy)
 	switch {
 	case program: // the program has entries even if the policy is off
 		return pb.ByProgram, nil
-	case !Of(s).On():
+	case !FromSwitch(s).On():
 		return pb.ByNothing, nil
 	case env.By(accountCapability) == pb.ByNothing:
 		return pb.ByNothing, env.Refuse(field, value, accountCapability)
 	case env.By(pauseCapability) == pb.ByNothing:
 		return pb.ByNothing, env.Refuse(field, value, pauseCapability)
-	case Of(s).Victims() && env.By(departCapability) == pb.ByNothing:
+	case FromSwitch(s).Victims() && env.By(departCapability) == pb.ByNothing:
 		return pb.ByNothing, env.Refuse(field, value, departCapability)
 	}
 	return pb.ByTrafficManager, nil
@@ -144,7 +144,7 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 func ownQueues(env *feature.Env) error {
 	s := env.Switch
 	classes := queuesOf(env.Config, s)
-	for i, k := range qos.Of(env.Config).Classes {
+	for i, k := range qos.FromConfig(env.Config).Classes {
 		if classes[k.Class] == 0 {
 			continue
 		}

@@ -170,7 +170,7 @@ func cells(ports []*port, counters ...uint32) (list []*p4v1.Entity) {
 }
 
 func cell(counter uint32, i int64) *p4v1.Entity {
-	return p4rtmsg.Of(&p4v1.CounterEntry{CounterId: counter, Index: &p4v1.Index{Index: i}})
+	return p4rtmsg.Entity(&p4v1.CounterEntry{CounterId: counter, Index: &p4v1.Index{Index: i}})
 }
 
 // addCounter puts a counter into the totals of its port.
@@ -202,13 +202,13 @@ func addCounter(read map[uint32]totals, c *p4v1.CounterEntry) {
 // least the time after which a pause counts as stuck. It is 0 on targets that obey PAUSE frames, which can stop a
 // queue for ever; simple_switch ignores them.
 func drainTime(env *feature.Env) time.Duration {
-	s, b := env.Switch, Of(env.Switch)
+	s, b := env.Switch, FromSwitch(env.Switch)
 	if s.Target != config.BMv2 {
 		return 0
 	}
 	longest := b.Stuck
 	for _, p := range env.Graph.Ports(s.Name) {
-		longest = max(longest, 2*p.Rate.TxTime(min(qos.Of(env.Config).QueueLimit, b.Size)).Duration())
+		longest = max(longest, 2*p.Rate.TxTime(min(qos.FromConfig(env.Config).QueueLimit, b.Size)).Duration())
 	}
 	return longest
 }
@@ -234,7 +234,7 @@ func (l *loop) reclaim(now time.Time) error {
 		errs = errors.Join(errs, l.ask(p, "forget", ids.PacketOutForget))
 		l.callbacks.Event(&pb.Event{
 			Time: pb.Stamp(now), Severity: pb.Event_SEVERITY_WARNING, Subject: l.sw.Name(), Kind: "buffer.reclaimed", Port: p.Number,
-			Message: fmt.Sprintf("%s: paused, and nothing of it has left for %v, in which every queue empties: the switch has dropped packets that are still accounted, and its accounts begin anew; give its queues more room (simple_switch_CLI: set_queue_depth)",
+			Message: fmt.Sprintf("%s: paused, and none of its packets has left for %v, longer than any queue needs to drain: the switch has lost packets that are still accounted, so the port's accounts are cleared; give its queues more room (simple_switch_CLI: set_queue_depth)",
 				p.name(), now.Sub(since).Round(roundedTime)),
 		})
 	}

@@ -182,7 +182,7 @@ func (l *loop) cause(p *port, class int) (text, host string) {
 		}
 		return text, host
 	}
-	queues := qos.Of(l.env.Config).QueuesOf(uint8(class))
+	queues := qos.FromConfig(l.env.Config).QueuesOf(uint8(class))
 	sw, in := l.sw.Name(), p.Number
 	for seen := map[string]bool{}; ; {
 		if seen[sw] {

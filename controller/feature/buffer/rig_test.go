@@ -72,7 +72,7 @@ func (r *rig) read(requests []*p4v1.Entity) []*p4v1.Entity {
 	for _, q := range requests {
 		c := q.GetCounterEntry()
 		n := r.counters[[2]int64{int64(c.GetCounterId()), c.GetIndex().GetIndex()}]
-		list = append(list, p4rtmsg.Of(&p4v1.CounterEntry{
+		list = append(list, p4rtmsg.Entity(&p4v1.CounterEntry{
 			CounterId: c.GetCounterId(), Index: c.GetIndex(), Data: &p4v1.CounterData{PacketCount: n, ByteCount: n},
 		}))
 	}

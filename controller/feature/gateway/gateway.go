@@ -51,7 +51,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	add := func(prefix netip.Prefix, table, action string) {
 		c.Add(env.Pipeline.Entry(table).LPM("addr", prefix.Addr().AsSlice(), prefix.Bits()).Action(action, answer).Entity())
 	}
-	cfg := Of(env.Switch)
+	cfg := FromSwitch(env.Switch)
 	if cfg.IPv4.IsValid() {
 		add(netip.PrefixFrom(cfg.IPv4, 32), ids.TableGatewayIPv4Name, ids.ActionOwnIPv4Name)
 	}
@@ -76,14 +76,14 @@ type Config struct {
 	IPv4 netip.Addr
 	// IPv6 is the gateway's IPv6 address; default fe80::1; "off" for none.
 	IPv6 netip.Addr
-	// Proxy makes a leaf answer for every other address, too (RFC 1027; RFC 4861, 7.2.8): any address is
-	// then good as a gateway, and hosts whose prefix has other hosts in it reach them. Nobody else could
-	// answer, since switches route between all ports; default true.
+	// Proxy makes a leaf also answer for every other address (RFC 1027; RFC 4861, 7.2.8). Then any address works as a
+	// gateway, and hosts reach other hosts of their prefix. Switches route between all ports, so no other device could
+	// answer; default true.
 	Proxy bool
 }
 
-// Of returns the section of a switch.
-func Of(s *config.Switch) Config { return config.Of[Config](s, sectionKey) }
+// FromSwitch returns the section of a switch.
+func FromSwitch(s *config.Switch) Config { return config.SectionOf[Config](s, sectionKey) }
 
 func readOver(m *yamlnode.Map, c Config) Config {
 	c.IPv4 = address(m, "ipv4", c.IPv4, `a unicast IPv4 address such as "10.0.1.254"`, netip.Addr.Is4)
@@ -119,7 +119,7 @@ func section() config.Section {
 func check(c *config.Config, d *yamlnode.Doc) {
 	for i := range c.Switches {
 		s := &c.Switches[i]
-		for n, ip := range []netip.Addr{Of(s).IPv4, Of(s).IPv6} {
+		for n, ip := range []netip.Addr{FromSwitch(s).IPv4, FromSwitch(s).IPv6} {
 			if at := slices.IndexFunc(c.Hosts, func(h config.Host) bool { return ip.IsValid() && slices.Contains(h.Addresses(), ip) }); at >= 0 {
 				d.Fault(c.Origin(s, sectionKey+[]string{".ipv4", ".ipv6"}[n]), "is %v, which is the host %q's: want an address that no host has", ip, c.Hosts[at].Name)
 				return

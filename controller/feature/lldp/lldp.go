@@ -39,13 +39,13 @@ var probeCapability = feature.Capability{
 		Tables:  []string{ids.TablePuntTableName},
 		Headers: []string{ids.HeaderPacketOutName, ids.HeaderPacketInName},
 	},
-	Instead: "its links to switches are never seen to work",
+	Instead: "its links to switches cannot be verified",
 }
 
 // limitCapability is the limit of the frames that a port may send to the controller.
 var limitCapability = feature.Capability{
 	Name: "linkprobe.punt_limit", Objects: pipeline.Objects{Tables: []string{ids.TablePuntLimitName}},
-	Instead: "punt.rate is not kept: a host can send the controller as many frames as its link carries",
+	Instead: "punt.rate has no effect: a host can send the controller as many frames as its link carries",
 }
 
 // desired is feature.Feature.Desired: LLDP frames go to the controller alone, whether it probes or not, a bounded number of them.
@@ -55,7 +55,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		Ternary("ether_type", p4rtmsg.Uint(etherType), p4rtmsg.Uint(0xffff)).Priority(10).
 		Action(ids.ActionPuntToCPUName, feature.Arg("reason", feature.ProbeReason)).Entity())
 	if limitCapability.In(env.Pipeline) {
-		c.Add(env.Pipeline.Default(ids.TablePuntLimitName).Action(ids.ActionSetPuntLimitName, Of(env.Config).args()...).Entity())
+		c.Add(env.Pipeline.Default(ids.TablePuntLimitName).Action(ids.ActionSetPuntLimitName, FromConfig(env.Config).args()...).Entity())
 	}
 	return c.Result()
 }
@@ -156,8 +156,8 @@ type Config struct {
 	Burst int
 }
 
-// Of returns the section of a configuration.
-func Of(c *config.Config) Config { return config.Of[Config](c, "punt") }
+// FromConfig returns the section of a configuration.
+func FromConfig(c *config.Config) Config { return config.SectionOf[Config](c, "punt") }
 
 // args returns the limit in the pipeline's µs: the time between two frames, and how early the next one may come.
 func (c Config) args() []pipeline.Arg {

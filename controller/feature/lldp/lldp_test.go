@@ -24,7 +24,7 @@ func TestProbes(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	callbacks, sw := &testenv.Callbacks{}, &testenv.Switch{Switch: "leaf1"}
 	f := New(callbacks)
-	l := f.Attach(testenv.At(env, sw.Name()), sw)
+	l := f.Attach(testenv.AtSwitch(env, sw.Name()), sw)
 	if err := l.Tick(context.Background(), time.Now()); err != nil || len(sw.Out) != 2 {
 		t.Fatalf("%d probes, %v, want one on each of ports 3 and 4", len(sw.Out), err)
 	}
@@ -33,7 +33,7 @@ func TestProbes(t *testing.T) {
 		t.Errorf("probe = %v", sw.Out[1])
 	}
 	// spine1 receives leaf1's probe from port 3.
-	spine := f.Attach(testenv.At(env, "spine1"), &testenv.Switch{Switch: "spine1"})
+	spine := f.Attach(testenv.AtSwitch(env, "spine1"), &testenv.Switch{Switch: "spine1"})
 	spine.Receive(time.Now(), arrival(1, feature.ProbeReason, sw.Out[0].GetPayload()))
 	if !slices.Equal(callbacks.Seen, []string{"leaf1:3-spine1:1 at spine1"}) {
 		t.Errorf("seen = %v", callbacks.Seen)

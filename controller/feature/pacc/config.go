@@ -70,8 +70,8 @@ const minControllerPeriod = 5 * units.Millisecond
 // minSwitchPeriod is the shortest period in the switch: below it the operating system's timers set the pace.
 const minSwitchPeriod = 80 * units.Microsecond
 
-// Of returns the section of a configuration.
-func Of(c *config.Config) Config { return config.Of[Config](c, "pacc") }
+// FromConfig returns the section of a configuration.
+func FromConfig(c *config.Config) Config { return config.SectionOf[Config](c, "pacc") }
 
 func read(m *yamlnode.Map, _ *config.Config) any {
 	m.Need("enabled")
@@ -113,7 +113,7 @@ func (p Config) Params(c *config.Config, rate units.Rate) (line, own cnpgen.Para
 
 // check is config.Section.Check: it compares the section with the fabric's rates, queues and targets.
 func check(c *config.Config, d *yamlnode.Doc) {
-	p := Of(c)
+	p := FromConfig(c)
 	if !p.Enabled {
 		return
 	}
@@ -131,7 +131,7 @@ func check(c *config.Config, d *yamlnode.Doc) {
 	case period < minSwitchPeriod:
 		d.Fault("pacc.interval", "is %v, which makes a period of %v in this fabric, want %v or more", p.Interval, period, minSwitchPeriod)
 	}
-	if queue := qos.Of(c).ClassOf(p.CNPDSCP).Queue; queue <= p.Queue {
+	if queue := qos.FromConfig(c).ClassOf(p.CNPDSCP).Queue; queue <= p.Queue {
 		d.Fault("pacc.cnp_dscp", "is %d, which qos.classes puts into queue %d, want a DSCP whose queue is above the watched one, %d: notifications must not wait behind the congestion", p.CNPDSCP, queue, p.Queue)
 	}
 	for i, s := range c.Switches {
@@ -172,10 +172,10 @@ func (p Config) checkRates(c *config.Config, d *yamlnode.Doc) {
 
 // room returns the capacity of a queue of a switch, and the field that sets it.
 func room(c *config.Config, s *config.Switch) (units.Bytes, string) {
-	if b := buffer.Of(s); b.Policy != buffer.Off && b.Size > 0 && b.Size < qos.Of(c).QueueLimit {
+	if b := buffer.FromSwitch(s); b.Policy != buffer.Off && b.Size > 0 && b.Size < qos.FromConfig(c).QueueLimit {
 		return b.Size, "buffer.size"
 	}
-	return qos.Of(c).QueueLimit, "qos.queue_limit"
+	return qos.FromConfig(c).QueueLimit, "qos.queue_limit"
 }
 
 // checkRate checks the ranges of a port's parameters, and compares them with the queue's capacity: with a threshold

@@ -184,7 +184,7 @@ func (s *sweeper) tick(ctx context.Context, _ time.Time) error {
 	defer cancel()
 	var requests []*p4v1.Entity
 	for _, table := range s.tables {
-		requests = append(requests, p4rtmsg.Of(&p4v1.TableEntry{TableId: table}))
+		requests = append(requests, p4rtmsg.Entity(&p4v1.TableEntry{TableId: table}))
 	}
 	list, err := s.sw.Read(ctx, requests...)
 	if err != nil {

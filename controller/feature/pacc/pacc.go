@@ -83,7 +83,7 @@ func New(callbacks feature.Callbacks) *feature.Feature {
 // desired is feature.Feature.Desired: an entry for each watched queue, and the learning of flows and queue pairs. A switch with a loop
 // of its own gets its parameters in the entries, and learns for itself.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	cfg := Of(env.Config)
+	cfg := FromConfig(env.Config)
 	var c feature.EntityList
 	learns := queuePairCapability.In(env.Pipeline)
 	if learns {
@@ -107,7 +107,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		if cfg.At == AtSwitch {
 			w.Settings = cnpgen.Settings{Params: p.Params, MaxFlows: cfg.MaxFlows, DSCP: cfg.CNPDSCP, Ageing: cfg.Ageing}.Marshal()
 		}
-		c.Add(p4rtmsg.Of(w.Entry()), nil)
+		c.Add(p4rtmsg.Entity(w.Entry()), nil)
 	}
 	if cfg.At == AtController {
 		for _, of := range families(env.Pipeline) {
@@ -124,14 +124,14 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 func portsOf(env *feature.Env) []cnpgen.PortConfig {
 	var list []cnpgen.PortConfig
 	for _, p := range env.Graph.Ports(env.Switch.Name) {
-		_, params := Of(env.Config).Params(env.Config, p.Rate)
+		_, params := FromConfig(env.Config).Params(env.Config, p.Rate)
 		list = append(list, cnpgen.PortConfig{Port: p.Number, Params: params})
 	}
 	return list
 }
 
 func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
-	cfg := Of(env.Config)
+	cfg := FromConfig(env.Config)
 	f.latest.Forget(sw.Name())
 	f.tables.Forget(sw.Name())
 	if env.By(watchCapability) != pb.ByProgram {

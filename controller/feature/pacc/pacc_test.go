@@ -60,7 +60,7 @@ func TestDesired(t *testing.T) {
 // Without PACC, the entries that it learned are removed, once.
 func TestSweep(t *testing.T) {
 	row := func(table uint32) *p4v1.Entity {
-		return p4rtmsg.Of(&p4v1.TableEntry{TableId: table, IdleTimeoutNs: 5})
+		return p4rtmsg.Entity(&p4v1.TableEntry{TableId: table, IdleTimeoutNs: 5})
 	}
 	reads, rows := 0, map[uint32][]*p4v1.Entity{}
 	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePairIPv6} {
@@ -125,7 +125,7 @@ func TestCounted(t *testing.T) {
 			sw := &testenv.Switch{Switch: "leaf1", Answer: func(requests []*p4v1.Entity) (list []*p4v1.Entity) {
 				if requests[0].GetTableEntry().GetTableId() != ids.TableQueuePair {
 					for _, e := range entries {
-						list = append(list, p4rtmsg.Of(&p4v1.TableEntry{TableId: e.GetTableId(), Match: e.GetMatch(), CounterData: &p4v1.CounterData{ByteCount: sent}}))
+						list = append(list, p4rtmsg.Entity(&p4v1.TableEntry{TableId: e.GetTableId(), Match: e.GetMatch(), CounterData: &p4v1.CounterData{ByteCount: sent}}))
 					}
 				}
 				return list
@@ -183,7 +183,7 @@ func newRig(t *testing.T) *rig {
 		for _, q := range requests {
 			for _, e := range r.rows {
 				if e.GetTableId() == q.GetTableEntry().GetTableId() && q.GetTableEntry().GetCounterData() != nil {
-					list = append(list, p4rtmsg.Of(e))
+					list = append(list, p4rtmsg.Entity(e))
 				}
 			}
 		}
@@ -301,7 +301,7 @@ func TestWriteRefused(t *testing.T) {
 		return cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: netip.AddrFrom4([4]byte{10, 0, 1, n}), Dst: netip.AddrFrom4([4]byte{10, 0, 2, 1})}, Port: 3}
 	}
 	update := func(f cnpgen.Flow, kind p4v1.Update_Type) *p4v1.Update {
-		return &p4v1.Update{Type: kind, Entity: p4rtmsg.Of(flowtable.FlowEntries(f, 0)[0])}
+		return &p4v1.Update{Type: kind, Entity: p4rtmsg.Entity(flowtable.FlowEntries(f, 0)[0])}
 	}
 	r.sw.Err = &session.WriteError{Total: 6, Failed: []session.UpdateError{
 		{Update: update(key(1), p4v1.Update_INSERT), Code: codes.ResourceExhausted, Message: "table full"},

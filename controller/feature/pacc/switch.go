@@ -62,7 +62,7 @@ func (o *overP4Runtime) read(requests []*p4v1.Entity) ([]*p4v1.Entity, error) {
 // Counters implements cnpgen.Switch: all tables in one request.
 func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
 	ask := func(table uint32) *p4v1.Entity {
-		return p4rtmsg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}})
+		return p4rtmsg.Entity(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}})
 	}
 	var requests []*p4v1.Entity
 	for _, of := range o.families {
@@ -81,7 +81,7 @@ func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, erro
 		for _, e := range list {
 			t := e.GetTableEntry()
 			f, ok := flowtable.ReadFlow(t)
-			if !ok || congested != (t.GetTableId() == flowtable.Of(f.FlowKey).Congested) {
+			if !ok || congested != (t.GetTableId() == flowtable.FamilyOf(f.FlowKey).Congested) {
 				continue
 			}
 			i, known := o.index[f]
@@ -136,7 +136,7 @@ func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) 
 func (o *overP4Runtime) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, error) {
 	var requests []*p4v1.Entity
 	for _, of := range o.families {
-		requests = append(requests, p4rtmsg.Of(&p4v1.TableEntry{TableId: of.QueuePair}))
+		requests = append(requests, p4rtmsg.Entity(&p4v1.TableEntry{TableId: of.QueuePair}))
 	}
 	list, err := o.read(requests)
 	if err != nil {

@@ -57,7 +57,7 @@ func probes(s *config.Switch) []feature.Probe {
 
 // advise is feature.Feature.Advise: it compares the times with one PAUSE of 65535 quanta at the slowest port.
 func advise(env *feature.Env, _ *config.Switch) (notes []string) {
-	w := Of(env.Switch)
+	w := FromSwitch(env.Switch)
 	var slowest *config.Link
 	for i, l := range env.Config.Links {
 		if (l.A.Node == env.Switch.Name || l.B.Node == env.Switch.Name) && (slowest == nil || l.Rate < slowest.Rate) {
@@ -86,12 +86,12 @@ func advise(env *feature.Env, _ *config.Switch) (notes []string) {
 
 // desired is feature.Feature.Desired. Without a detection time the switch's own flags hold.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	settings, err := Of(env.Switch).settings(env)
+	settings, err := FromSwitch(env.Switch).settings(env)
 	if err != nil || settings.Detection == 0 {
 		return nil, err
 	}
 	if env.By(watchCapability) == pb.ByNothing {
-		return nil, env.Refuse(env.Config.Origin(env.Switch, "pfc_watchdog.detection_time"), Of(env.Switch).DetectionTime.String(), watchCapability)
+		return nil, env.Refuse(env.Config.Origin(env.Switch, "pfc_watchdog.detection_time"), FromSwitch(env.Switch).DetectionTime.String(), watchCapability)
 	}
 	return []*p4v1.Entity{settings.Entity()}, nil
 }
@@ -101,7 +101,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	for _, p := range env.Graph.Ports(sw.Name()) {
 		l.peers[p.Number], l.between[p.Number] = p.Peer, p.PeerPort != 0
 	}
-	settings, err := Of(env.Switch).settings(env)
+	settings, err := FromSwitch(env.Switch).settings(env)
 	on := err == nil && settings.Detection != 0 && env.By(watchCapability) != pb.ByNothing
 	if !on {
 		l.see(time.Now(), nil)
@@ -288,8 +288,8 @@ func (c Config) settings(env *feature.Env) (externs.Settings, error) {
 	}.WithDefaults()
 }
 
-// Of returns the section of a switch.
-func Of(s *config.Switch) Config { return config.Of[Config](s, "pfc_watchdog") }
+// FromSwitch returns the section of a switch.
+func FromSwitch(s *config.Switch) Config { return config.SectionOf[Config](s, "pfc_watchdog") }
 
 var section = config.Overridable("pfc_watchdog", func(*config.Config) Config {
 	return Config{DetectionTime: byDefault, Share: externs.DefaultShare, Action: externs.Drop}

@@ -80,7 +80,7 @@ func TestRefused(t *testing.T) {
 	}
 	env = newEnv(t, f, watched, bmv2(`, pfc_watchdog: {detection_time: "off"}`))
 	for sw, n := range map[string]int{"leaf1": 0, "leaf2": 1} {
-		if list, err := f.Desired(testenv.At(env, sw)); err != nil || len(list) != n {
+		if list, err := f.Desired(testenv.AtSwitch(env, sw)); err != nil || len(list) != n {
 			t.Errorf("%s wants %v, %v", sw, list, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestStorms(t *testing.T) {
 		}
 		return []*p4v1.Entity{externs.StormsEntity(storms)}
 	}}
-	l := f.Attach(testenv.At(env, sw.Name()), sw)
+	l := f.Attach(testenv.AtSwitch(env, sw.Name()), sw)
 	if l.Interval() != 100*time.Millisecond {
 		t.Errorf("read every %v", l.Interval())
 	}
@@ -173,7 +173,7 @@ func TestStorms(t *testing.T) {
 		}
 	}
 	// A new loop continues where the last one ended. The count shows a storm between two readings.
-	l = f.Attach(testenv.At(env, sw.Name()), sw)
+	l = f.Attach(testenv.AtSwitch(env, sw.Name()), sw)
 	tick(3, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 1 storm so far, which dropped 7 frames"}, other, externs.Storm{Port: 1, Class: 3, Count: 1, Dropped: 7})
 	tick(4, []string{begins, old}, other, externs.Storm{Port: 1, Class: 3, Count: 3, Dropped: 7})
 	// Another storm replaces the last one, then the switch restarts.

@@ -46,7 +46,7 @@ func TestRoot(t *testing.T) {
 					list = append(list, externs.Storm{Port: p, Class: 4, On: true, Count: 1})
 				}
 				s := &testenv.Switch{Switch: sw, Answer: func([]*p4v1.Entity) []*p4v1.Entity { return []*p4v1.Entity{externs.StormsEntity(list)} }}
-				loops = append(loops, f.Attach(testenv.At(env, sw), s))
+				loops = append(loops, f.Attach(testenv.AtSwitch(env, sw), s))
 			}
 			start := time.Now()
 			round := func(n int) (told []string) {
@@ -91,7 +91,7 @@ func TestRootOfShortStorm(t *testing.T) {
 	sw := &testenv.Switch{Switch: "leaf1", Answer: func([]*p4v1.Entity) []*p4v1.Entity {
 		return []*p4v1.Entity{externs.StormsEntity([]externs.Storm{storm})}
 	}}
-	l := f.Attach(testenv.At(env, "leaf1"), sw)
+	l := f.Attach(testenv.AtSwitch(env, "leaf1"), sw)
 	for range 3 {
 		if err := l.Tick(context.Background(), time.Now()); err != nil {
 			t.Fatal(err)

@@ -29,7 +29,7 @@ type ECN struct {
 	Rate units.Rate
 	// KMin and KMax bound the depth between which the probability rises from 0 to PMax;
 	// 64 B ≤ KMin ≤ KMax ≤ 2 GB, on Tofino at most 67 MB, as its buffer has. From KMax on every packet is
-	// marked; with KMin = KMax none is below, as DCTCP has it. Required.
+	// marked; with KMin = KMax none is below, as in DCTCP. Required.
 	KMin, KMax units.Bytes
 	// PMax is the probability at KMax, 0 < PMax ≤ 1. Required.
 	PMax float64
@@ -75,9 +75,9 @@ func readECN(m *yamlnode.Map) ECN {
 // marks turns the curves of a switch's ports into entries. A queue's most frequent curve has the queue's number, so the
 // ports that use it need no entries.
 func marks(env *feature.Env, q Config, c *feature.EntityList) {
-	ramp := ramp{env, red.Of(32)}
+	ramp := ramp{env, red.DepthOf(32)}
 	if env.Switch.Target.Chip() != "" {
-		ramp.depth = red.Of(20) // the most bits of a range in a chip's table
+		ramp.depth = red.DepthOf(20) // the most bits of a range in a chip's table
 	}
 	ports := portsOf(env.Config, env.Switch.Name)
 	own := uint64(ids.QueuesPerPort) // the number of the next curve of some ports

@@ -69,7 +69,7 @@ func New(feature.Callbacks) *feature.Feature {
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	s := env.Switch
-	q := Of(env.Config)
+	q := FromConfig(env.Config)
 	has := func(p feature.Capability) bool { return env.By(p) == pb.ByProgram }
 	switch {
 	case has(classCapability):
@@ -138,7 +138,7 @@ func refuseLimits(env *feature.Env) error {
 	if env.By(limitCapability) == pb.ByTrafficManager {
 		return nil
 	}
-	if limit := Of(env.Config).QueueLimit; limit != ids.Unlimited {
+	if limit := FromConfig(env.Config).QueueLimit; limit != ids.Unlimited {
 		return env.Refuse("qos.queue_limit", limit.String(), limitCapability)
 	}
 	for i, port := range env.Switch.Ports {
@@ -152,9 +152,9 @@ func refuseLimits(env *feature.Env) error {
 // shape is feature.Feature.Shape. The traffic manager must not drop before a program that holds the limits does.
 func shape(env *feature.Env, c *trafficmanager.Config) error {
 	s := env.Switch
-	c.Weights = Of(env.Config).ByQueue()
+	c.Weights = FromConfig(env.Config).ByQueue()
 	for _, port := range c.Ports {
-		limit := Of(env.Config).QueueLimit
+		limit := FromConfig(env.Config).QueueLimit
 		if own := s.Port(port.Number).QueueLimit; own != 0 {
 			limit = own
 		}
@@ -243,8 +243,8 @@ func (q Config) QueueOf(class uint8) uint8 {
 	return 0
 }
 
-// Of returns the section of a configuration.
-func Of(c *config.Config) Config { return config.Of[Config](c, "qos") }
+// FromConfig returns the section of a configuration.
+func FromConfig(c *config.Config) Config { return config.SectionOf[Config](c, "qos") }
 
 // ClassOf returns class and queue of a DSCP.
 func (q Config) ClassOf(dscp uint8) Class {
@@ -317,17 +317,17 @@ func check(c *config.Config, d *yamlnode.Doc) {
 		}
 	}
 	dscps, curves := yamlnode.Unique[uint8]{}, yamlnode.Unique[ECN]{}
-	for i, k := range Of(c).Classes {
+	for i, k := range FromConfig(c).Classes {
 		path := fmt.Sprintf("qos.classes[%d]", i)
 		dscps.Use(d, k.DSCP, path+".dscp", fmt.Sprint(k.DSCP))
 		queue(path+".queue", k.Queue)
 	}
 	mapped := yamlnode.Unique[PortMap]{}
-	for i, m := range Of(c).PortMaps {
+	for i, m := range FromConfig(c).PortMaps {
 		path := fmt.Sprintf("qos.port_maps[%d]", i)
 		checkPlace(c, d, path, m.Switch, m.Port, 0)
 		mapped.Use(d, PortMap{Switch: m.Switch, Port: m.Port, DSCP: m.DSCP}, path+".dscp", fmt.Sprint(m.DSCP))
-		switch queues := Of(c).QueuesOf(m.Class); {
+		switch queues := FromConfig(c).QueuesOf(m.Class); {
 		case len(queues) == 0 && m.Class != 0:
 			d.Fault(path+".class", "is %d, want 0 or a class of qos.classes, in whose queue these packets are", m.Class)
 		case len(queues) > 1:
@@ -335,12 +335,12 @@ func check(c *config.Config, d *yamlnode.Doc) {
 		}
 	}
 	weighted := yamlnode.Unique[uint8]{}
-	for i, w := range Of(c).Weights {
+	for i, w := range FromConfig(c).Weights {
 		path := fmt.Sprintf("qos.weights[%d].queue", i)
 		weighted.Use(d, w.Queue, path, fmt.Sprint(w.Queue))
 		queue(path, w.Queue)
 	}
-	for i, e := range Of(c).ECN {
+	for i, e := range FromConfig(c).ECN {
 		path := fmt.Sprintf("qos.ecn[%d]", i)
 		curves.Use(d, ECN{Queue: e.Queue, Switch: e.Switch, Port: e.Port, Rate: e.Rate}, path+".queue", fmt.Sprint(e.Queue))
 		queue(path+".queue", e.Queue)

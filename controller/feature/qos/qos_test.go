@@ -83,7 +83,7 @@ func tofino(t *testing.T, keys string, edit func(string) string) *feature.Env {
 		s = strings.Replace(s, "    cpu_port: 510\n", "", 1)
 		return edit(s)
 	}, New(nil))
-	return testenv.At(testenv.On(env, testenv.Tofino(t, "tofino1")), "spine2")
+	return testenv.AtSwitch(testenv.WithPipeline(env, testenv.Tofino(t, "tofino1")), "spine2")
 }
 
 // TestTofino: the program has classes and marking, the traffic manager has the limits.

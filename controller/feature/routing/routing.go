@@ -128,13 +128,13 @@ type Config struct {
 	// pairs uses several paths. flow-label hashes the five-tuple of IPv4, and of IPv6 both addresses and the flow
 	// label (RFC 6438).
 	Hash string
-	// Seed makes another draw of all paths, 0 … 4294967295; default 0. Switches with one seed still differ, by
-	// their device_id: where switches in a row hash alike, a part of the links stays empty.
+	// Seed changes the choice of all paths, 0 … 4294967295; default 0. Switches with the same seed still differ, by
+	// their device_id: if switches in a row used the same hash, some links would stay unused.
 	Seed uint32
 }
 
-// Of returns the section of a switch.
-func Of(s *config.Switch) Config { return config.Of[Config](s, sectionKey) }
+// FromSwitch returns the section of a switch.
+func FromSwitch(s *config.Switch) Config { return config.SectionOf[Config](s, sectionKey) }
 
 func readOver(m *yamlnode.Map, c Config) Config {
 	c.Hash = m.OneOf("hash", c.Hash, fiveTuple, queuePair, flowLabel)
@@ -148,7 +148,7 @@ func (c Config) Fields() ecmp.Fields {
 }
 
 // SeedOf returns the seed of a switch's hash.
-func SeedOf(s *config.Switch) uint32 { return ecmp.Seed(Of(s).Seed, s.DeviceID) }
+func SeedOf(s *config.Switch) uint32 { return ecmp.Seed(FromSwitch(s).Seed, s.DeviceID) }
 
 func section() config.Section {
 	return config.Overridable(sectionKey, func(*config.Config) Config { return Config{Hash: fiveTuple} }, readOver)
@@ -168,7 +168,7 @@ var labelCapability = feature.Capability{
 
 // hash adds the entries that configure the hash.
 func hash(c *feature.EntityList, env *feature.Env) {
-	own := Of(env.Switch).Hash
+	own := FromSwitch(env.Switch).Hash
 	seed := feature.Arg("seed", uint64(SeedOf(env.Switch)))
 	six := ids.ActionHashFiveTupleIPv6Name
 	if own == flowLabel {

@@ -50,7 +50,7 @@ func TestIPv6(t *testing.T) {
 			t.Errorf("no %s in %v", want, lines)
 		}
 	}
-	chip := testenv.Lines(t, New(nil), testenv.On(env, testenv.Tofino(t, "tofino2")), "leaf2")
+	chip := testenv.Lines(t, New(nil), testenv.WithPipeline(env, testenv.Tofino(t, "tofino2")), "leaf2")
 	for _, profile := range []string{ids.ProfileECMPName, ids.ProfileECMPIPv6Name} {
 		if !slices.ContainsFunc(chip, func(line string) bool { return strings.Contains(line, profile+" ") }) {
 			t.Errorf("a chip has no next hops in %s: %q", profile, chip)
@@ -115,7 +115,7 @@ func TestHash(t *testing.T) {
 	env := testenv.New(t, "../../..", func(s string) string {
 		return strings.Replace(s, "target: embedded", "target: tofino2", 1) + "\necmp: {hash: queue-pair}"
 	}, New(nil))
-	list, err := New(nil).Desired(testenv.On(env, testenv.Tofino(t, "tofino2")))
+	list, err := New(nil).Desired(testenv.WithPipeline(env, testenv.Tofino(t, "tofino2")))
 	var got []uint32
 	for _, e := range list {
 		if te := e.GetTableEntry(); te.GetTableId() == ids.TableECMPHash {

@@ -20,13 +20,13 @@ import (
 
 // Config is the section source_check.
 type Config struct {
-	// EdgePorts says that a port to a host takes IP from the host's own addresses alone; default true. A host that
-	// sends from others too, such as those of containers or virtual machines, wants false.
+	// EdgePorts makes a port to a host accept IP only from the host's own addresses; default true. Set it to false
+	// for hosts that also send from other addresses, such as those of containers or virtual machines.
 	EdgePorts bool
 }
 
-// Of returns the section of a configuration.
-func Of(c *config.Config) Config { return config.Of[Config](c, "source_check") }
+// FromConfig returns the section of a configuration.
+func FromConfig(c *config.Config) Config { return config.SectionOf[Config](c, "source_check") }
 
 func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{EdgePorts: m.Bool("edge_ports", true)}
@@ -35,7 +35,7 @@ func read(m *yamlnode.Map, _ *config.Config) any {
 // checkCapability is the table of sources.
 var checkCapability = feature.Capability{
 	Name: "sourcecheck.ipv4", Objects: pipeline.Objects{Tables: []string{ids.TableSourceCheckName}}, FilledBy: "hosts",
-	Instead: "its hosts can send in each other's names",
+	Instead: "its hosts can send with each other's addresses",
 }
 
 // ipv6Capability is the table of IPv6 sources. A program without it does not forward IPv6.
@@ -55,7 +55,7 @@ func New(feature.Callbacks) *feature.Feature {
 // desired is feature.Feature.Desired. The longest prefix wins: the host's addresses are permitted, all others
 // refused.
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	if !Of(env.Config).EdgePorts {
+	if !FromConfig(env.Config).EdgePorts {
 		return nil, nil
 	}
 	var c feature.EntityList
@@ -88,7 +88,7 @@ const mostPorts = 8
 
 // advise is feature.Feature.Advise: it says which port takes which addresses.
 func advise(env *feature.Env, _ *config.Switch) []string {
-	if !Of(env.Config).EdgePorts || !checkCapability.In(env.Pipeline) {
+	if !FromConfig(env.Config).EdgePorts || !checkCapability.In(env.Pipeline) {
 		return nil
 	}
 	var ports []string
@@ -107,6 +107,6 @@ func advise(env *feature.Env, _ *config.Switch) []string {
 	if more := len(ports) - mostPorts; more > 0 {
 		ports = append(ports[:mostPorts], fmt.Sprintf("%d more likewise", more))
 	}
-	return []string{fmt.Sprintf("ports take IP from their host's own addresses alone, and drop the rest, counted as source: port %s; source_check: {edge_ports: false} ends that",
+	return []string{fmt.Sprintf("ports accept IP only from their host's own addresses, and drop other packets, counted as source: port %s; source_check: {edge_ports: false} switches this off",
 		strings.Join(ports, ", "))}
 }

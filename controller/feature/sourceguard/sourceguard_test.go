@@ -53,7 +53,7 @@ func TestChips(t *testing.T) {
 	f := New(nil)
 	env := environment(t, f, "")
 	want := testenv.Lines(t, f, env, "leaf1")
-	got := testenv.Lines(t, f, testenv.On(env, testenv.Tofino(t, "tofino1")), "leaf1")
+	got := testenv.Lines(t, f, testenv.WithPipeline(env, testenv.Tofino(t, "tofino1")), "leaf1")
 	if len(want) == 0 || !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -63,7 +63,7 @@ func TestChips(t *testing.T) {
 func TestPlanNames(t *testing.T) {
 	f := New(nil)
 	notes := func(section, sw string) []string {
-		return f.Advise(testenv.At(environment(t, f, section), sw), nil)
+		return f.Advise(testenv.AtSwitch(environment(t, f, section), sw), nil)
 	}
 	list := notes("", "leaf1")
 	if len(list) != 1 || !strings.Contains(list[0], "port 1 from 10.0.1.1 and 2001:db8:1::1 (h1), 2 from 10.0.1.2 (h2); ") {

@@ -24,7 +24,7 @@ import (
 // scaleCapability is the stamping of maxQD.
 var scaleCapability = feature.Capability{
 	Name: "soze.maxqd", Objects: pipeline.Objects{Tables: []string{ids.TableMaxQDScaleName}},
-	Instead: "maxQD passes the switch as it came",
+	Instead: "maxQD passes the switch unchanged",
 }
 
 // delayFilter is the program's filter that maxQD's stamps go through, one cell per port.
@@ -44,7 +44,7 @@ func New(feature.Callbacks) *feature.Feature {
 		Name: "soze", Capabilities: []feature.Capability{scaleCapability, sampleCapability},
 		Section: config.Section{Key: "soze", Read: read, Check: check}, Desired: desired,
 		UDPPort: func(c *config.Config) (uint16, string) {
-			return cmp.Or(Of(c).UDPPort, ids.UDPPortMaxQD), "soze.udp_port"
+			return cmp.Or(FromConfig(c).UDPPort, ids.UDPPortMaxQD), "soze.udp_port"
 		},
 		HostParameters: hostParameters, Shape: shape, ShapedBy: shapedBy,
 	}
@@ -76,10 +76,10 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if env.By(scaleCapability) != pb.ByProgram {
 		return nil, nil
 	}
-	shift := uint64(Of(env.Config).Shift) + uint64(s.Target.TickShift())
+	shift := uint64(FromConfig(env.Config).Shift) + uint64(s.Target.TickShift())
 	if shift > maxShift {
 		return nil, yamlnode.Fault{Field: "soze.shift", Text: fmt.Sprintf(
-			"is %d, which on the switch %q of target %s makes %d; want %d at most", Of(env.Config).Shift, s.Name, s.Target, shift, maxShift-s.Target.TickShift())}
+			"is %d, which on the switch %q of target %s makes %d; want %d at most", FromConfig(env.Config).Shift, s.Name, s.Target, shift, maxShift-s.Target.TickShift())}
 	}
 	var c feature.EntityList
 	if sampleCapability.In(env.Pipeline) && env.By(sampleCapability) == pb.ByNothing {
@@ -123,11 +123,11 @@ type Config struct {
 // Unit returns the unit of the maxQD header in this fabric.
 func (s Config) Unit() units.Time { return units.Microsecond << s.Shift }
 
-// Of returns the section of a configuration.
-func Of(c *config.Config) Config { return config.Of[Config](c, "soze") }
+// FromConfig returns the section of a configuration.
+func FromConfig(c *config.Config) Config { return config.SectionOf[Config](c, "soze") }
 
 func hostParameters(c *config.Config) []*pb.HostParameter {
-	s := Of(c)
+	s := FromConfig(c)
 	return []*pb.HostParameter{
 		{Law: "soze", Name: "p", Value: c.Scaled(s.P).String()}, {Law: "soze", Name: "k", Value: c.Scaled(s.K).String()},
 		{Law: "soze", Name: "alpha", Value: s.Alpha.String()}, {Law: "soze", Name: "beta", Value: s.Beta.String()},
@@ -158,7 +158,7 @@ func read(m *yamlnode.Map, c *config.Config) any {
 }
 
 func check(c *config.Config, d *yamlnode.Doc) {
-	s := Of(c)
+	s := FromConfig(c)
 	if s.UDPPort == ids.UDPPortRoCE {
 		d.Fault("soze.udp_port", "is %d, which is RoCEv2's without the maxQD header, want another from 1 to 65535", s.UDPPort)
 	}

@@ -24,7 +24,7 @@ func on(t *testing.T, target, keys string, edit func(string) string) *feature.En
 		return s
 	}, New(nil))
 	if chip := env.Config.Switch("leaf1").Target.Chip(); chip != "" {
-		return testenv.On(env, testenv.Tofino(t, chip))
+		return testenv.WithPipeline(env, testenv.Tofino(t, chip))
 	}
 	return env
 }
@@ -70,7 +70,7 @@ func TestFilter(t *testing.T) {
 
 // TestSection: the defaults, and the unit that they give.
 func TestSection(t *testing.T) {
-	s := Of(on(t, "embedded", "", nil).Config)
+	s := FromConfig(on(t, "embedded", "", nil).Config)
 	// scale·(p + k) = 80 ms = 80 000 µs; four times that in 16 bits needs units of 8 µs.
 	if s.Shift != 3 || s.Unit() != 8*units.Microsecond {
 		t.Errorf("shift = %d", s.Shift)
@@ -82,7 +82,7 @@ func TestSection(t *testing.T) {
 	want := Config{
 		P: 3 * units.Microsecond, K: 37 * units.Microsecond, Alpha: units.Gbps, Beta: 10 * units.Mbps, M: 0.2, UDPPort: 50151, AckDSCP: 48,
 	}
-	if got := Of(c); got != want {
+	if got := FromConfig(c); got != want {
 		t.Errorf("soze = %+v, want %+v", got, want)
 	}
 }

@@ -55,7 +55,7 @@ func (t *telemetry) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		return nil
 	}
 	l := &loop{
-		telemetry: t, own: map[uint32]feature.Sample{}, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
+		telemetry: t, own: map[uint32]feature.Sample{}, sw: sw, unit: soze.FromConfig(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
 		peers: map[uint32]string{}, due: map[uint32]time.Time{},
 	}
 	t.last[sw.Name()] = l.own

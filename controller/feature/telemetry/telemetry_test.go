@@ -23,7 +23,7 @@ func TestPolls(t *testing.T) {
 	if lines := testenv.Lines(t, f, env, "spine1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, ids.CPUPort) {
 		t.Errorf("wants %v", lines)
 	}
-	l := f.Attach(testenv.At(env, sw.Name()), sw)
+	l := f.Attach(testenv.AtSwitch(env, sw.Name()), sw)
 	if l.Interval() != 100*time.Millisecond {
 		t.Errorf("interval = %v", l.Interval())
 	}
@@ -63,7 +63,7 @@ func TestPolls(t *testing.T) {
 func TestOneSampleAnInterval(t *testing.T) {
 	for _, gap := range []time.Duration{5 * time.Millisecond, 30 * time.Millisecond, 99 * time.Millisecond, 101 * time.Millisecond} {
 		callbacks := &testenv.Callbacks{}
-		l := New(callbacks).Attach(testenv.At(testenv.New(t, "../../..", nil, soze.New(nil)), "spine1"), &testenv.Switch{Switch: "spine1"})
+		l := New(callbacks).Attach(testenv.AtSwitch(testenv.New(t, "../../..", nil, soze.New(nil)), "spine1"), &testenv.Switch{Switch: "spine1"})
 		start := time.Unix(1000, 0)
 		for at := time.Duration(0); at < 10*time.Second; at += gap {
 			l.Receive(start.Add(at), feature.Message{Report: &feature.Report{Report: pollreport.Report{Port: 3}}})
@@ -80,7 +80,7 @@ func TestNoPolls(t *testing.T) {
 		{"priority_queues: 8 ", "priority_queues: 7 "},
 	} {
 		env := testenv.New(t, "../../..", func(s string) string { return strings.Replace(s, edit[0], edit[1], 1) })
-		if l := New(nil).Attach(testenv.At(env, "spine2"), &testenv.Switch{Switch: "spine2"}); l != nil {
+		if l := New(nil).Attach(testenv.AtSwitch(env, "spine2"), &testenv.Switch{Switch: "spine2"}); l != nil {
 			t.Errorf("%s polls", edit[1])
 		}
 	}
@@ -92,13 +92,13 @@ func TestTofino(t *testing.T) {
 		env := testenv.New(t, "../../..", func(s string) string {
 			return strings.Replace(s, `"127.0.0.1:9551", target: embedded`, `"127.0.0.1:9551", target: `+target, 1)
 		})
-		env = testenv.On(env, testenv.Tofino(t, env.Config.Switch("leaf1").Target.Chip()))
+		env = testenv.WithPipeline(env, testenv.Tofino(t, env.Config.Switch("leaf1").Target.Chip()))
 		sw := &testenv.Switch{Switch: "leaf1"}
 		f := New(&testenv.Callbacks{})
 		if lines := testenv.Lines(t, f, env, "leaf1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, cpu) {
 			t.Errorf("%s wants %v", target, lines)
 		}
-		l := f.Attach(testenv.At(env, sw.Name()), sw)
+		l := f.Attach(testenv.AtSwitch(env, sw.Name()), sw)
 		if err := l.Tick(context.Background(), time.Now()); err != nil || len(sw.Polled) != 4 {
 			t.Fatalf("%s: polls of %v, %v", target, sw.Polled, err)
 		}

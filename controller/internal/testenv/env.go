@@ -59,7 +59,7 @@ func New(t testing.TB, dir string, edit func(string) string, features ...*featur
 		t.Fatal(err)
 	}
 	g := topology.New(c)
-	return At(&feature.Env{Config: c, Graph: g, Pipeline: p}, "leaf1")
+	return AtSwitch(&feature.Env{Config: c, Graph: g, Pipeline: p}, "leaf1")
 }
 
 // unread is a section of the file that the test's features do not have.
@@ -75,7 +75,7 @@ func unread(key string) config.Section {
 // fabric in full health.
 func Lines(t testing.TB, f *feature.Feature, env *feature.Env, sw string) []string {
 	t.Helper()
-	env = At(env, sw)
+	env = AtSwitch(env, sw)
 	list, err := f.Desired(env)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func Lines(t testing.TB, f *feature.Feature, env *feature.Env, sw string) []stri
 // RouteLines returns a feature's entities for routes of a switch as lines.
 func RouteLines(t testing.TB, r *feature.Feature, env *feature.Env, sw string, s topology.State) []string {
 	t.Helper()
-	env = At(env, sw)
+	env = AtSwitch(env, sw)
 	var list []*p4v1.Entity
 	for _, route := range env.Graph.Routes(s).Of(sw) {
 		if len(route.NextHops) == 0 {

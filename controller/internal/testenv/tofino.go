@@ -22,15 +22,15 @@ func Tofino(t testing.TB, chip string) *pipeline.Pipeline {
 	return p
 }
 
-// At returns the environment of another switch.
-func At(env *feature.Env, sw string) *feature.Env {
+// AtSwitch returns the environment of another switch.
+func AtSwitch(env *feature.Env, sw string) *feature.Env {
 	other := *env
 	other.Switch = env.Config.Switch(sw)
 	return &other
 }
 
-// On returns an environment of a switch that runs another program.
-func On(env *feature.Env, p *pipeline.Pipeline) *feature.Env {
+// WithPipeline returns an environment of a switch that runs another program.
+func WithPipeline(env *feature.Env, p *pipeline.Pipeline) *feature.Env {
 	other := *env
 	other.Pipeline = p
 	return &other

@@ -22,10 +22,10 @@ import (
 func discover(ctx context.Context, c *session.Client, o Options, unreadable []string) []*pb.Capability {
 	tried := []*pb.Capability{version(ctx, c)}
 	if id, err := o.Pipeline.RegisterID(ids.RegisterLastDelayName); err == nil {
-		tried = append(tried, try(ctx, c, "register_read", "registers are read by poll packets", p4rtmsg.Of(&p4v1.RegisterEntry{RegisterId: id, Index: &p4v1.Index{Index: 0}})))
+		tried = append(tried, try(ctx, c, "register_read", "registers are read by poll packets", p4rtmsg.Entity(&p4v1.RegisterEntry{RegisterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
 	if id, err := o.Pipeline.CounterID(ids.CounterDropsName); err == nil {
-		tried = append(tried, try(ctx, c, "counter_read", "drops are not counted by reason", p4rtmsg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}})))
+		tried = append(tried, try(ctx, c, "counter_read", "drops are not counted by reason", p4rtmsg.Entity(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
 	for _, f := range o.Features {
 		if f.Probes != nil {
@@ -109,7 +109,7 @@ func static(s config.Switch) []*pb.Capability {
 			has("obey_pfc", pb.ByTarget, "when started with --pfc"),
 		}
 	}
-	obey := lacks("obey_pfc", "bf_runtime is not set; ports obey what the switch's own configuration says")
+	obey := lacks("obey_pfc", "bf_runtime is not set; ports obey the classes of the switch's own configuration")
 	reach := lacks("traffic_manager", "bf_runtime is not set")
 	if s.BFRuntime != "" {
 		obey = has("obey_pfc", pb.ByTrafficManager, "for lossless classes, under a buffer policy")

@@ -374,7 +374,7 @@ func (h handler) Message(m *p4v1.StreamMessageResponse) {
 		h.attached.overrun = true
 		h.opts.Events(&pb.Event{
 			Time: pb.Stamp(time.Now()), Severity: pb.Event_SEVERITY_WARNING, Subject: h.opts.Switch.Name, Kind: "session.messages_dropped",
-			Message: "the switch sends more than the controller takes: the least urgent, digests and idle timeouts, is dropped and counted",
+			Message: "the switch sends more than the controller can handle: the least urgent messages, digests and idle timeouts, are dropped and counted",
 		})
 	}
 }
@@ -388,7 +388,7 @@ func (h handler) PacketRefused(why error) {
 	if d.attached == nil || d.refusesPackets != "" {
 		return // the switch may have no program yet, or it is recorded and every poll and probe is refused
 	}
-	d.refusesPackets = "the switch takes no packets from the controller, so that its ports are not polled and its links not probed: " + why.Error()
+	d.refusesPackets = "the switch takes no packets from the controller, so its ports are not polled and its links not probed: " + why.Error()
 	d.updateHealth()
 }
 
@@ -419,7 +419,7 @@ func (d *Device) setSilent(silent bool) {
 	case silent && d.heard:
 		d.slow = unanswered + ": it is slow, or hangs"
 	case silent:
-		d.sendsNone = fmt.Sprintf("%s, so that neither its queues nor its links are seen: want a switch with the CPU port %d", unanswered, d.opts.Switch.CPUPort)
+		d.sendsNone = fmt.Sprintf("%s, so neither its queues nor its links are monitored: want a switch with the CPU port %d", unanswered, d.opts.Switch.CPUPort)
 		if d.opts.Switch.Target.Chip() == "" {
 			d.sendsNone += fmt.Sprintf(" (--cpu-port %d)", d.opts.Switch.CPUPort)
 		}

@@ -55,14 +55,14 @@ func (d *Device) followPorts(ctx context.Context, conn grpc.ClientConnInterface)
 func noPorts(err error) string {
 	st := status.Convert(err)
 	if st.Code() == codes.Unimplemented {
-		return "the switch serves no gNMI at its address, or none that shows ports"
+		return "the switch serves no gNMI at its address, or its gNMI shows no ports"
 	}
 	return st.Message()
 }
 
 // notePorts keeps a switch's port states, or why there are none.
 func (d *Device) notePorts(why string, ports map[uint32]pb.PortStatus_State) {
-	c := lacks(portStateName, why+"; probes tell of links between switches")
+	c := lacks(portStateName, why+"; probes monitor links between switches")
 	if why == "" {
 		c = has(portStateName, pb.ByTarget, "gNMI, interfaces' oper-status")
 	}

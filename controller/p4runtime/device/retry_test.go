@@ -59,7 +59,7 @@ func TestSwitchWithoutCPUPort(t *testing.T) {
 	if err := d.session.PacketOut(out); err != nil {
 		t.Fatal(err)
 	}
-	const want = "the switch takes no packets from the controller, so that its ports are not polled and its links not probed: the switch has no CPU port (--cpu-port)"
+	const want = "the switch takes no packets from the controller, so its ports are not polled and its links not probed: the switch has no CPU port (--cpu-port)"
 	degraded := func() bool {
 		s := d.Status()
 		return s.State == pb.SwitchStatus_STATE_DEGRADED && strings.HasPrefix(s.Error, want)

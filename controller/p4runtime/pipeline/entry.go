@@ -221,7 +221,7 @@ func (e *Entry) Entity() (*p4v1.Entity, error) {
 		return nil, err
 	}
 	sortMatches(e.entry.Match)
-	return p4rtmsg.Of(e.entry), nil
+	return p4rtmsg.Entity(e.entry), nil
 }
 
 // checkEntry checks an entry by the rules of the specification's section on table entries.
@@ -339,7 +339,7 @@ func value(what string, b []byte, width int32) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%s: the value is empty", what)
 	}
-	c := bytestring.Of(b)
+	c := bytestring.Canonical(b)
 	if n := bytestring.Bits(c); width > 0 && n > int(width) {
 		return nil, fmt.Errorf("%s: the value 0x%x has %d bits, want at most %d", what, c, n, width)
 	}

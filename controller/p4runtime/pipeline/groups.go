@@ -26,7 +26,7 @@ func (p *Pipeline) Member(profile string, id uint32, action string, args ...Arg)
 	if err != nil {
 		return nil, err
 	}
-	return p4rtmsg.Of(&p4v1.ActionProfileMember{ActionProfileId: prof.GetPreamble().GetId(), MemberId: id, Action: a}), nil
+	return p4rtmsg.Entity(&p4v1.ActionProfileMember{ActionProfileId: prof.GetPreamble().GetId(), MemberId: id, Action: a}), nil
 }
 
 // Group builds a group of an action selector with the given members at weight 1.
@@ -46,7 +46,7 @@ func (p *Pipeline) Group(profile string, id uint32, members []uint32) (*p4v1.Ent
 		g.Members = append(g.Members, &p4v1.ActionProfileGroup_Member{MemberId: m, Weight: 1})
 	}
 	sort.Slice(g.Members, func(i, j int) bool { return g.Members[i].MemberId < g.Members[j].MemberId })
-	return p4rtmsg.Of(g), nil
+	return p4rtmsg.Entity(g), nil
 }
 
 // PortGroup is Group with members that are numbered after the ports they send by. Each takes part in the selection
@@ -68,13 +68,13 @@ func watchOwn(m *p4v1.ActionProfileGroup_Member) {
 // Extern returns an extern entry without contents, for reads: the type is in the first byte of
 // the id.
 func Extern(id uint32) *p4v1.Entity {
-	return p4rtmsg.Of(&p4v1.ExternEntry{ExternTypeId: id >> 24, ExternId: id})
+	return p4rtmsg.Entity(&p4v1.ExternEntry{ExternTypeId: id >> 24, ExternId: id})
 }
 
 // CloneSession builds a clone session that sends copies to ports. Its class of service is
 // 0 and it does not truncate, since PI refuses everything else.
 func CloneSession(id uint32, ports ...uint32) *p4v1.Entity {
-	return p4rtmsg.Of(&p4v1.CloneSessionEntry{SessionId: id, Replicas: p4rtmsg.Replicas(ports...)})
+	return p4rtmsg.Entity(&p4v1.CloneSessionEntry{SessionId: id, Replicas: p4rtmsg.Replicas(ports...)})
 }
 
 // PriorityCloneSession is CloneSession with a class of service, which is the queue of the
@@ -87,7 +87,7 @@ func PriorityCloneSession(id, class uint32, ports ...uint32) *p4v1.Entity {
 
 // Multicast builds a multicast group.
 func Multicast(id uint32, ports ...uint32) *p4v1.Entity {
-	return p4rtmsg.Of(&p4v1.MulticastGroupEntry{MulticastGroupId: id, Replicas: p4rtmsg.Replicas(ports...)})
+	return p4rtmsg.Entity(&p4v1.MulticastGroupEntry{MulticastGroupId: id, Replicas: p4rtmsg.Replicas(ports...)})
 }
 
 // Digest builds the configuration of a digest: at most most messages in one list, held
@@ -97,7 +97,7 @@ func (p *Pipeline) Digest(name string, most int32, timeoutNS int64) (*p4v1.Entit
 	if err != nil {
 		return nil, err
 	}
-	return p4rtmsg.Of(&p4v1.DigestEntry{
+	return p4rtmsg.Entity(&p4v1.DigestEntry{
 		DigestId: d.GetPreamble().GetId(),
 		Config:   &p4v1.DigestEntry_Config{MaxListSize: most, MaxTimeoutNs: timeoutNS, AckTimeoutNs: 1e9},
 	}), nil
@@ -171,17 +171,17 @@ func width(t *p4configv1.Table, field uint32) int32 {
 func normalizeMatch(m *p4v1.FieldMatch, width int32) bool {
 	switch x := m.GetFieldMatchType().(type) {
 	case *p4v1.FieldMatch_Exact_:
-		x.Exact.Value = bytestring.Of(x.Exact.Value)
+		x.Exact.Value = bytestring.Canonical(x.Exact.Value)
 	case *p4v1.FieldMatch_Optional_:
-		x.Optional.Value = bytestring.Of(x.Optional.Value)
+		x.Optional.Value = bytestring.Canonical(x.Optional.Value)
 	case *p4v1.FieldMatch_Lpm:
-		x.Lpm.Value = bytestring.Of(x.Lpm.Value)
+		x.Lpm.Value = bytestring.Canonical(x.Lpm.Value)
 		return x.Lpm.PrefixLen == 0
 	case *p4v1.FieldMatch_Ternary_:
-		x.Ternary.Value, x.Ternary.Mask = bytestring.Of(x.Ternary.Value), bytestring.Of(x.Ternary.Mask)
+		x.Ternary.Value, x.Ternary.Mask = bytestring.Canonical(x.Ternary.Value), bytestring.Canonical(x.Ternary.Mask)
 		return bytestring.IsZero(x.Ternary.Mask)
 	case *p4v1.FieldMatch_Range_:
-		x.Range.Low, x.Range.High = bytestring.Of(x.Range.Low), bytestring.Of(x.Range.High)
+		x.Range.Low, x.Range.High = bytestring.Canonical(x.Range.Low), bytestring.Canonical(x.Range.High)
 		return bytestring.IsZero(x.Range.Low) && bytestring.IsMax(x.Range.High, int(width))
 	}
 	return false
@@ -189,7 +189,7 @@ func normalizeMatch(m *p4v1.FieldMatch, width int32) bool {
 
 func normalizeAction(a *p4v1.Action) {
 	for _, param := range a.GetParams() {
-		param.Value = bytestring.Of(param.Value)
+		param.Value = bytestring.Canonical(param.Value)
 	}
 	if params := a.GetParams(); len(params) > 1 {
 		sort.Slice(params, func(i, j int) bool { return params[i].ParamId < params[j].ParamId })
@@ -204,7 +204,7 @@ func (p *Pipeline) normalizeGroup(g *p4v1.ActionProfileGroup) error {
 	for _, m := range g.Members {
 		m.Weight = max(m.Weight, 1)
 		if b := m.GetWatchPort(); len(b) > 0 {
-			m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: bytestring.Of(b)}
+			m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: bytestring.Canonical(b)}
 		}
 	}
 	// PI returns the watch port of one member for all of them (device_mgr.cpp, action_profile_group_read_one). No

@@ -96,7 +96,7 @@ func (p *Pipeline) Parse(words []string, delete bool) (*p4v1.Entity, error) {
 			return nil, err
 		}
 		c, err := p.counters.find(name)
-		return p4rtmsg.Of(&p4v1.CounterEntry{CounterId: c.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(id)},
+		return p4rtmsg.Entity(&p4v1.CounterEntry{CounterId: c.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(id)},
 			Data: &p4v1.CounterData{PacketCount: n[0], ByteCount: n[1]}}), err
 	}
 	n, err := parseNumbers(kind+" "+name, rest, "cir", "cburst", "pir", "pburst")
@@ -104,7 +104,7 @@ func (p *Pipeline) Parse(words []string, delete bool) (*p4v1.Entity, error) {
 		return nil, err
 	}
 	m, err := p.meters.find(name)
-	return p4rtmsg.Of(&p4v1.MeterEntry{MeterId: m.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(id)},
+	return p4rtmsg.Entity(&p4v1.MeterEntry{MeterId: m.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(id)},
 		Config: &p4v1.MeterConfig{Cir: n[0], Cburst: n[1], Pir: n[2], Pburst: n[3]}}), err
 }
 
@@ -122,7 +122,7 @@ func (p *Pipeline) parseRegister(name string, index uint32, words []string) (*p4
 		return nil, fmt.Errorf("register %s: want %s", name, form("register"))
 	}
 	v, err := parseValue("register "+name, words[0], bits.GetBitwidth())
-	return p4rtmsg.Of(&p4v1.RegisterEntry{RegisterId: r.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(index)},
+	return p4rtmsg.Entity(&p4v1.RegisterEntry{RegisterId: r.GetPreamble().GetId(), Index: &p4v1.Index{Index: int64(index)},
 		Data: &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: v}}}), err
 }
 
@@ -169,7 +169,7 @@ func (p *Pipeline) parseEntry(table string, words []string, isDefault, delete bo
 	}
 	if e.err == nil && delete {
 		sortMatches(e.entry.Match)
-		return p4rtmsg.Of(e.entry), nil
+		return p4rtmsg.Entity(e.entry), nil
 	}
 	return e.Entity()
 }
@@ -306,7 +306,7 @@ func parseFields[T declared](what, kind string, list []T, words []string) ([]Arg
 func (p *Pipeline) parseMember(profile string, id uint32, words []string, delete bool) (*p4v1.Entity, error) {
 	if len(words) == 0 && delete {
 		prof, err := p.profiles.find(profile)
-		return p4rtmsg.Of(&p4v1.ActionProfileMember{ActionProfileId: prof.GetPreamble().GetId(), MemberId: id}), err
+		return p4rtmsg.Entity(&p4v1.ActionProfileMember{ActionProfileId: prof.GetPreamble().GetId(), MemberId: id}), err
 	}
 	if len(words) == 0 {
 		return nil, fmt.Errorf("member: the action is missing, want %s", form("member"))

@@ -81,7 +81,7 @@ func query[T interface {
 	for _, n := range names {
 		v := x.byName[n]
 		if r := request(v.GetPreamble().GetId(), v); r != nil {
-			list = append(list, p4rtmsg.Of(r))
+			list = append(list, p4rtmsg.Entity(r))
 		}
 	}
 	return list, nil

@@ -139,13 +139,13 @@ func bare(e *p4v1.Entity) *p4v1.Entity {
 	switch x := e.GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:
 		t := x.TableEntry
-		return p4rtmsg.Of(&p4v1.TableEntry{TableId: t.GetTableId(), Match: t.GetMatch(), Priority: t.GetPriority()})
+		return p4rtmsg.Entity(&p4v1.TableEntry{TableId: t.GetTableId(), Match: t.GetMatch(), Priority: t.GetPriority()})
 	case *p4v1.Entity_ActionProfileMember:
 		m := x.ActionProfileMember
-		return p4rtmsg.Of(&p4v1.ActionProfileMember{ActionProfileId: m.GetActionProfileId(), MemberId: m.GetMemberId()})
+		return p4rtmsg.Entity(&p4v1.ActionProfileMember{ActionProfileId: m.GetActionProfileId(), MemberId: m.GetMemberId()})
 	case *p4v1.Entity_ActionProfileGroup:
 		g := x.ActionProfileGroup
-		return p4rtmsg.Of(&p4v1.ActionProfileGroup{ActionProfileId: g.GetActionProfileId(), GroupId: g.GetGroupId()})
+		return p4rtmsg.Entity(&p4v1.ActionProfileGroup{ActionProfileId: g.GetActionProfileId(), GroupId: g.GetGroupId()})
 	}
 	return e
 }

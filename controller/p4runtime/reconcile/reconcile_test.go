@@ -218,7 +218,7 @@ func TestDuplicate(t *testing.T) {
 // TestKeysDiffer checks that no two entries have the same encoded key.
 func TestKeysDiffer(t *testing.T) {
 	entry := func(priority int32, matches ...*p4v1.FieldMatch) *p4v1.Entity {
-		return p4rtmsg.Of(&p4v1.TableEntry{TableId: 7, Priority: priority, Match: matches})
+		return p4rtmsg.Entity(&p4v1.TableEntry{TableId: 7, Priority: priority, Match: matches})
 	}
 	exact := func(id uint32, v ...byte) *p4v1.FieldMatch {
 		return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: v}}}

@@ -283,15 +283,15 @@ type query struct {
 }
 
 func queries(p *pipeline.Pipeline, externs []uint32) []query {
-	list := []query{{"table entries", p4rtmsg.Of(&p4v1.TableEntry{})}}
+	list := []query{{"table entries", p4rtmsg.Entity(&p4v1.TableEntry{})}}
 	for _, id := range p.SettableDefaults() {
 		e := &p4v1.TableEntry{TableId: id, IsDefaultAction: true}
-		list = append(list, query{"default entries", p4rtmsg.Of(e)})
+		list = append(list, query{"default entries", p4rtmsg.Entity(e)})
 	}
 	if p.HasProfiles() {
 		list = append(list,
-			query{"action profile members", p4rtmsg.Of(&p4v1.ActionProfileMember{})},
-			query{"action profile groups", p4rtmsg.Of(&p4v1.ActionProfileGroup{})},
+			query{"action profile members", p4rtmsg.Entity(&p4v1.ActionProfileMember{})},
+			query{"action profile groups", p4rtmsg.Entity(&p4v1.ActionProfileGroup{})},
 		)
 	}
 	list = append(list,
@@ -299,7 +299,7 @@ func queries(p *pipeline.Pipeline, externs []uint32) []query {
 		query{"multicast groups", pipeline.Multicast(0)},
 	)
 	for _, id := range p.Digests() {
-		list = append(list, query{"digests", p4rtmsg.Of(&p4v1.DigestEntry{DigestId: id})})
+		list = append(list, query{"digests", p4rtmsg.Entity(&p4v1.DigestEntry{DigestId: id})})
 	}
 	for _, id := range externs {
 		list = append(list, query{"externs", pipeline.Extern(id)})

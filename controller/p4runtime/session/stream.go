@@ -205,7 +205,7 @@ func (s *stream) outbid(id *p4v1.Uint128) error {
 		if err != nil {
 			return fmt.Errorf("another leader had the switch, with election id %s of a higher term: %w", idText(s.late), err)
 		}
-		s.log.Warn("the switch knows a higher term than this cluster had: its terms go on above that", "switch", s.name, "known", s.late.GetHigh(), "term", term)
+		s.log.Warn("the switch knows a higher term than this cluster had: the next terms are above that", "switch", s.name, "known", s.late.GetHigh(), "term", term)
 		s.bid, s.late = &p4v1.Uint128{High: term, Low: s.bid.GetLow()}, nil
 	case !less(id, s.bid):
 		s.bid = next(id)

@@ -118,16 +118,16 @@ func counter(name, help string, labels ...string) metric {
 // The metric families; they are never changed.
 var (
 	generation = gauge("config_generation", "Number of configurations applied since the state store was created.")
-	linkUp     = gauge("link_up", "1 when probes come over the link both ways, 0 when they do not or an operator took it out of service; no sample when nothing is known.", "a", "b")
+	linkUp     = gauge("link_up", "1 when probes come over the link both ways, 0 when they do not or an operator took it out of service; no sample while unknown.", "a", "b")
 
 	switchState      = gauge("switch_state", "1 for the state that the switch's session is in, 0 for the others.", "switch", "state")
 	switchEntries    = gauge("switch_entries", "Table entries and groups that the controller keeps on the switch.", "switch")
 	switchReconciles = counter("switch_reconciles", "Times that the switch was brought in line.", "switch")
-	switchDropped    = counter("switch_messages_dropped", "Messages of the switch that came faster than a loop of the controller took them: digests first, then idle timeouts.", "switch")
+	switchDropped    = counter("switch_messages_dropped", "Messages of the switch that a loop of the controller was too slow to take; digests are dropped first, then idle timeouts.", "switch")
 
-	hostAlarms = counter("host_alarms", "Times that the host was found to stop others by PAUSEs (pauses), to take more than its share while others starve (over_share), or to report telemetry that cannot be (telemetry).", "host", "alarm")
+	hostAlarms = counter("host_alarms", "Times that the host was found to stop others by PAUSEs (pauses), to take more than its share while others starve (over_share), or to report impossible telemetry (telemetry).", "host", "alarm")
 
-	portUp = gauge("port_up", "1 when probes come over the port's link, 0 when they do not or the link is out of service; absent while nothing tells.", "switch", "port", "peer")
+	portUp = gauge("port_up", "1 when probes come over the port's link, 0 when they do not or the link is out of service; absent while unknown.", "switch", "port", "peer")
 
 	merged = gauge("port_merged_series", "Time series of ports that this scrape lacks, as there were too many: one of each switch, with the port \"(all)\", stands for them.")
 
@@ -142,15 +142,15 @@ var (
 	busDropped     = counter("bus_dropped", "Events or samples that subscribers missed because they read too slowly.", "bus")
 	busSubscribers = gauge("bus_subscribers", "Subscribers of the events or samples.", "bus")
 
-	waitingBytes  = gauge("client_waiting_bytes", "Memory of what waits to be sent to all clients.")
-	waitingLimit  = gauge("client_limit_bytes", "Memory that what waits for all clients may take.")
-	clientCalls   = gauge("client_calls", "Calls under way, with streams.")
-	receiving     = gauge("client_receiving_bytes", "Memory that messages from clients take which have arrived in part.")
+	waitingBytes  = gauge("client_waiting_bytes", "Memory of the messages that wait for all clients.")
+	waitingLimit  = gauge("client_limit_bytes", "Limit of the memory of messages that wait for all clients.")
+	clientCalls   = gauge("client_calls", "Calls in progress, including streams.")
+	receiving     = gauge("client_receiving_bytes", "Memory of messages from clients that have arrived in part.")
 	unreadStreams = counter("client_unread_streams", "Streams that ended because their clients did not read them.")
 	unreadConns   = counter("client_unread_connections", "Connections that were closed because their clients did not read the answers of calls, or did not send messages whole.")
-	refusedCalls  = counter("client_refused_calls", "Calls refused because too many were under way, or too much waited for clients.")
+	refusedCalls  = counter("client_refused_calls", "Calls refused because too many were in progress, or too many bytes waited for clients.")
 	openConns     = gauge("client_connections", "Open connections of clients.", "listener")
-	refusedConns  = counter("client_refused_connections", "Connections that were closed at once because as many as may be were open.", "listener")
+	refusedConns  = counter("client_refused_connections", "Connections that were closed at once because the limit was reached.", "listener")
 
 	all = []metric{
 		generation, linkUp, switchState, switchEntries, switchReconciles, switchDropped, hostAlarms, portUp, merged,

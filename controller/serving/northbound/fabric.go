@@ -56,7 +56,7 @@ func (s *fabricService) ListSwitches(_ context.Context, r *pb.ListSwitchesReques
 		if r.GetName() != "" && r.GetName() != sw.GetName() {
 			continue
 		}
-		sw.Status = tables.Of(sw.GetFeatures())
+		sw.Status = tables.FromStatus(sw.GetFeatures())
 		pb.Clean(sw)
 		sw.Events = s.Events.Recent(int(min(r.GetRecent(), events.DefaultBuffer)), func(e *pb.Event) bool { return e.GetSubject() == sw.GetName() })
 		out.Switches = append(out.Switches, sw)
@@ -104,7 +104,7 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 	if field, text := observed.CheckPredictions(r.GetPredictedTraffic(), r.GetPredictions()); field != "" {
 		return nil, invalid(field, "%s", text)
 	}
-	ctx = history.With(ctx, note)
+	ctx = history.WithNote(ctx, note)
 	before := s.Backend.Fabric()
 	generation, results, err := s.Backend.Apply(ctx, file, []byte(r.GetConfig()))
 	record(ctx, s.Audit, audit.Entry{
@@ -114,7 +114,7 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
-	if !outcome.RequestOf(ctx).Again(nil) {
+	if !outcome.RequestFromContext(ctx).Again(nil) {
 		now := s.Backend.Fabric()
 		s.predictions.Applied(generation, clean(r.GetPredictedTraffic()), r.GetPredictions(), s.counters(), observed.Fabric{Links: len(now.Links), Scale: now.Scale})
 	}
@@ -212,7 +212,7 @@ func (s *fabricService) WatchEvents(r *pb.WatchEventsRequest, stream grpc.Server
 		o.Recent, o.After = events.DefaultBuffer, n
 		if !ours {
 			o.After = 0
-			before = append(before, dropped("the cursor %s is of another controller or another start: what came after it is not known", clean(after)))
+			before = append(before, dropped("the cursor %s belongs to another controller or another start: the events after it are not known", clean(after)))
 		}
 	}
 	return follow(stream, s.running, before, s.Events.Subscribe(o), func(p published[*pb.Event]) error {
@@ -270,7 +270,7 @@ func (s *fabricService) checkSwitches(names []string) error {
 
 // noteOf reads the note of a request to apply a configuration.
 func noteOf(ctx context.Context, r *pb.ApplyConfigRequest) (history.Note, error) {
-	n := history.Note{By: authz.CallerOf(ctx).Name, Why: r.GetWhy(), Expect: r.ExpectGeneration, Confirm: r.GetConfirm().AsDuration()}
+	n := history.Note{By: authz.CallerFromContext(ctx).Name, Why: r.GetWhy(), Expect: r.ExpectGeneration, Confirm: r.GetConfirm().AsDuration()}
 	if len(n.Why) > history.MaxWhy || strings.ContainsFunc(n.Why, unicode.IsControl) {
 		return n, invalid("why", "%d bytes are not allowed: want one line of at most %d", len(n.Why), history.MaxWhy)
 	}

@@ -143,11 +143,11 @@ func (r *Relay) statusOf(ctx context.Context, method, address string, err error)
 	if err == nil || c != codes.Canceled && c != codes.Unavailable || tells(err) || ctx.Err() != nil { // or the caller has gone
 		return err
 	}
-	why := fmt.Errorf("the leader did not answer to the end: %s", status.Convert(err).Message())
+	why := fmt.Errorf("the leader did not finish its answer: %s", status.Convert(err).Message())
 	if other, _ := r.another(address); other {
-		why = fmt.Errorf("another controller leads since this call was handed on: %s", status.Convert(err).Message())
+		why = fmt.Errorf("another controller has become leader since this call was forwarded: %s", status.Convert(err).Message())
 	} else if c == codes.Canceled {
-		why = errors.New("this controller begins to lead, or stops, since it handed this call on")
+		why = errors.New("this controller has become leader, or is stopping, since it forwarded this call")
 	}
 	if authz.MethodOf(method).Changes() {
 		return toStatus(outcome.Unknown(why))

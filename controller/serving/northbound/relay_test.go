@@ -205,7 +205,7 @@ func TestLeaderThatDoesNotAnswer(t *testing.T) {
 		changed = make(chan struct{})
 	}()
 	_, err = asking(t, RelayOptions{Leader: who, Creds: insecure.NewCredentials(), Log: slog.New(slog.DiscardHandler)}, "/headgate.v1.FabricService/SetLink")
-	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "outcome unknown") || !strings.Contains(err.Error(), "another controller leads") {
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "outcome unknown") || !strings.Contains(err.Error(), "another controller has become leader") {
 		t.Error(err)
 	}
 }
@@ -229,7 +229,7 @@ func TestRelayThatEnds(t *testing.T) {
 			r.hangUp()
 		}
 	}()
-	if _, err := r.ask(t.Context(), "/headgate.v1.FabricService/SetLink", nil); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "outcome unknown") || !strings.Contains(err.Error(), "begins to lead, or stops") {
+	if _, err := r.ask(t.Context(), "/headgate.v1.FabricService/SetLink", nil); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "outcome unknown") || !strings.Contains(err.Error(), "has become leader, or is stopping") {
 		t.Error(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

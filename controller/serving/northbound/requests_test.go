@@ -285,10 +285,10 @@ func TestOutcomes(t *testing.T) {
 		code   codes.Code
 		reason string
 	}{
-		{outcome.Of(outcome.Unknown(context.DeadlineExceeded)), codes.Unavailable, "OUTCOME_UNKNOWN"},
-		{outcome.Of(outcome.ErrNotLeader), codes.Unavailable, "NOT_MADE"},
-		{outcome.Of(errors.New("disk full")), codes.Internal, "NOT_MADE"},
-		{outcome.Of(syscall.ENOSPC), codes.ResourceExhausted, "NOT_MADE"},
+		{outcome.FromStore(outcome.Unknown(context.DeadlineExceeded)), codes.Unavailable, "OUTCOME_UNKNOWN"},
+		{outcome.FromStore(outcome.ErrNotLeader), codes.Unavailable, "NOT_MADE"},
+		{outcome.FromStore(errors.New("disk full")), codes.Internal, "NOT_MADE"},
+		{outcome.FromStore(syscall.ENOSPC), codes.ResourceExhausted, "NOT_MADE"},
 		{&weights.InvalidError{Field: "weight"}, codes.InvalidArgument, "INVALID_FIELD"},
 		{&weights.BudgetError{Application: "web"}, codes.FailedPrecondition, "BUDGET_EXCEEDED"},
 		{&weights.UnknownApplicationError{}, codes.FailedPrecondition, "APPLICATION_UNKNOWN"},

@@ -69,7 +69,7 @@ func (s *stateService) ReplaceMember(ctx context.Context, r *pb.ReplaceMemberReq
 	if s.members == nil {
 		return nil, status.Error(codes.FailedPrecondition, "no member can be replaced: the controller is alone, or others run the cluster's etcd")
 	}
-	q := outcome.RequestOf(ctx)
+	q := outcome.RequestFromContext(ctx)
 	if q.Again(nil) {
 		return &pb.ReplaceMemberResponse{}, nil
 	}
@@ -111,7 +111,7 @@ func (s *requests) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo
 	if err != nil {
 		return nil, err
 	}
-	r := &outcome.Request{Done: outcome.Done{Key: authz.CallerOf(ctx).Name + " " + id[0], Digest: digest}}
+	r := &outcome.Request{Done: outcome.Done{Key: authz.CallerFromContext(ctx).Name + " " + id[0], Digest: digest}}
 	end, err := s.turn(ctx, r.Key)
 	if err != nil {
 		return nil, status.FromContextError(err).Err()
@@ -136,10 +136,10 @@ func (s *requests) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo
 	case known:
 		r.Earlier = &d
 	}
-	answer, err := next(outcome.With(ctx, r), in)
+	answer, err := next(outcome.WithRequest(ctx, r), in)
 	if !known && refuses(err) {
 		if kept := s.refuse(r.Done, err); kept != nil {
-			return nil, toStatus(outcome.Of(kept))
+			return nil, toStatus(outcome.FromStore(kept))
 		}
 	}
 	return answer, err

@@ -34,8 +34,8 @@ type weightService struct {
 
 // callerOf is the caller for the registry and the audit log.
 func callerOf(ctx context.Context) weights.Caller {
-	c := authz.CallerOf(ctx)
-	return weights.Caller{Identity: clean(c.Name), Peer: clean(c.Address), Applications: c.Applications, Request: outcome.RequestOf(ctx)}
+	c := authz.CallerFromContext(ctx)
+	return weights.Caller{Identity: clean(c.Name), Peer: clean(c.Address), Applications: c.Applications, Request: outcome.RequestFromContext(ctx)}
 }
 
 // record writes a caller's request into the audit log, unless the request was made before.
@@ -212,7 +212,7 @@ func (s *priorityService) AllocatePriority(ctx context.Context, r *pb.AllocatePr
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.priorities.Allocate(outcome.RequestOf(ctx), r.GetApplication(), number)
+	p, err := s.priorities.Allocate(outcome.RequestFromContext(ctx), r.GetApplication(), number)
 	record(ctx, s.audit, audit.Entry{What: audit.Priority, Application: clean(r.GetApplication()), Value: float64(cmp.Or(p.Number, number)), After: clean(p.Application)}, err)
 	if err != nil {
 		return nil, toStatus(err)
@@ -226,7 +226,7 @@ func (s *priorityService) ReleasePriority(ctx context.Context, r *pb.ReleasePrio
 	if err != nil {
 		return nil, err
 	}
-	err = s.priorities.Release(outcome.RequestOf(ctx), r.GetApplication(), number)
+	err = s.priorities.Release(outcome.RequestFromContext(ctx), r.GetApplication(), number)
 	record(ctx, s.audit, audit.Entry{What: audit.Release, Application: clean(r.GetApplication()), Value: float64(number), Before: clean(r.GetApplication())}, err)
 	if err != nil {
 		return nil, toStatus(err)

@@ -83,7 +83,7 @@ func (p *port) load() float64 {
 	return mean(p.values[portRate])/float64(max(p.linkBPS, 1)) + mean(p.values[portPause])
 }
 
-// mean is the mean of the values that are known, 0 without.
+// mean returns the mean of the known values, or 0 if there are none.
 func mean(values []float32) float64 {
 	sum, n := 0.0, 0
 	for _, v := range values {

@@ -176,8 +176,8 @@ func Number(v any) (float64, bool) {
 	return 0, false
 }
 
-// Of returns the tables with rows of a status.
-func Of(s *pb.FeatureStatus) (list []*pb.StatusTable) {
+// FromStatus returns the tables with rows of a status.
+func FromStatus(s *pb.FeatureStatus) (list []*pb.StatusTable) {
 	now := time.Now()
 	for _, t := range All {
 		rows := t.Rows(s)

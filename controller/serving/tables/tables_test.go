@@ -49,7 +49,7 @@ func TestOf(t *testing.T) {
 		}
 	}
 	status := &pb.FeatureStatus{Telemetry: &pb.TelemetryStatus{Queues: []*pb.TelemetryQueue{{Port: 1, Peer: "h1", Queue: 7, HeldBytes: 9}}}}
-	if got := Of(status); len(got) != 1 || !proto.Equal(got[0], &pb.StatusTable{
+	if got := FromStatus(status); len(got) != 1 || !proto.Equal(got[0], &pb.StatusTable{
 		Feature: "telemetry", Name: "queues", Keys: []string{"port", "peer", "queue"},
 		Columns: []*pb.StatusColumn{{Head: "HOLDS", Metric: "port_queue_bytes", Help: "Bytes in the queue of the port at the last poll."}},
 		Rows:    []*pb.StatusRow{{Keys: []string{"1", "h1", "7"}, Values: []*pb.StatusValue{{Value: &pb.StatusValue_Bytes{Bytes: 9}, Shown: "9B"}}}},

@@ -262,7 +262,7 @@ func (m *Node) stand(ctx, standing context.Context) (*Term, error) {
 	defer done()
 	answer, err := m.client.Txn(asking).If(t.Fence).Commit()
 	if err == nil && !answer.Succeeded {
-		err = errors.New("the lease ended before the lead came")
+		err = errors.New("the lease ended before the election")
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.Resign())
@@ -276,6 +276,6 @@ func (t *Term) End(why error) { t.cancel(why) }
 // Resign ends the lead at once, so that nobody has to wait until the lease expires.
 func (t *Term) Resign() error {
 	t.stop()
-	t.cancel(errors.New("this controller has given the lead back"))
+	t.cancel(errors.New("this controller has given up leadership"))
 	return t.session.Close()
 }

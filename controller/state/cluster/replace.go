@@ -65,7 +65,7 @@ func (m *Node) askOthers(log *zap.Logger, secure transport.TLSInfo) (lists [][]*
 func (m *Node) whyStopped() error {
 	for _, members := range m.askOthers(m.server.Cfg.Logger, m.server.Cfg.PeerTLSInfo) {
 		if !slices.ContainsFunc(members, func(o *membership.Member) bool { return o.ID == m.server.MemberID() }) {
-			return fmt.Errorf("controller.cluster: member %s was removed from the cluster, or replaced: what %s has is out of date and is not used; for a new member run `headgate replace member %s` at the others, and start it with an empty folder", m.Name, m.Dir, m.Name)
+			return fmt.Errorf("controller.cluster: member %s was removed from the cluster, or replaced: the data in %s is out of date and is not used; for a new member run `headgate replace member %s` at the others, and start it with an empty folder", m.Name, m.Dir, m.Name)
 		}
 	}
 	return errors.New("controller.cluster: etcd has stopped in this process; the log says why")
@@ -79,7 +79,7 @@ func (m *Node) Replace(ctx context.Context, name string) error {
 	case !ok:
 		return fmt.Errorf("member %q is not allowed: want one of controller.cluster.members", name)
 	case name == m.Name:
-		return fmt.Errorf("member %s leads, and is not lost", name)
+		return fmt.Errorf("member %s is the leader, so it is not lost", name)
 	}
 	dial := net.Dialer{Timeout: answers}
 	if conn, err := dial.DialContext(ctx, "tcp", lost.Raft); err == nil {

@@ -35,7 +35,7 @@ const (
 	MaxWhy     = 1000
 )
 
-// Note is who applies a configuration, and why. The zero Note is empty.
+// Note has the identity that applies a configuration, and the reason. The zero Note is empty.
 type Note struct {
 	By, Why string
 	// Confirm becomes Entry.Confirm: 0, or MinConfirm to MaxConfirm.
@@ -56,11 +56,13 @@ func (n Note) Check(generation uint64) error {
 
 type noteKey struct{}
 
-// With returns a context that carries n to Apply.
-func With(ctx context.Context, n Note) context.Context { return context.WithValue(ctx, noteKey{}, n) }
+// WithNote returns a context that carries n to Apply.
+func WithNote(ctx context.Context, n Note) context.Context {
+	return context.WithValue(ctx, noteKey{}, n)
+}
 
-// NoteOf returns the note of a context.
-func NoteOf(ctx context.Context) Note {
+// NoteFromContext returns the note of a context.
+func NoteFromContext(ctx context.Context) Note {
 	n, _ := ctx.Value(noteKey{}).(Note)
 	return n
 }
@@ -116,13 +118,13 @@ func (s *Store) List() []Entry {
 func (s *Store) Save(ctx context.Context, e Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := NoteOf(ctx)
+	n := NoteFromContext(ctx)
 	if _, _, waits := s.pending(); n.unconfirmed && !waits {
 		return ErrConfirmed
 	}
 	e.By, e.Why, e.Confirm = n.By, n.Why, n.Confirm
-	if err := s.keeper.SaveConfig(e, outcome.RequestOf(ctx).With(e.Generation)); err != nil {
-		return outcome.Of(err)
+	if err := s.keeper.SaveConfig(e, outcome.RequestFromContext(ctx).With(e.Generation)); err != nil {
+		return outcome.FromStore(err)
 	}
 	s.notify()
 	return nil
@@ -133,7 +135,7 @@ func (s *Store) Save(ctx context.Context, e Entry) error {
 func (s *Store) Confirm(ctx context.Context, generation uint64) (Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	by := outcome.RequestOf(ctx)
+	by := outcome.RequestFromContext(ctx)
 	if by.Again(&generation) {
 		return Entry{Generation: generation}, nil
 	}
@@ -145,7 +147,7 @@ func (s *Store) Confirm(ctx context.Context, generation uint64) (Entry, error) {
 		return last, ErrConfirmed
 	}
 	if err := s.keeper.ConfirmConfig(by.With(last.Generation)); err != nil {
-		return last, outcome.Of(err)
+		return last, outcome.FromStore(err)
 	}
 	s.notify()
 	return last, nil
@@ -201,7 +203,7 @@ func (s *Store) Run(ctx context.Context, rollback func(ctx context.Context, to E
 		case <-over:
 		}
 		n := Note{By: "controller", Why: fmt.Sprintf("generation %d was not confirmed within %v", last.Generation, last.Confirm), Expect: &last.Generation, unconfirmed: true}
-		if err := rollback(With(ctx, n), before); err != nil && ctx.Err() == nil && !errors.Is(err, ErrConfirmed) {
+		if err := rollback(WithNote(ctx, n), before); err != nil && ctx.Err() == nil && !errors.Is(err, ErrConfirmed) {
 			s.log.Error("a configuration that nobody confirmed stays in force, because the previous one could not be applied", "generation", last.Generation, "before", before.Generation, "retry", retry, "err", err)
 			due = time.Now().Add(retry)
 		}

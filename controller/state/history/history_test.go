@@ -83,7 +83,7 @@ func (d *desk) apply(ctx context.Context, yaml string) error {
 	if list := d.History(); len(list) > 0 {
 		now = list[len(list)-1].Generation
 	}
-	if err := NoteOf(ctx).Check(now); err != nil {
+	if err := NoteFromContext(ctx).Check(now); err != nil {
 		return err
 	}
 	return d.Save(ctx, Entry{YAML: yaml, Generation: now + 1, Applied: time.Now()})
@@ -107,7 +107,7 @@ func play(t *testing.T, entries []Entry, during func(t *testing.T, d *desk)) {
 }
 
 func within(d time.Duration) context.Context {
-	return With(context.Background(), Note{By: "cn:alice", Why: "a try", Confirm: d})
+	return WithNote(context.Background(), Note{By: "cn:alice", Why: "a try", Confirm: d})
 }
 
 func (d *desk) expect(t *testing.T, when, want string) {

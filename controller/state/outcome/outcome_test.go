@@ -29,12 +29,12 @@ func TestBookIsBounded(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	var none *Request
-	if none.Again(nil) || none.With(1) != nil || RequestOf(t.Context()) != nil {
+	if none.Again(nil) || none.With(1) != nil || RequestFromContext(t.Context()) != nil {
 		t.Error("there is a request")
 	}
 	r := &Request{Done: Done{Key: "k", Digest: "d"}}
 	d := r.With([]int{1, 2})
-	if RequestOf(With(t.Context(), r)) != r || r.Again(nil) || d.Key != "k" || string(d.Result) != "[1,2]" {
+	if RequestFromContext(WithRequest(t.Context(), r)) != r || r.Again(nil) || d.Key != "k" || string(d.Result) != "[1,2]" {
 		t.Errorf("%+v", d)
 	}
 	r.Earlier = d
@@ -62,7 +62,7 @@ func TestPending(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	if Of(nil) != nil {
+	if FromStore(nil) != nil {
 		t.Error("there is an error")
 	}
 	full := errors.New("disk full")
@@ -70,7 +70,7 @@ func TestOf(t *testing.T) {
 		err     error
 		unknown bool
 	}{{Unknown(full), true}, {fmt.Errorf("etcd: %w", Unknown(full)), true}, {full, false}, {ErrNotLeader, false}} {
-		err := Of(tc.err)
+		err := FromStore(tc.err)
 		if errors.Is(err, ErrUnknown) != tc.unknown || !Tells(err) || strings.Contains(err.Error(), "nothing was changed") == tc.unknown {
 			t.Errorf("%v", err)
 		}

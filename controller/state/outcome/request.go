@@ -30,13 +30,13 @@ type Request struct {
 
 type requestKey struct{}
 
-// With returns a context that carries r to the change.
-func With(ctx context.Context, r *Request) context.Context {
+// WithRequest returns a context that carries r to the change.
+func WithRequest(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }
 
-// RequestOf returns the request of a context, nil for none.
-func RequestOf(ctx context.Context) *Request {
+// RequestFromContext returns the request of a context, nil for none.
+func RequestFromContext(ctx context.Context) *Request {
 	r, _ := ctx.Value(requestKey{}).(*Request)
 	return r
 }
@@ -53,7 +53,7 @@ func (r *Request) Again(result any) bool {
 	return true
 }
 
-// With returns the outcome to keep with the change, nil for none. The result may be nil.
+// WithRequest returns the outcome to keep with the change, nil for none. The result may be nil.
 func (r *Request) With(result any) *Done {
 	if r == nil {
 		return nil
@@ -149,9 +149,9 @@ func Tells(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.As(err, &not)
 }
 
-// Of converts the error of a store to the error of the change: one that wraps ErrUnknown, or a *NotMadeError. It
+// FromStore converts the error of a store to the error of the change: one that wraps ErrUnknown, or a *NotMadeError. It
 // returns nil for nil. Only this function may state that nothing was changed.
-func Of(err error) error {
+func FromStore(err error) error {
 	if err == nil || errors.Is(err, ErrUnknown) {
 		return err
 	}

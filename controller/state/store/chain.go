@@ -145,7 +145,7 @@ func (c *contents) load(name string, data []byte) (l chain, err error) {
 			text = text[:0]
 			return nil
 		}
-		return fmt.Errorf("record %d: %q of %q stands in its place", l.records+1, k, bucket)
+		return fmt.Errorf("record %d: %q of %q is in its place", l.records+1, k, bucket)
 	})
 	if err == nil && len(text) > 0 {
 		err = fmt.Errorf("record %d has no end", l.records+1)

@@ -52,7 +52,7 @@ type DamagedError struct {
 func (e *DamagedError) Error() string {
 	text := fmt.Sprintf("%s is damaged: %v; put a backup in its place with `headgate state restore`", e.Name, e.Err)
 	if e.Has != "" {
-		text += ", or start with --accept-loss to go on with what comes before that: " + e.Has
+		text += ", or start with --accept-loss to continue with the content before that: " + e.Has
 	}
 	return text
 }
@@ -190,7 +190,7 @@ type LossError struct {
 // Error names the missing content and the remedy.
 func (e *LossError) Error() string {
 	return fmt.Sprintf("state file %s is not what the audit log %s says: %s; the file has %s: put the file that was lost, or a newer backup, in its place, "+
-		"or start with --accept-loss to go on with what it has", e.Path, e.Log, e.Text, e.Has)
+		"or start with --accept-loss to continue with its content", e.Path, e.Log, e.Text, e.Has)
 }
 
 // Loss returns the loss that was accepted because of Options.AcceptLoss; nil for none.

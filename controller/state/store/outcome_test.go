@@ -50,14 +50,14 @@ func TestOutcomeUnknown(t *testing.T) {
 			func(s *Store) bool { return len(s.LoadWeights().Flows) == 1 },
 		},
 		"priority": {
-			func(s *Store) error { return outcome.Of(s.SavePriority(3, "web", done)) },
+			func(s *Store) error { return outcome.FromStore(s.SavePriority(3, "web", done)) },
 			func(s *Store) bool {
 				d, ok := s.Done("k")
 				return s.Priorities()[3] == "web" && ok && string(d.Result) == "7"
 			},
 		},
 		"link": {
-			func(s *Store) error { return outcome.Of(s.SaveLinks(map[string]bool{"l": true}, nil)) },
+			func(s *Store) error { return outcome.FromStore(s.SaveLinks(map[string]bool{"l": true}, nil)) },
 			func(s *Store) bool { return len(s.DownLinks()) == 1 },
 		},
 		"configuration": {

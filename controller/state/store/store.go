@@ -85,7 +85,7 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	s.journal, s.failed = f, err
 	if damaged != nil {
-		s.lost = fmt.Errorf("state file %s was damaged: %w; it goes on with what came before that: %v", path, damaged, s.state.summary())
+		s.lost = fmt.Errorf("state file %s was damaged: %w; it continues with the content before that: %v", path, damaged, s.state.summary())
 	}
 	return s, nil
 }

@@ -171,7 +171,7 @@ func (d *Driver) Apply(ctx context.Context, from, want *trafficmanager.Config) (
 			return err
 		}
 		if list, err = compare(ctx, s); err == nil && len(list) > 0 {
-			err = fmt.Errorf("what was written reads back otherwise: %s", list[0].change())
+			err = fmt.Errorf("a written row reads back with another value: %s", list[0].change())
 		}
 		return err
 	})
@@ -276,7 +276,7 @@ func (d *Driver) drain(ctx context.Context, ports []uint32) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%s: %s is %v after %v: it has to be 0 before headroom shrinks", have[full].Name(), skidUsage, have[full].Data.Get(skidUsage), drainTime)
+			return fmt.Errorf("%s: %s is %v after %v: it must be 0 before headroom shrinks", have[full].Name(), skidUsage, have[full].Data.Get(skidUsage), drainTime)
 		}
 		select {
 		case <-time.After(drainEvery):
@@ -321,7 +321,7 @@ func (d *Driver) Pauses(ctx context.Context, ports []uint32) (map[uint32]traffic
 	}
 	for _, p := range ports {
 		if _, known := read[p]; !known {
-			return nil, fmt.Errorf("switch %s: pauses of ports: %s: nothing came of port %d", d.opts.Name, tablePauses, p)
+			return nil, fmt.Errorf("switch %s: pauses of ports: %s: no counters arrived for port %d", d.opts.Name, tablePauses, p)
 		}
 	}
 	return read, nil

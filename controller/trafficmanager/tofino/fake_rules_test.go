@@ -10,9 +10,8 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
-// What the driver's documentation says that it refuses, beside what the schema says
+// The rules by which the driver refuses writes, beside those of the schema, from the driver's documentation
 // (p4lang/open-p4studio, pkgsrc/bf-drivers/include/traffic_mgr and src/traffic_mgr/common):
-//
 //   - a priority group belongs to a port of its pipe, a port has up to 8, a pipe 128, and on
 //     Tofino 2 ports 0 to 39 have one half of them and the rest the other;
 //   - two groups of a port cannot have one class;

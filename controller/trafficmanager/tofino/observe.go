@@ -95,7 +95,7 @@ func (d *Driver) observe(ctx context.Context, s *settings) (*observed, error) {
 		return nil, err
 	}
 	if len(have) != len(ask) {
-		return nil, fmt.Errorf("%d rows were asked for and %d came", len(ask), len(have))
+		return nil, fmt.Errorf("%d rows were requested and %d arrived", len(ask), len(have))
 	}
 	for i := range have {
 		o.pairs[taken+i].have = have[i]
@@ -127,7 +127,7 @@ func (d *Driver) suits(ctx context.Context, s *settings, skid uint64) error {
 		return err
 	}
 	if len(have) != len(ask) {
-		return fmt.Errorf("%d rows were asked for and %d came", len(ask), len(have))
+		return fmt.Errorf("%d rows were requested and %d arrived", len(ask), len(have))
 	}
 	cell, total := have[0].Data.Uint("cell_size_bytes"), have[0].Data.Uint("total_cells")
 	if cell != uint64(s.chip.cell) {

@@ -145,7 +145,7 @@ func (r *victimRig) policy() string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return string(buffer.Of(cfg.Switch("s2")).Policy)
+	return string(buffer.FromSwitch(cfg.Switch("s2")).Policy)
 }
 
 // share is the part of the shared pool that a priority group may use.
@@ -209,7 +209,7 @@ func (r *victimRig) departOver(conn *grpc.ClientConn) {
 	// Does the data plane's work; a write needs the primary's election id.
 	_, err := p4v1.NewP4RuntimeClient(conn).Write(ctx, &p4v1.WriteRequest{
 		DeviceId: 2, ElectionId: &p4v1.Uint128{Low: 1},
-		Updates: []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: p4rtmsg.Of(&p4v1.CounterEntry{
+		Updates: []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: p4rtmsg.Entity(&p4v1.CounterEntry{
 			CounterId: ids.CounterIngressDepartures, Index: &p4v1.Index{Index: 1}, Data: &p4v1.CounterData{ByteCount: r.departed},
 		})}},
 	})

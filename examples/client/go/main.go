@@ -14,7 +14,7 @@ import (
 func main() {
 	var o client.Options
 	server := flag.String("server", "127.0.0.1:9600", "`host:port` of the controller, or several with commas")
-	flag.StringVar(&o.CA, "tls-ca", "", "`file` of who signed the controller's certificate")
+	flag.StringVar(&o.CA, "tls-ca", "", "`file` of the authority that signed the controller's certificate")
 	flag.StringVar(&o.TokenFile, "token-file", "", "`file` with the token")
 	flag.Parse()
 	conn, err := client.Dial(*server, o)

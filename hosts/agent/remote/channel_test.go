@@ -98,7 +98,7 @@ func TestChannels(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		_ = Run(ctx, client, Options{Host: "h1", BaseRTT: 9 * ms, Interval: 2 * time.Millisecond, Do: func(ctx context.Context, fn func(Agent, units.Time)) error {
-			err := Of(do)(ctx, fn)
+			err := DoFrom(do)(ctx, fn)
 			mu.Lock()
 			now := state{l.given, a.Report()[0].Waiting}
 			mu.Unlock()

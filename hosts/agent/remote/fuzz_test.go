@@ -36,7 +36,7 @@ func FuzzCommand(f *testing.F) {
 		}
 		do, _ := owned(t)
 		a := &attachment{
-			opts:     Options{Host: "h1", Do: Of(do), Log: slog.New(slog.DiscardHandler), BaseRTT: units.Microsecond},
+			opts:     Options{Host: "h1", Do: DoFrom(do), Log: slog.New(slog.DiscardHandler), BaseRTT: units.Microsecond},
 			channels: map[agent.FlowKey]*headgatev1.Channel{}, wanted: map[agent.FlowKey]float64{}, seen: map[agent.FlowKey]units.Bytes{},
 		}
 		_ = a.obey(t.Context(), c)

@@ -35,8 +35,8 @@ type Agent interface {
 // Do runs fn with the agent on the goroutine that owns it, and then does what fn made due.
 type Do func(ctx context.Context, fn func(a Agent, now units.Time)) error
 
-// Of returns the Do of agent.Host and nic.NIC as this package takes it.
-func Of(do func(context.Context, func(*agent.Agent, units.Time)) error) Do {
+// DoFrom returns the Do of agent.Host and nic.NIC as this package takes it.
+func DoFrom(do func(context.Context, func(*agent.Agent, units.Time)) error) Do {
 	return func(ctx context.Context, fn func(Agent, units.Time)) error {
 		return do(ctx, func(a *agent.Agent, now units.Time) { fn(a, now) })
 	}

@@ -131,7 +131,7 @@ func TestReportsAndObeys(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := Run(ctx, client, Options{Host: "h1", Do: Of(do), Interval: 5 * time.Millisecond}); !errors.Is(err, context.Canceled) {
+		if err := Run(ctx, client, Options{Host: "h1", Do: DoFrom(do), Interval: 5 * time.Millisecond}); !errors.Is(err, context.Canceled) {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -190,7 +190,7 @@ func TestRefusedFlowIsHeld(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- Run(ctx, client, Options{Host: "h1", Do: Of(do), Interval: time.Millisecond}) }()
+	go func() { done <- Run(ctx, client, Options{Host: "h1", Do: DoFrom(do), Interval: time.Millisecond}) }()
 	// sends reports whether the flow sends packets when time passes.
 	sends := func() (sends bool) {
 		_ = do(ctx, func(a *agent.Agent, now units.Time) {
@@ -246,7 +246,7 @@ func TestAttachesAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_ = Run(ctx, client, Options{Host: "h1", Do: Of(do), Interval: 2 * time.Millisecond, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
+		_ = Run(ctx, client, Options{Host: "h1", Do: DoFrom(do), Interval: 2 * time.Millisecond, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
 	})
 	<-obeyed
 	cancel()
@@ -311,7 +311,7 @@ func TestParametersAreAdopted(t *testing.T) {
 	got := make(chan []*headgatev1.HostParameter, 1)
 	done := make(chan error)
 	go func() {
-		done <- Run(ctx, client, Options{Host: "h1", Do: Of(do), Interval: time.Millisecond, Adopt: func(_ context.Context, p []*headgatev1.HostParameter) error {
+		done <- Run(ctx, client, Options{Host: "h1", Do: DoFrom(do), Interval: time.Millisecond, Adopt: func(_ context.Context, p []*headgatev1.HostParameter) error {
 			got <- p
 			return errors.New("refused")
 		}})
@@ -334,7 +334,7 @@ func TestRefusedHost(t *testing.T) {
 	do, _ := owned(t)
 	refusal := status.Error(codes.InvalidArgument, "no such host")
 	client := serve(t, func(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error { return refusal })
-	if err := Run(t.Context(), client, Options{Host: "h9", Do: Of(do)}); err == nil || !strings.Contains(err.Error(), `the controller refuses "h9": no such host`) {
+	if err := Run(t.Context(), client, Options{Host: "h9", Do: DoFrom(do)}); err == nil || !strings.Contains(err.Error(), `the controller refuses "h9": no such host`) {
 		t.Errorf("Run: %v", err)
 	}
 	var attempts atomic.Int32
@@ -352,7 +352,7 @@ func TestRefusedHost(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- Run(ctx, client, Options{Host: "h1", Do: Of(do), Interval: time.Millisecond, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+		done <- Run(ctx, client, Options{Host: "h1", Do: DoFrom(do), Interval: time.Millisecond, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
 	}()
 	eventually(t, "the host does not attach again", func() bool { return attempts.Load() > 3 })
 	cancel()

@@ -285,11 +285,11 @@ func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
 	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
 	param.Of(s, "min_rate", &p.MinRate, cmp.Or(def.MinRate, max(p.LineRate/1000, 1)), param.AboveTo(0, p.LineRate), "floor of the rate; default line rate / 1000, 1 Gb/s in the public HPCC simulator")
 	param.Of(s, "gain", &p.Gain, 1.0/256, param.Between(0, 1), "g of the estimate of congestion")
-	param.Of(s, "alpha_timer", &p.AlphaTimer, f.Stretch(def.AlphaTimer), param.Above(0), "after how long without a notification alpha falls")
+	param.Of(s, "alpha_timer", &p.AlphaTimer, f.Stretch(def.AlphaTimer), param.Above(0), "time without a notification after which alpha falls")
 	param.Of(s, "increase_timer", &p.IncreaseTimer, f.Stretch(def.IncreaseTimer), param.Above(0), "T of the rate increase")
 	param.Of(s, "byte_counter", &p.ByteCounter, def.ByteCounter, param.AtLeast(0), "B of the rate increase, payload sent between events; 0B for the timer alone")
 	param.Of(s, "fast_recovery", &p.FastRecovery, def.FastRecovery, param.AtLeast(0), "F, the events that only halve the distance to the target rate")
-	param.Of(s, "additive_increase", &p.AdditiveIncrease, max(def.AdditiveIncrease, 1), param.Above(0), "what an event adds to the target rate; default 40 Mb/s at 40 Gb/s, NICs' 8 Mb/s")
+	param.Of(s, "additive_increase", &p.AdditiveIncrease, max(def.AdditiveIncrease, 1), param.Above(0), "increase of the target rate per event; default 40 Mb/s at 40 Gb/s, NICs' 8 Mb/s")
 	param.Of(s, "hyper_increase", &p.HyperIncrease, max(def.HyperIncrease, 1), param.Above(0), "the same in hyper increase; default 400 Mb/s at 40 Gb/s, NICs' 80 Mb/s")
 	param.Of(s, "cut_interval", &p.CutInterval, f.Stretch(def.CutInterval), param.AtLeast(0), "least time between two cuts, a notification that comes sooner waits for it; 0s cuts at each, as the paper does")
 	if s.Fills() {

@@ -78,15 +78,15 @@ func (p *Params) Visit(s *param.Set, f *law.Flow) {
 			p.OneWay = f.OneWay
 		}
 		if oneWay && f.OneWay == 0 {
-			s.Fault("one_way", true, "want false: nobody measures one-way delays here")
+			s.Fault("one_way", true, "want false: one-way delays are not measured here")
 		}
 	}
 	param.Path(s, "one_way_delay", &p.OneWay, p.OneWay, param.From(0, p.BaseRTT))
 	param.Choice(s, "level", &p.Level, p.Level, []string{"low", "middle", "high"}, "how a flow starts (§4.4): its first window, and high without a probe")
 	param.Of(s, "linear_start", &p.LinearStart, max(p.bdp()/p.Level.part(), 1), param.Above(0), "W_LS, the window of a start on an empty path and its step per round trip; default an eighth, a quarter or all of the bandwidth-delay product by level")
 	param.Bool(s, "start_now", &p.StartNow, p.Level == High, "start without a probe, as at level high")
-	param.Of(s, "tolerance", &p.Tolerance, f.Stretch(units.Microsecond), param.AtLeast(0), "how far above the base a delay still counts as equal to it")
-	param.Of(s, "filter", &p.Filter, 2, param.AtLeast(1), "how many delays in a row must be beyond the limit; 1 in the authors' reference runs")
+	param.Of(s, "tolerance", &p.Tolerance, f.Stretch(units.Microsecond), param.AtLeast(0), "largest distance from the base at which a delay still counts as equal to it")
+	param.Of(s, "filter", &p.Filter, 2, param.AtLeast(1), "number of consecutive delays that must exceed the limit; 1 in the authors' reference runs")
 	param.Bool(s, "every_rtt", &p.EveryRTT, false, "ablation: adaptive increase every round trip instead of every second (§4.2.3)")
 	param.Bool(s, "no_cardinality", &p.NoCardinality, false, "ablation: no estimate of how many flows there are (§4.3.1)")
 	p.visitChannel(s, f)

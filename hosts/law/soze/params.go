@@ -50,13 +50,13 @@ func LongestQD(longest units.Time) units.Time {
 // Visit visits the parameters.
 func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	param.Of(s, "p", &p.P, f.Stretch(3*units.Microsecond), param.Above(0), "p, the queueing delay of a link that one flow fills at alpha; small values lose utilisation")
-	param.Of(s, "k", &p.K, f.Stretch(37*units.Microsecond), param.Above(0), "k, how far the queueing delay rises until the rate per weight has fallen to beta; large values tell rates apart better and queue longer")
+	param.Of(s, "k", &p.K, f.Stretch(37*units.Microsecond), param.Above(0), "k, rise of the queueing delay while the rate per weight falls from alpha to beta; large values distinguish rates better and queue longer")
 	param.Of(s, "alpha", &p.Alpha, 100*units.Gbps, param.Above(0), "highest expected rate per unit of weight, the fastest link over the smallest weight; a flow alone is held to alpha times its weight")
 	param.Of(s, "beta", &p.Beta, DefaultBeta(p.Alpha), param.Between(0, p.Alpha), "lowest expected rate per unit of weight; flows whose share is below it queue longer than p + k; default alpha / 100")
 	param.Of(s, "m", &p.M, DefaultM, param.Between(0, 2), "m, the exponent that one round trip's acknowledgements apply together; the fairness lemma's range is for feedback without delay, see the package's documentation")
 	param.Path(s, "max_rate", &p.MaxRate, f.Rate, param.Above(0))
 	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
-	param.Of(s, "initial_window", &p.InitialWindow, 8*p.MSS, param.AtLeast(p.MSS), "what a flow sends before its first acknowledgement, paced at the line rate; default eight packets")
+	param.Of(s, "initial_window", &p.InitialWindow, 8*p.MSS, param.AtLeast(p.MSS), "bytes that a flow sends before its first acknowledgement, paced at the line rate; default eight packets")
 	param.Path(s, "min_window", &p.MinWindow, p.MSS, param.AtLeast(p.MSS))
 	param.Bool(s, "whole_window", &p.WholeWindow, false, "whether a flow that pauses within its first window waits for the rest of the window before it believes the path's delay, so that connections that begin with a few bytes see each other")
 }

@@ -127,7 +127,7 @@ func (p *Params) VisitNS3(s *param.Set, f *law.Flow) {
 
 func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
 	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
-	param.Of(s, "min_rtt", &p.MinRTT, def.MinRTT, param.Above(0), "what normalises the gradient; default the base round trip, 20us in the paper")
+	param.Of(s, "min_rtt", &p.MinRTT, def.MinRTT, param.Above(0), "time that normalises the gradient; default the base round trip, 20us in the paper")
 	param.Of(s, "min_rate", &p.MinRate, cmp.Or(def.MinRate, max(p.LineRate/1000, 1)), param.AboveTo(0, p.LineRate), "floor of the rate; default line rate / 1000")
 	param.Of(s, "start_rate", &p.StartRate, p.LineRate, param.From(p.MinRate, p.LineRate), "rate of a flow that starts; default the line rate, as RDMA NICs do, where the paper has it over the host's flows")
 	param.Of(s, "low_rtt", &p.LowRTT, def.LowRTT+p.MinRTT-def.MinRTT, param.AtLeast(0), "round trip below which the flow always increases; default min_rtt + 30us, the paper's 50us for its 20us")
@@ -136,7 +136,7 @@ func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
 	param.Of(s, "beta", &p.Beta, 0.8, param.AboveTo(0, 1), "β, the factor of decrease")
 	param.Of(s, "increase", &p.Increase, max(p.LineRate/1000, 1), param.Above(0), "δ; default line rate / 1000, the paper's 10 Mb/s at 10 Gb/s")
 	param.Of(s, "hyper_after", &p.HyperAfter, def.HyperAfter, param.AtLeast(1), "N of hyperactive increase: increases in a row by the gradient before a step grows")
-	param.Of(s, "hyper_factor", &p.HyperFactor, 5, param.From(1, 1000), "what a step is multiplied by then")
+	param.Of(s, "hyper_factor", &p.HyperFactor, 5, param.From(1, 1000), "factor of a step after that")
 	param.Of(s, "max_decrease", &p.MaxDecrease, def.MaxDecrease, param.AboveTo(0.0, 1), "the largest part of the rate that one round trip takes, as in the authors' published code; 1 for the paper's Algorithm 1, in which one burst on a short path takes all of it")
 	param.Bool(s, "hyper_below", &p.HyperBelow, def.HyperBelow, "increases below low_rtt, too, count for and grow by hyperactive increase, as in the public HPCC simulator")
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// network is a model of connections, with what of Linux' TCP decides when segments leave: pacing, the bursts that it
-// builds (tcp_tso_should_defer and tcp_tso_autosize) and an acknowledgement of every second segment. Times are nanoseconds.
+// network is a model of connections with the parts of Linux' TCP that decide when segments leave: pacing, the bursts
+// that it builds (tcp_tso_should_defer and tcp_tso_autosize) and an acknowledgement for every second segment. Times are
+// nanoseconds.
 type network struct {
 	now, order uint64
 	events     events
@@ -72,20 +73,20 @@ type segment struct {
 	came, maxQD uint64
 }
 
-// connection is an endless one that runs the law of the kernel's programs.
+// connection is an endless connection with the law of the kernel's programs.
 type connection struct {
 	net      *network
 	programs *lawsObjects
 	law      lawsSozeStep
 	path     []int
-	burst    int // segments that the kernel lets leave at once, at most
+	burst    int // largest number of segments that the kernel sends at once
 
-	out          []uint64 // when each segment left
+	out          []uint64 // send time of each segment
 	acked        int
-	next         uint64 // when pacing lets the next one leave
+	next         uint64 // time at which pacing allows the next segment
 	window       int
-	rest         uint64 // of the window, bytes that are no whole segment
-	got, told    int    // of the receiver: segments, and those that it has acknowledged
+	rest         uint64 // bytes of the window beyond whole segments
+	got, told    int    // of the receiver: segments received, and segments acknowledged
 	seen, seenOf uint64
 	trip         uint64 // smoothed
 }
@@ -97,7 +98,7 @@ func (c *connection) step(t *testing.T, event uint32) {
 	}
 }
 
-// send is tcp_write_xmit.
+// send does the work of tcp_write_xmit.
 func (c *connection) send(t *testing.T) {
 	n := c.net
 	for flying := len(c.out) - c.acked; flying < c.window; flying = len(c.out) - c.acked {
@@ -113,7 +114,7 @@ func (c *connection) send(t *testing.T) {
 		may := c.window - flying
 		if may < c.burst && may < c.window/3 && flying > 0 && n.now < c.next+1000*microsec &&
 			n.now-c.out[c.acked] > c.trip/2 {
-			return // an acknowledgement is near
+			return // an acknowledgement will arrive soon
 		}
 		length := uint64(min(may, c.burst)) * (mss + 66) * 1e9 / c.law.Flow.Rate
 		for range min(may, c.burst) {
@@ -178,8 +179,8 @@ func (c *connection) acknowledged(t *testing.T, to int, echo uint64) {
 	c.send(t)
 }
 
-// TestBursts: the parking lot of Söze's figure 17, in which the kernel lets some connections build bursts of a third of
-// their window and others none, because the round trip of their handshake was long.
+// TestBursts: the parking lot of Söze's figure 17. The kernel lets some connections build bursts of a third of their
+// window and others none, because the round trip of their handshake was long.
 func TestBursts(t *testing.T) {
 	programs := loadLawPrograms(t)
 	const rate = 100 * units.Mbps

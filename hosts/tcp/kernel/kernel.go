@@ -271,7 +271,7 @@ func Supported() error {
 		return fmt.Errorf("kernel %s: want Linux 6.4 or later, which has links of struct_ops (header options came with 5.10, congestion controls in eBPF with 5.6)", release)
 	}
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
-		return fmt.Errorf("the kernel tells its types to nobody: want CONFIG_DEBUG_INFO_BTF: %w", err)
+		return fmt.Errorf("the kernel does not export its types: want CONFIG_DEBUG_INFO_BTF: %w", err)
 	}
 	var s unix.Statfs_t
 	if at := filepath.Dir(Root); unix.Statfs(at, &s) != nil || s.Type != unix.BPF_FS_MAGIC {

@@ -106,12 +106,12 @@ type Found struct {
 }
 
 // found is an entity with a message of any kind.
-func found(m any) Found { return Found{message: p4rtmsg.Of(m)} }
+func found(m any) Found { return Found{message: p4rtmsg.Entity(m)} }
 
 // Message returns the entity as a message. It must not be changed.
 func (f Found) Message() *p4v1.Entity {
 	if f.message == nil {
-		return p4rtmsg.Of(f.entry.decode())
+		return p4rtmsg.Entity(f.entry.decode())
 	}
 	return f.message
 }

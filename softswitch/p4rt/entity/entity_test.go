@@ -51,7 +51,7 @@ func newFixture(t testing.TB) *fixture {
 func (f *fixture) read(t testing.TB, m any) []*p4v1.Entity {
 	t.Helper()
 	var out []*p4v1.Entity
-	if err := f.Read(p4rtmsg.Of(m), func(x Found) { out = append(out, x.Message()) }); err != nil {
+	if err := f.Read(p4rtmsg.Entity(m), func(x Found) { out = append(out, x.Message()) }); err != nil {
 		t.Fatalf("read %v: %v", m, err)
 	}
 	return out
@@ -62,7 +62,7 @@ func (f *fixture) wantRead(t testing.TB, req any, want ...any) {
 	t.Helper()
 	var list []*p4v1.Entity
 	for _, w := range want {
-		list = append(list, p4rtmsg.Of(w))
+		list = append(list, p4rtmsg.Entity(w))
 	}
 	diff := cmp.Diff(list, f.read(t, req), protocmp.Transform(), protocmp.SortRepeated(func(a, b *p4v1.Entity) bool { return a.String() < b.String() }))
 	if diff != "" {
@@ -91,7 +91,7 @@ func (f *fixture) fails(t testing.TB, want codes.Code, us ...*p4v1.Update) {
 func (f *fixture) readFails(t testing.TB, want codes.Code, reqs ...any) {
 	t.Helper()
 	for _, r := range reqs {
-		if err := f.Read(p4rtmsg.Of(r), func(Found) {}); status.Code(err) != want {
+		if err := f.Read(p4rtmsg.Entity(r), func(Found) {}); status.Code(err) != want {
 			t.Errorf("read %v: %v, want code %v", r, err, want)
 		}
 	}
@@ -110,8 +110,8 @@ func acl(priority int32, match ...*p4v1.FieldMatch) *p4v1.TableEntry {
 func TestUpdatesOfNothing(t *testing.T) {
 	f := newFixture(t)
 	f.fails(t, codes.InvalidArgument, nil, &p4v1.Update{}, &p4v1.Update{Type: p4v1.Update_INSERT},
-		&p4v1.Update{Type: 9, Entity: p4rtmsg.Of(l2(1, 1))},
-		&p4v1.Update{Entity: p4rtmsg.Of(l2(1, 1))})
+		&p4v1.Update{Type: 9, Entity: p4rtmsg.Entity(l2(1, 1))},
+		&p4v1.Update{Entity: p4rtmsg.Entity(l2(1, 1))})
 	// Entities whose message is unset.
 	for _, e := range []*p4v1.Entity{
 		{Entity: &p4v1.Entity_TableEntry{}}, {Entity: &p4v1.Entity_ActionProfileMember{}}, {Entity: &p4v1.Entity_ActionProfileGroup{}},
@@ -186,7 +186,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// The weights of queues are such an extern, too, and so are the ports that differ in what they obey.
+// The weights of queues are such an extern, too, and so are the classes that single ports obey.
 func TestWeights(t *testing.T) {
 	w, o := &kept[externs.Weights]{}, &kept[externs.Obeyed]{}
 	f := newFixture(t)
@@ -207,7 +207,8 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// A switch that obeys no PFC keeps the watchdog's settings that nobody has asked for, and refuses others.
+// A switch without PFC accepts the watchdog's settings only if they are the defaults that the controller did not
+// ask for, and refuses others.
 func TestUnwatched(t *testing.T) {
 	f := newFixture(t)
 	set := externs.Settings{Detection: units.Second, Share: 0.5, Restoration: units.Second, Action: externs.Alert}

@@ -21,9 +21,9 @@ func (s *State) Inverse(u *p4v1.Update) []*p4v1.Update {
 	case *p4v1.Entity_TableEntry:
 		return s.inverseOfTable(back, e.TableEntry)
 	case *p4v1.Entity_MeterEntry:
-		key = p4rtmsg.Of(&p4v1.MeterEntry{MeterId: e.MeterEntry.GetMeterId(), Index: e.MeterEntry.GetIndex()})
+		key = p4rtmsg.Entity(&p4v1.MeterEntry{MeterId: e.MeterEntry.GetMeterId(), Index: e.MeterEntry.GetIndex()})
 	case *p4v1.Entity_ValueSetEntry:
-		key = p4rtmsg.Of(&p4v1.ValueSetEntry{ValueSetId: e.ValueSetEntry.GetValueSetId()})
+		key = p4rtmsg.Entity(&p4v1.ValueSetEntry{ValueSetId: e.ValueSetEntry.GetValueSetId()})
 	}
 	var out []*p4v1.Update
 	// An entity that cannot be read cannot be written either.
@@ -51,7 +51,7 @@ func (s *State) inverseOfTable(back p4v1.Update_Type, in *p4v1.TableEntry) []*p4
 	if err != nil {
 		return nil
 	}
-	return []*p4v1.Update{{Type: back, Entity: p4rtmsg.Of(full)}}
+	return []*p4v1.Update{{Type: back, Entity: p4rtmsg.Entity(full)}}
 }
 
 // full returns an entry with its counter and meter, in the form of an update.
@@ -89,7 +89,7 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 	var out []*p4v1.Update
 	var failed error
 	read := func(op p4v1.Update_Type, req any, keep func(*p4v1.Entity) bool) {
-		err := s.Read(p4rtmsg.Of(req), func(f Found) {
+		err := s.Read(p4rtmsg.Entity(req), func(f Found) {
 			if e := f.Message(); keep == nil || keep(e) {
 				out = append(out, &p4v1.Update{Type: op, Entity: e})
 			}
@@ -115,7 +115,7 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, &p4v1.Update{Type: op, Entity: p4rtmsg.Of(w)})
+			out = append(out, &p4v1.Update{Type: op, Entity: p4rtmsg.Entity(w)})
 		}
 		if t.deflt != nil {
 			out = append(out, p4rtmsg.Modify(t.deflt))

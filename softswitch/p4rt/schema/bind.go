@@ -316,4 +316,4 @@ func (f *Field) programMatch(m *engine.Match) *p4v1.FieldMatch {
 }
 
 // programNumber returns the canonical form of b, a number of the engine.
-func programNumber(b []byte) []byte { return bytestring.Of(append([]byte{0}, b...)) }
+func programNumber(b []byte) []byte { return bytestring.Canonical(append([]byte{0}, b...)) }

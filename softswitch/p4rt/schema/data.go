@@ -165,7 +165,7 @@ func (t *Type) encode(leaves [][]byte) (*p4v1.P4Data, [][]byte) {
 }
 
 func copied(b []byte) []byte {
-	if b = bytestring.Of(b); len(b) == 0 {
+	if b = bytestring.Canonical(b); len(b) == 0 {
 		return []byte{0}
 	}
 	return append([]byte(nil), b...)
@@ -198,7 +198,7 @@ func (t *Type) Decode(d *p4v1.P4Data) ([]byte, error) {
 	case !bytestring.Fits(b, t.Bits):
 		return nil, status.Errorf(codes.OutOfRange, "data is 0x%x, which does not fit bit<%d>", b, t.Bits)
 	}
-	return bytestring.Of(b), nil
+	return bytestring.Canonical(b), nil
 }
 
 // IsZero reports whether the value of a leaf type is zero, like the cells of a fresh pipeline.

@@ -64,7 +64,7 @@ func (h *Header) Decode(frame []byte) *p4v1.PacketIn {
 	in := &p4v1.PacketIn{Metadata: make([]*p4v1.PacketMetadata, len(h.Fields))}
 	at := 0
 	for i, f := range h.Fields {
-		in.Metadata[i] = &p4v1.PacketMetadata{MetadataId: f.ID, Value: bytestring.Of(get(frame, at, f.Bits))}
+		in.Metadata[i] = &p4v1.PacketMetadata{MetadataId: f.ID, Value: bytestring.Canonical(get(frame, at, f.Bits))}
 		at += f.Bits
 	}
 	in.Payload = append([]byte(nil), frame[size:]...)

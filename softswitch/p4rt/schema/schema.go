@@ -129,7 +129,7 @@ func (w Width) number(what string, b []byte) ([]byte, error) {
 	case !bytestring.Fits(b, w.DeviceBits):
 		return nil, fmt.Errorf("%s is 0x%x, which does not fit the %d bits that the data plane has", what, b, w.DeviceBits)
 	}
-	return bytestring.Of(b), nil
+	return bytestring.Canonical(b), nil
 }
 
 // Field is one field of a key: of a table or of a value set.

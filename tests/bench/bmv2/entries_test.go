@@ -83,7 +83,7 @@ func (m *meter) write(name string, table *p4configv1.Table, op p4v1.Update_Type,
 	for from := 0; from < n; from += batch {
 		req := &p4v1.WriteRequest{DeviceId: 1, ElectionId: &p4v1.Uint128{Low: 1}}
 		for i := from; i < min(n, from+batch); i++ {
-			req.Updates = append(req.Updates, &p4v1.Update{Type: op, Entity: p4rtmsg.Of(tableEntry(table, op, uint32(i)))})
+			req.Updates = append(req.Updates, &p4v1.Update{Type: op, Entity: p4rtmsg.Entity(tableEntry(table, op, uint32(i)))})
 		}
 		b, err := proto.Marshal(req)
 		must(m.t, err)
@@ -131,7 +131,7 @@ func tableEntry(table *p4configv1.Table, op p4v1.Update_Type, i uint32) *p4v1.Ta
 
 // read reads the whole table.
 func (m *meter) read(table uint32, want int) {
-	request, err := proto.Marshal(&p4v1.ReadRequest{DeviceId: 1, Entities: []*p4v1.Entity{p4rtmsg.Of(&p4v1.TableEntry{TableId: table})}})
+	request, err := proto.Marshal(&p4v1.ReadRequest{DeviceId: 1, Entities: []*p4v1.Entity{p4rtmsg.Entity(&p4v1.TableEntry{TableId: table})}})
 	must(m.t, err)
 	pid := strconv.Itoa(m.s.PID())
 	must(m.t, os.WriteFile("/proc/"+pid+"/clear_refs", []byte("5"), 0)) // VmHWM restarts

@@ -165,7 +165,7 @@ func (c *Client) Read(entities ...*p4v1.Entity) (all []*p4v1.Entity, err error) 
 
 // Counter reads one cell of an indirect counter.
 func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err error) {
-	cells, err := c.Read(p4rtmsg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}))
+	cells, err := c.Read(p4rtmsg.Entity(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}))
 	if err == nil && len(cells) != 1 {
 		err = fmt.Errorf("counter %#x, index %d: %d entities, want 1", id, index, len(cells))
 	}
@@ -178,7 +178,7 @@ func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err erro
 
 // Counters reads the packets of all cells of an indirect counter.
 func (c *Client) Counters(id uint32) ([]int64, error) {
-	cells, err := c.Read(p4rtmsg.Of(&p4v1.CounterEntry{CounterId: id}))
+	cells, err := c.Read(p4rtmsg.Entity(&p4v1.CounterEntry{CounterId: id}))
 	packets := make([]int64, len(cells))
 	for i, e := range cells {
 		packets[i] = e.GetCounterEntry().GetData().GetPacketCount()

@@ -80,7 +80,7 @@ func QueueLimit(port uint32, queue uint64, bytes uint64) *p4v1.Update {
 }
 
 // Depth is the unit of depths in the program's table of marks: bytes.
-var Depth = red.Of(32)
+var Depth = red.DepthOf(32)
 
 // Marking returns the entries of a curve. By default a queue has the curve with the queue's number.
 func Marking(curve uint64, entries []red.Entry) []*p4v1.Update {

@@ -67,7 +67,7 @@ func Export(c *config.Config, s *config.Switch, o Options) (db DB, warnings []st
 func (e *exporter) key(key string) string { return e.c.Origin(e.s, key) }
 
 func (e *exporter) buffer() {
-	b := buffer.Of(e.s)
+	b := buffer.FromSwitch(e.s)
 	h, numbers, on := buffer.Headroom(e.c, e.s)
 	if !on {
 		e.fault(e.key("buffer.policy"), "is off on %s, want a policy: there is nothing to export", e.s.Name)
@@ -184,7 +184,7 @@ type pair struct{ class, queue uint8 }
 // queues exports the classes and queues of DSCPs: a traffic class for each pair. It has the queue's number if that is
 // free, as in SONiC's own maps. No queue limit is below the buffer: package buffer refuses that.
 func (e *exporter) queues() {
-	q := qos.Of(e.c)
+	q := qos.FromConfig(e.c)
 	e.p.traffic = map[uint8]qos.Class{}
 	known := map[pair]uint8{}
 	add := func(k qos.Class, tc uint8) {
@@ -252,7 +252,7 @@ func (e *exporter) queues() {
 
 // weights takes the weights of queues, which SCHEDULER has up to maxWeight.
 func (e *exporter) weights() {
-	e.p.weights = qos.Of(e.c).ByQueue()
+	e.p.weights = qos.FromConfig(e.c).ByQueue()
 	most, divisor := uint16(0), uint16(0)
 	for _, w := range e.p.weights {
 		most = max(most, w)
@@ -275,13 +275,13 @@ func (e *exporter) weights() {
 	}
 	if !exact {
 		of := func(w externs.Weights) string { return fmt.Sprint(w[:headroom.Classes]) }
-		e.unlike("qos.weights", of(qos.Of(e.c).ByQueue()), fmt.Sprintf("weights in a proportion of numbers up to %d", maxWeight), of(e.p.weights))
+		e.unlike("qos.weights", of(qos.FromConfig(e.c).ByQueue()), fmt.Sprintf("weights in a proportion of numbers up to %d", maxWeight), of(e.p.weights))
 	}
 }
 
 // watchdog takes the section pfc_watchdog.
 func (e *exporter) watchdog() {
-	w := pfcwatchdog.Of(e.s)
+	w := pfcwatchdog.FromSwitch(e.s)
 	if w.DetectionTime <= 0 {
 		return
 	}

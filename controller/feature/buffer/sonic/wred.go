@@ -17,7 +17,7 @@ const green = "green"
 
 // marks takes the ECN curves of the ports' queues.
 func (e *exporter) marks() {
-	q := qos.Of(e.c)
+	q := qos.FromConfig(e.c)
 	e.p.marks = make([][]qos.ECN, len(e.p.ports))
 	for i, at := range e.p.ports {
 		for _, k := range q.ECNAt(e.s.Name, at.number, e.p.mmu.Ports[i].Rate) {
