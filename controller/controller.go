@@ -57,7 +57,7 @@ type Options struct {
 	Fixed []string
 	// Participants take part in every apply, in this order.
 	Participants []Participant
-	// Save stores an applied configuration with the context's note (history.NoteOf). If it fails, nothing is
+	// Save stores an applied configuration with the context's note (history.NoteFromContext). If it fails, nothing is
 	// applied.
 	Save func(ctx context.Context, cfg *config.Config, generation uint64) error
 	// Pending has the changes in progress; nil if nobody waits for them.

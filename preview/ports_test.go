@@ -51,7 +51,7 @@ func TestUnreported(t *testing.T) {
 		if strings.Contains(string(tr.Text), tc.not) {
 			t.Errorf("%s: %q in\n%s", tc.name, tc.not, tr.Text)
 		}
-		if said := strings.Contains(strings.Join(tr.Notes, "\n"), "hosts that do not report are h2, h3: what leaves for 1 host "); said != (len(tc.want) > 0) {
+		if said := strings.Contains(strings.Join(tr.Notes, "\n"), "hosts that do not report are h2, h3: the bytes to 1 host "); said != (len(tc.want) > 0) {
 			t.Errorf("%s: notes %q", tc.name, tr.Notes)
 		}
 		if _, err := Run(t.Context(), Options{After: c, Traffic: tr, Seed: 1, Seeds: 1}); err != nil {
@@ -91,7 +91,7 @@ func TestCountedHosts(t *testing.T) {
 	bursts := func(dst string, running uint64) *pb.TrafficPair {
 		return &pb.TrafficPair{Dst: dst, Bytes: 100*64_000 + running, Ended: 100, EndedBytes: 100 * 64_000, LargestBytes: 70_000, Running: 1, RunningBytes: running, RunningBps: 1e6}
 	}
-	const guess, source = "hosts that do not report are h4: what leaves for 1 host ", "within 10s"
+	const guess, source = "hosts that do not report are h4: the bytes to 1 host ", "within 10s"
 	for _, tc := range []struct {
 		name    string
 		counted []*pb.CountedHost

@@ -27,7 +27,7 @@ func newDoctorCommand() *cobra.Command {
 		func(ctx context.Context, e *env, _ []string) error { return diagnose(ctx, e, file) })
 	c.Long = "Checks the fabric from this machine. Each finding is ok, INFO, WARN or FAIL, with a remedy, or with the reason\n" +
 		"why it was not checked. A finding that several switches share, such as a limit of their target, is printed once.\n" +
-		"With -f it also checks the certificates, addresses and switches of a fabric file. The exit code is 1 if a check failed. Nothing is changed."
+		"With -f it also checks the certificates, addresses and switches of a fabric file. The exit code is 1 if a check failed. doctor makes no changes."
 	command.AddOutputFlag(c)
 	c.Flags().StringVarP(&file, "file", "f", "", "fabric `file` whose certificates, addresses and switches to check")
 	return c

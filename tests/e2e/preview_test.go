@@ -52,7 +52,7 @@ func TestSilentHostIsPreviewed(t *testing.T) {
 		return ""
 	})
 	out := l.preview(cfg)
-	for _, want := range []string{"\nrunning ", "\nunreported ", "\n! hosts that do not report are h4: what leaves for "} {
+	for _, want := range []string{"\nrunning ", "\nunreported ", "\n! hosts that do not report are h4: the bytes to "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the preview has no %q", want)
 		}

@@ -16,7 +16,7 @@ var notMade = regexp.MustCompile(`(?i)nothing (was|is|has been) (changed|made|ap
 
 // certain are the texts that know this for another reason than the state store's answer.
 var certain = map[string]string{
-	"controller/state/outcome/request.go": "Of, which has asked whether that is known",
+	"controller/state/outcome/request.go": "FromStore, which has checked whether that is known",
 }
 
 // claims returns the texts in a file that claim that a change was not made.
@@ -36,7 +36,7 @@ func claims(t *testing.T, name string, text any) (out []string) {
 	return out
 }
 
-// TestWhoSaysThatNothingChanged: a change with an unknown outcome may have been made. So only outcome.Of may claim
+// TestWhoSaysThatNothingChanged: a change with an unknown outcome may have been made. So only outcome.FromStore may claim
 // that a change that the store did not acknowledge was not made.
 func TestWhoSaysThatNothingChanged(t *testing.T) {
 	out, err := exec.Command("git", "-C", "../..", "ls-files", "controller/*.go", "hosts/*.go", "internal/*.go", "cli/*.go").Output()
@@ -54,7 +54,7 @@ func TestWhoSaysThatNothingChanged(t *testing.T) {
 			continue
 		}
 		for _, c := range list {
-			t.Errorf("%s: let outcome.Of say that", c)
+			t.Errorf("%s: let outcome.FromStore say that", c)
 		}
 	}
 	for name := range certain {

@@ -24,7 +24,7 @@ import (
 // scaleCapability is the stamping of maxQD.
 var scaleCapability = feature.Capability{
 	Name: "soze.maxqd", Objects: pipeline.Objects{Tables: []string{ids.TableMaxQDScaleName}},
-	Instead: "maxQD passes the switch unchanged",
+	Instead: "the switch does not update maxQD",
 }
 
 // delayFilter is the program's filter that maxQD's stamps go through, one cell per port.
