@@ -62,7 +62,7 @@ type Params struct {
 func ParamsFor(rate units.Rate, interval units.Time) Params {
 	p := Params{
 		Interval: interval, Beta1: PaperBeta1, Beta2: PaperBeta2,
-		Threshold: rate.In(interval / 2), Burst: rate.In(HopDelay),
+		Threshold: rate.BytesIn(interval / 2), Burst: rate.BytesIn(HopDelay),
 		FilterWeight: PaperFilterWeight, CNPGap: min(PaperGap, interval), MaxFlows: DefaultMaxFlows,
 	}
 	return p.Rescale(PaperRate, PaperInterval, rate)

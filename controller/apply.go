@@ -292,7 +292,7 @@ func (c *Controller) SetLink(ctx context.Context, a, b string, up bool) error {
 	if by.Again(nil) {
 		return nil
 	}
-	changed, err := c.links.set(names, up, by.With(nil))
+	changed, err := c.links.set(names, up, by.DoneWith(nil))
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (c *Controller) desired(in *inputs, all *topology.Routes, last desired) des
 	next := make(desired, len(in.switches))
 	cache := map[routeKey][]*reconcile.Item{}
 	for name, one := range in.switches {
-		was, routes := last[name], all.Of(name)
+		was, routes := last[name], all.ForSwitch(name)
 		if was != nil && slices.EqualFunc(was.routes, routes, topology.Route.Same) {
 			next[name] = was
 			continue

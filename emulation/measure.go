@@ -142,7 +142,7 @@ func (r *Run) record(lost network.Losses) *Record {
 	}
 	_, out.Peak = rec.queue()
 	for i := range rec.meters {
-		rec.meters[i].paused.Time = rec.meters[i].paused.By(r.fabric.Loop.Now()) // time after the end does not count
+		rec.meters[i].paused.Time = rec.meters[i].paused.Total(r.fabric.Loop.Now()) // time after the end does not count
 	}
 	for _, t := range rec.tracks {
 		out.Flows = append(out.Flows, total(t, rec))

@@ -46,9 +46,9 @@ func TestPauseMeter(t *testing.T) {
 		for _, e := range tt.events {
 			m.Saw(e.p, e.at)
 		}
-		if m.paused.By(tt.end) != tt.total || m.pauses != tt.pauses || m.refreshes != tt.refreshes || m.resumes != tt.resumes {
+		if m.paused.Total(tt.end) != tt.total || m.pauses != tt.pauses || m.refreshes != tt.refreshes || m.resumes != tt.resumes {
 			t.Errorf("%s: paused for %v by %d PAUSE, %d refreshes and %d RESUME, want %v by %d, %d and %d",
-				tt.name, m.paused.By(tt.end), m.pauses, m.refreshes, m.resumes, tt.total, tt.pauses, tt.refreshes, tt.resumes)
+				tt.name, m.paused.Total(tt.end), m.pauses, m.refreshes, m.resumes, tt.total, tt.pauses, tt.refreshes, tt.resumes)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestMetersTakeTheRateOfWhoIsPaused(t *testing.T) {
 		{From: config.Endpoint{Node: "h"}, To: config.Endpoint{Node: "s", Port: 1}, Rate: 512 * units.Mbps},
 	})
 	m[0].Saw(pfc(1, 7), 0) // the switch pauses the host
-	if m[0].paused.By(units.Second) != 7*units.Microsecond {
-		t.Errorf("7 quanta stop the host at 512 Mb/s for %v, want 7 µs", m[0].paused.By(units.Second))
+	if m[0].paused.Total(units.Second) != 7*units.Microsecond {
+		t.Errorf("7 quanta stop the host at 512 Mb/s for %v, want 7 µs", m[0].paused.Total(units.Second))
 	}
 }

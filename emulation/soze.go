@@ -91,7 +91,7 @@ func sozePhases(c *config.Config) ([]Phase, error) {
 
 // reached returns the number of hosts that a switch reaches.
 func reached(g *topology.Graph, s topology.State, sw string) (hosts int) {
-	for _, r := range g.Routes(s).Of(sw) {
+	for _, r := range g.Routes(s).ForSwitch(sw) {
 		if len(r.NextHops) == 0 {
 			continue
 		}

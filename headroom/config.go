@@ -376,7 +376,7 @@ func (c *Config) checkThresholds() error {
 			return units.Fault(true, "threshold", inBytes(c.Threshold), fmt.Sprintf("1 to %d B", l.Shared), fmt.Sprintf("the shared pool has %d B − %s = %d B", c.Buffer, c.poolsText(&l), l.Shared))
 		}
 	} else {
-		top = c.Alpha.Of(l.Shared)
+		top = c.Alpha.Threshold(l.Shared)
 		text = fmt.Sprintf("α·Bs = %v · %d B = %d B, ", c.Alpha, l.Shared, top)
 	}
 	need := c.ResumeGap + c.MTU + 1
@@ -413,8 +413,8 @@ const (
 
 const alphaAllowed = "a power of two from 1/1024 to 64"
 
-// Of returns α·free, rounded down, or 0 if free is not positive.
-func (a Alpha) Of(free units.Bytes) units.Bytes {
+// Threshold returns α·free, rounded down, or 0 if free is not positive.
+func (a Alpha) Threshold(free units.Bytes) units.Bytes {
 	if free <= 0 {
 		return 0
 	}

@@ -43,7 +43,7 @@ func NewGradients(rate units.Rate, tick units.Time, full units.Bytes, logs *log2
 	if g.Phi, err = phi.New(phi.Config{Phi: full, Delay: rate.TxTime(full), Unit: g.Unit, Tick: tick, Entries: entries}); err != nil {
 		return nil, fmt.Errorf("gradient thresholds for %v and Φ = %d B: %w", rate, full, err)
 	}
-	g.Limit = saturation * int64(rate.In(tick<<g.Unit))
+	g.Limit = saturation * int64(rate.BytesIn(tick<<g.Unit))
 	return g, nil
 }
 
@@ -51,7 +51,7 @@ func NewGradients(rate units.Rate, tick units.Time, full units.Bytes, logs *log2
 // tables' error. u is 0 if the link passes more in one tick, and at most phi.MaxUnit.
 func gradientUnit(rate units.Rate, tick units.Time) uint {
 	unit := uint(0)
-	for unit < phi.MaxUnit && rate.In(tick<<unit) < 1<<15 {
+	for unit < phi.MaxUnit && rate.BytesIn(tick<<unit) < 1<<15 {
 		unit++
 	}
 	return unit

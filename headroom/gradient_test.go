@@ -107,7 +107,7 @@ func TestHeadroomOfSteadyQueues(t *testing.T) {
 func TestAverageFollowsBothWays(t *testing.T) {
 	rate := 100 * units.Gbps
 	g := gradients(t, rate, 60_000, log2.Default())
-	line := int64(rate.In(g.tick << g.Unit))
+	line := int64(rate.BytesIn(g.tick << g.Unit))
 	var e Estimator
 	var now units.Time
 	var length units.Bytes
@@ -137,7 +137,7 @@ func TestAverageFollowsBothWays(t *testing.T) {
 
 func TestOneInstantSaturates(t *testing.T) {
 	g := gradients(t, 100*units.Gbps, 60_000, log2.Default())
-	if want := 16 * int64((100 * units.Gbps).In(1<<g.Unit)); g.Limit != want {
+	if want := 16 * int64((100 * units.Gbps).BytesIn(1<<g.Unit)); g.Limit != want {
 		t.Errorf("saturates at %d, want 16 line rates, %d", g.Limit, want)
 	}
 	for _, tc := range []struct {

@@ -51,7 +51,7 @@ func TestGradientsOfTicks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := g.Limit / saturation; line < 1<<15 || line >= 1<<16 || units.Bytes(line) != units.Gbps.In(units.Microsecond<<g.Unit) {
+	if line := g.Limit / saturation; line < 1<<15 || line >= 1<<16 || units.Bytes(line) != units.Gbps.BytesIn(units.Microsecond<<g.Unit) {
 		t.Errorf("1 Gb/s pass %d B in 2^%d µs", line, g.Unit)
 	}
 	for _, tc := range []struct{ from, to, want units.Time }{

@@ -47,7 +47,7 @@ func (r *rules) threshold(free units.Bytes) units.Bytes {
 	if r.fixed > 0 {
 		return r.fixed
 	}
-	return r.alpha.Of(free)
+	return r.alpha.Threshold(free)
 }
 
 // victimUnlimited reports whether a port is an SPFC victim, whose threshold is the whole shared pool.

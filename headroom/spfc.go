@@ -53,7 +53,7 @@ func (c SPFCConfig) Margin(rate units.Rate, bursts int, congested float64, packe
 	n, k, line := float64(bursts+1), float64(c.K), float64(rate)
 	// The victim may send less to the congested port than that port's fair share.
 	victim := 1 - congested + math.Min(congested, 1/n)
-	perPeriod := float64(rate.In(c.Period)) / float64(packet)
+	perPeriod := float64(rate.BytesIn(c.Period)) / float64(packet)
 	return SPFCMargin{
 		Victim: units.Rate(line * victim), Burst: units.Rate(line / n), Limit: units.Rate(line / k),
 		KAbove: 1 / victim, KBelow: n,
@@ -86,7 +86,7 @@ func (m SPFCMargin) Verdict() string {
 // DepartLimit returns SPFC's counting number IRC = C·TC/K (§V-B), in packets of the given size, or in bytes when
 // packet is 0.
 func DepartLimit(rate units.Rate, period units.Time, k int, packet units.Bytes) uint64 {
-	n := uint64(rate.In(period)) / uint64(k)
+	n := uint64(rate.BytesIn(period)) / uint64(k)
 	if packet > 0 {
 		n /= uint64(packet)
 	}

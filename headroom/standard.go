@@ -85,7 +85,7 @@ type Link struct {
 
 // arrives returns the bytes that arrive, in the worst case, after the switch has decided on a PAUSE: DSH's Eq. 1,
 // Φ = 2(C·Dprop + L_MTU) + 3840 B, with the peer's response in place of 3840 B.
-func (l Link) arrives() units.Bytes { return 2*(l.Rate.In(l.Delay)+l.MTU) + l.Response }
+func (l Link) arrives() units.Bytes { return 2*(l.Rate.BytesIn(l.Delay)+l.MTU) + l.Response }
 
 // Required returns the headroom that makes a queue lossless in a switch that sends a PAUSE when a packet no longer
 // fits. It is the sum of the bytes that arrive after that packet, the packet itself (which is already in the
@@ -113,7 +113,7 @@ func (l Link) occupancy() float64 {
 // text shows the arithmetic of Required.
 func (l Link) text() string {
 	s := fmt.Sprintf("%d B = 2·(%v · %v = %d B + MTU %d B) + %d B that the peer sends before it responds (%d quanta) + the pausing packet %d B + %d PFC frames %d B",
-		l.Required(), l.Rate, l.Delay, l.Rate.In(l.Delay), l.MTU, l.Response, l.Response/Quantum, l.MTU, Classes, Classes*FrameWire)
+		l.Required(), l.Rate, l.Delay, l.Rate.BytesIn(l.Delay), l.MTU, l.Response, l.Response/Quantum, l.MTU, Classes, Classes*FrameWire)
 	if l.Cell > 1 {
 		s += fmt.Sprintf(", times %.3f in cells of %d B with %d %% small packets", l.occupancy(), l.Cell, l.SmallPackets)
 	}

@@ -110,10 +110,10 @@ func TestAlpha(t *testing.T) {
 			t.Errorf("%s is read back as %s (%v)", text, back, err)
 		}
 	}
-	if got := Alpha(-4).Of(1_888_000); got != 118_000 {
+	if got := Alpha(-4).Threshold(1_888_000); got != 118_000 {
 		t.Errorf("1/16 of 1 888 000 B = %d B", got)
 	}
-	if got := Alpha(1).Of(-5); got != 0 {
+	if got := Alpha(1).Threshold(-5); got != 0 {
 		t.Errorf("2 · −5 B = %d B", got)
 	}
 }

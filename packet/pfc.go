@@ -136,5 +136,5 @@ func (p *Pauses) Set(now, until units.Time) {
 	}
 }
 
-// By returns how long it was paused up to now, which must not be before the last Set.
-func (p *Pauses) By(now units.Time) units.Time { return p.Time - max(0, p.Until-now) }
+// Total returns how long it was paused up to now, which must not be before the last Set.
+func (p *Pauses) Total(now units.Time) units.Time { return p.Time - max(0, p.Until-now) }

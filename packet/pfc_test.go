@@ -92,8 +92,8 @@ func TestPauses(t *testing.T) {
 			t.Errorf("after %v until %v: %+v, want %+v", tt.now, tt.until, p, tt.want)
 		}
 	}
-	if p.Set(80*us, 90*us); p.By(84*us) != 55*us || p.By(99*us) != 61*us {
-		t.Errorf("paused for %v by 84 µs and %v by 99 µs", p.By(84*us), p.By(99*us))
+	if p.Set(80*us, 90*us); p.Total(84*us) != 55*us || p.Total(99*us) != 61*us {
+		t.Errorf("paused for %v by 84 µs and %v by 99 µs", p.Total(84*us), p.Total(99*us))
 	}
 }
 

@@ -91,7 +91,7 @@ func testPaths(t *testing.T, c *config.Config, by ecmp.Fields) {
 
 // nextHop returns the port through which a switch sends flow k to h2.
 func nextHop(c *config.Config, routes *topology.Routes, sw string, k int, by ecmp.Fields) uint32 {
-	for _, r := range routes.Of(sw) {
+	for _, r := range routes.ForSwitch(sw) {
 		for i, p := range r.Prefixes {
 			switch {
 			case !p.Contains(c.Host("h2").Addresses()[0]):

@@ -179,7 +179,7 @@ func drawScene(t *rapid.T) *scene {
 	precedence := uint8(rapid.IntRange(0, 2).Draw(t, "precedences"))
 	for i := range rapid.IntRange(1, 40).Draw(t, "flows") {
 		kind := rapid.SampledFrom([]string{"none", "dcqcn", "dcqcn-vendor", "timely", "hpcc", "swift", "soze", "powertcp"}).Draw(t, "law")
-		made, err := registry.Find(kind).With(nil)
+		made, err := registry.Find(kind).Maker(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

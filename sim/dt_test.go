@@ -39,12 +39,12 @@ func TestDTSteadyState(t *testing.T) {
 				}
 			}
 			layout := must[headroom.Layout](t)(mmu.Config().Layout())
-			n, alpha := float64(c.n), float64(c.alpha.Of(1024))/1024
+			n, alpha := float64(c.n), float64(c.alpha.Threshold(1024))/1024
 			want := units.Bytes(n * alpha / (1 + n*alpha) * float64(layout.Shared))
 			// A RESUME is sent when a packet has left, and waits for at most one frame on the wire. The first
 			// packet arrives two delays and one packet later.
 			pause := 2*delay + fast.TxTime(3840) + 3*fast.TxTime(1500)
-			low, high := want-slow.In(pause)-units.Bytes(c.n)*1054, want+units.Bytes(c.n)*1054
+			low, high := want-slow.BytesIn(pause)-units.Bytes(c.n)*1054, want+units.Bytes(c.n)*1054
 			if err := s.Run(2 * units.Millisecond); err != nil {
 				t.Fatal(err)
 			}

@@ -207,7 +207,7 @@ func TestShares(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range shares {
-			shares[i] = float64(s.Delivered(i)) / float64((100 * units.Gbps).In(units.Millisecond)) * 1.054
+			shares[i] = float64(s.Delivered(i)) / float64((100 * units.Gbps).BytesIn(units.Millisecond)) * 1.054
 		}
 		return shares
 	}

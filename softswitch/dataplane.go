@@ -202,7 +202,7 @@ func (c *dataplane) egress(pl *pipeline, p *engine.Packet, at units.Time) {
 // worker, because locking the instance a second time could deadlock. Otherwise it is the
 // pipeline's own.
 func (c *dataplane) workerOf(pl *pipeline) *engine.Worker {
-	if c.worker.Of(pl.data) {
+	if c.worker.Runs(pl.data) {
 		return c.worker
 	}
 	return &pl.worker

@@ -232,7 +232,7 @@ func (s *Switch) PortStats() []PortStats {
 		st.Up, st.PFC.Storming = p.up, p.stormMask()
 		s.dataplane.tm.Stats(uint32(i), &st.Queues)
 		for q := range st.Queues.Queues {
-			st.Queues.Queues[q].Paused.Time = st.Queues.Queues[q].Paused.By(now)
+			st.Queues.Queues[q].Paused.Time = st.Queues.Queues[q].Paused.Total(now)
 		}
 		drivers = append(drivers, p.driver())
 		all = append(all, st)

@@ -95,8 +95,8 @@ func (r Rate) TxTime(n Bytes) Time {
 	return Time(q)
 }
 
-// In returns how many whole bytes pass at rate r within t; a negative t passes none.
-func (r Rate) In(t Time) Bytes {
+// BytesIn returns how many whole bytes pass at rate r within t; a negative t passes none.
+func (r Rate) BytesIn(t Time) Bytes {
 	if t <= 0 || r <= 0 {
 		return 0
 	}

@@ -36,11 +36,11 @@ func TestTxTimeAndInAgree(t *testing.T) {
 		if r.TxTime(n) == MaxTime {
 			return
 		}
-		if got := r.In(r.TxTime(n)); got < n {
+		if got := r.BytesIn(r.TxTime(n)); got < n {
 			t.Fatalf("%v for %v passes %v, want at least %v", r, r.TxTime(n), got, n)
 		}
 		if n > 0 && r <= Second1 {
-			if got := r.In(r.TxTime(n) - 1); got >= n {
+			if got := r.BytesIn(r.TxTime(n) - 1); got >= n {
 				t.Fatalf("one picosecond less still passes %v", got)
 			}
 		}

@@ -186,7 +186,7 @@ func (c *Config) checkPorts(d *yamlnode.Doc) {
 
 // Line returns the line of a field such as controller.listen, or of the section that would contain it;
 // 0 if the file has neither.
-func (c *Config) Line(path string) int { return c.lines.Of(path) }
+func (c *Config) Line(path string) int { return c.lines.Line(path) }
 
 // Given reports whether the file has a field or section.
 func (c *Config) Given(path string) bool { return c.lines.Given(path) }

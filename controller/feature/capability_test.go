@@ -49,7 +49,7 @@ func TestBy(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := &config.Switch{Name: "s", Target: config.Tofino2, PriorityQueues: tt.queues, BFRuntime: tt.runtime}
-		if by, lacking := tt.part.By(tt.pipe, s); by != tt.want || lacking != tt.lacking {
+		if by, lacking := tt.part.Provider(tt.pipe, s); by != tt.want || lacking != tt.lacking {
 			t.Errorf("%s: %q, %q, want %q and %q", tt.name, by, lacking, tt.want, tt.lacking)
 		}
 	}

@@ -320,9 +320,9 @@ func EmbeddedOnly(chip string) func(config.Target) string {
 	return func(t config.Target) string { return why[t] }
 }
 
-// On returns the state of the capability on a switch that runs a pipeline.
-func (c Capability) On(pipe *pipeline.Pipeline, s *config.Switch) *pb.Capability {
-	by, lacking := c.By(pipe, s)
+// Status returns the state of the capability on a switch that runs a pipeline.
+func (c Capability) Status(pipe *pipeline.Pipeline, s *config.Switch) *pb.Capability {
+	by, lacking := c.Provider(pipe, s)
 	v := &pb.Capability{Name: c.Name, Supported: by != pb.ByNothing, By: by}
 	switch by {
 	case pb.ByTrafficManager:
@@ -337,9 +337,9 @@ func (c Capability) On(pipe *pipeline.Pipeline, s *config.Switch) *pb.Capability
 	return v
 }
 
-// By returns the part of a switch that provides the capability with a pipeline, and why the program does not, "" if
+// Provider returns the part of a switch that provides the capability with a pipeline, and why the program does not, "" if
 // it does. It looks at the pipeline's objects and the switch's configuration; at the kind of target only for Externs.
-func (c Capability) By(pipe *pipeline.Pipeline, s *config.Switch) (by, lacking string) {
+func (c Capability) Provider(pipe *pipeline.Pipeline, s *config.Switch) (by, lacking string) {
 	switch missing := pipe.Lacks(c.Objects); {
 	case c.Without != nil:
 		if lacking = c.Without(s.Target); lacking == "" {
@@ -365,8 +365,8 @@ func (c Capability) By(pipe *pipeline.Pipeline, s *config.Switch) (by, lacking s
 	return pb.ByNothing, lacking
 }
 
-// In reports whether a program has all objects of the capability.
-func (c Capability) In(pipe *pipeline.Pipeline) bool { return len(pipe.Lacks(c.Objects)) == 0 }
+// InProgram reports whether a program has all objects of the capability.
+func (c Capability) InProgram(pipe *pipeline.Pipeline) bool { return len(pipe.Lacks(c.Objects)) == 0 }
 
 // Externs returns the externs that features take of a switch's target.
 func Externs(features []*Feature, s *config.Switch) []uint32 {
@@ -385,7 +385,7 @@ func Externs(features []*Feature, s *config.Switch) []uint32 {
 // does not have.
 func (e *Env) Refuse(field, value string, c Capability) error {
 	s := e.Switch
-	_, lacking := c.By(e.Pipeline, s)
+	_, lacking := c.Provider(e.Pipeline, s)
 	text := fmt.Sprintf("is %s, which the switch %q cannot do: %s", value, s.Name, lacking)
 	if c.TrafficManager != "" && s.Target.Chip() != "" {
 		text += fmt.Sprintf("; set %s.bf_runtime so that the traffic manager %s", e.Config.Path(s), c.TrafficManager)
@@ -393,8 +393,8 @@ func (e *Env) Refuse(field, value string, c Capability) error {
 	return yamlnode.Fault{Field: field, Text: text}
 }
 
-// By returns the part of the switch that provides a capability.
-func (e *Env) By(c Capability) string {
-	by, _ := c.By(e.Pipeline, e.Switch)
+// Provider returns the part of the switch that provides a capability.
+func (e *Env) Provider(c Capability) string {
+	by, _ := c.Provider(e.Pipeline, e.Switch)
 	return by
 }

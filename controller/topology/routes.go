@@ -84,9 +84,9 @@ const (
 	suspectB
 )
 
-// Of returns the routes of a switch, one to each rack, then one to each of its own hosts with several NICs there.
+// ForSwitch returns the routes of a switch, one to each rack, then one to each of its own hosts with several NICs there.
 // An index always has the same destination.
-func (r *Routes) Of(sw string) []Route { return r.rows[r.graph.index[sw]] }
+func (r *Routes) ForSwitch(sw string) []Route { return r.rows[r.graph.index[sw]] }
 
 // Routes returns the routes in a state. Every shortest path is used.
 func (g *Graph) Routes(s State) *Routes {

@@ -35,7 +35,7 @@ func leafSpine(t testing.TB) *Graph {
 // none.
 func lookup(routes *Routes, sw string, ip netip.Addr) (found Route) {
 	bits := -1
-	for _, r := range routes.Of(sw) {
+	for _, r := range routes.ForSwitch(sw) {
 		if len(r.NextHops) == 0 {
 			continue
 		}
@@ -106,7 +106,7 @@ func TestRoutes(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	g := leafSpine(t)
-	r := g.Routes(State{}).Of("leaf1") // four leaves
+	r := g.Routes(State{}).ForSwitch("leaf1") // four leaves
 	if got, want := r[0].NextHops[0], (NextHop{1, MAC{2, 0, 0, 1, 0, 1}, MAC{6, 0, 10, 0, 1, 1}}); got != want {
 		t.Errorf("next hop to h1 = %v, want %v", got, want)
 	}
@@ -199,7 +199,7 @@ func TestRoutesLeadThere(t *testing.T) {
 		g := New(c)
 		r := g.Routes(s)
 		for _, n := range g.switches {
-			if !reflect.DeepEqual(r.Of(n.name), New(c).Routes(s).Of(n.name)) {
+			if !reflect.DeepEqual(r.ForSwitch(n.name), New(c).Routes(s).ForSwitch(n.name)) {
 				t.Fatal("routes differ between two runs")
 			}
 			for _, h := range g.Hosts() {

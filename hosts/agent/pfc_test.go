@@ -117,8 +117,8 @@ func TestPFCPausesAClassOfAHost(t *testing.T) {
 	if st.Frames != 3 || st.Classes[3].Count != 1 || st.Classes[5].Count != 1 || st.Classes[0].Count != 0 {
 		t.Errorf("counted %+v", st)
 	}
-	if want := 79*ms + 907*us; st.Classes[3].By(120*ms) != want || st.Classes[5].By(40*ms) != 29*ms+900*us {
-		t.Errorf("class 3 was paused for %v, class 5 by 40ms for %v; want %v and 29.9ms", st.Classes[3].By(120*ms), st.Classes[5].By(40*ms), want)
+	if want := 79*ms + 907*us; st.Classes[3].Total(120*ms) != want || st.Classes[5].Total(40*ms) != 29*ms+900*us {
+		t.Errorf("class 3 was paused for %v, class 5 by 40ms for %v; want %v and 29.9ms", st.Classes[3].Total(120*ms), st.Classes[5].Total(40*ms), want)
 	}
 }
 

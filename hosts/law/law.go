@@ -102,7 +102,7 @@ type Flow struct {
 }
 
 // BDP returns the payload that fills the base round trip.
-func (f *Flow) BDP() units.Bytes { return f.Rate.In(f.BaseRTT) }
+func (f *Flow) BDP() units.Bytes { return f.Rate.BytesIn(f.BaseRTT) }
 
 // Stretch returns a time from a paper, scaled to this path.
 func (f *Flow) Stretch(t units.Time) units.Time {

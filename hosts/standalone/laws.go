@@ -94,7 +94,7 @@ func (o *Options) flowLaw() (flowLaw, error) {
 	if err := o.checkChannels(k); err != nil {
 		return nil, err
 	}
-	m, err := k.With(values)
+	m, err := k.Maker(values)
 	if err != nil {
 		return nil, fmt.Errorf("--law %s: --param %w", o.Law, err)
 	}

@@ -165,7 +165,7 @@ func (m *meter) summary(o *Options) Summary {
 	}
 	for class := range s.PFC.PausedMicros {
 		s.PFC.Pauses[class] = m.stats.PFC.Classes[class].Count
-		s.PFC.PausedMicros[class] = m.stats.PFC.Classes[class].By(m.at).Micros()
+		s.PFC.PausedMicros[class] = m.stats.PFC.Classes[class].Total(m.at).Micros()
 	}
 	for _, f := range m.now {
 		from, ok := m.marks[f.Key]

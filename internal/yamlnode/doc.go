@@ -91,8 +91,8 @@ func (l Lines) Given(path string) bool {
 	return given
 }
 
-// Of returns the line of a field, or of the section that would contain it; 0 when the file has neither.
-func (l Lines) Of(path string) int {
+// Line returns the line of a field, or of the section that would contain it; 0 when the file has neither.
+func (l Lines) Line(path string) int {
 	for path != "" {
 		if n, ok := l[path]; ok {
 			return n
@@ -266,7 +266,7 @@ func (d *Doc) Given(path string) bool { return d.lines.Given(path) }
 
 // Fault adds a fault at a field, for contradictions between values that were read.
 func (d *Doc) Fault(path, format string, args ...any) {
-	d.add(d.lines.Of(path), path, format, args...)
+	d.add(d.lines.Line(path), path, format, args...)
 }
 
 func (d *Doc) add(line int, field, format string, args ...any) {

@@ -79,8 +79,8 @@ func (c Completions) Since(before Completions) Completions {
 	return Completions{Flows: c.Flows - before.Flows, FCT: c.FCT - before.FCT, Slowdown: c.Slowdown - before.Slowdown}
 }
 
-// With returns the sum of both.
-func (c Completions) With(o Completions) Completions {
+// Plus returns the sum of both.
+func (c Completions) Plus(o Completions) Completions {
 	return Completions{Flows: c.Flows + o.Flows, FCT: c.FCT + o.FCT, Slowdown: c.Slowdown + o.Slowdown}
 }
 
@@ -106,7 +106,7 @@ func (t *Table) Completed(host string, counts map[Sizes]Completions) {
 			was = Completions{}
 		}
 		if d := c.Since(was); known && d.Slowdown >= 0 {
-			sum = sum.With(d)
+			sum = sum.Plus(d)
 		}
 		t.ended[s] = sum
 	}

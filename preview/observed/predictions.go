@@ -90,7 +90,7 @@ func (c Counters) flows(measure string, before Counters, f Fabric) (float64, boo
 	kind, _, bySize := strings.Cut(measure, "_")
 	for s, n := range c.ended {
 		if !bySize || measure == kind+SizeName(s) {
-			sum = sum.With(n.Since(before.ended[s]))
+			sum = sum.Plus(n.Since(before.ended[s]))
 		}
 	}
 	mean := sum.Slowdown / float64(sum.Flows)

@@ -307,7 +307,7 @@ func (f *Fabric) laws() (map[string]lawOf, error) {
 		if k == nil {
 			return nil, fmt.Errorf("%s: law %s: no kind %q", f.Variant, name, l.Kind)
 		}
-		made, err := k.With(l.Params)
+		made, err := k.Maker(l.Params)
 		if err != nil {
 			return nil, fmt.Errorf("%s: law %s: %w", f.Variant, name, err)
 		}

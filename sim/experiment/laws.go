@@ -33,7 +33,7 @@ type lawOf struct {
 func decodeLaws(root *yamlnode.Map, own map[string]lawOf) map[string]lawOf {
 	laws := map[string]lawOf{}
 	for _, name := range registry.Names() {
-		if m, err := registry.Find(name).With(nil); err == nil {
+		if m, err := registry.Find(name).Maker(nil); err == nil {
 			laws[name] = lawOf{maker: maker{m}}
 		}
 	}
@@ -45,7 +45,7 @@ func decodeLaws(root *yamlnode.Map, own map[string]lawOf) map[string]lawOf {
 			m.AllowUnknown()
 			return
 		}
-		made, err := k.With(readParams(m, k))
+		made, err := k.Maker(readParams(m, k))
 		if err != nil {
 			lawFault(m, err, "")
 			return

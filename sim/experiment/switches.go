@@ -90,7 +90,7 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 			c.Ports[p] = ports[portRef{i.Peers[p], i.Node}]
 			c.Ports[p].Rate, c.Ports[p].Delay = i.Rates[p], i.Delay[p]
 			if c.Counted && c.Ports[p].Headroom == 0 && c.Headroom == 0 {
-				c.Ports[p].Headroom = 3 * i.Rates[p].In(i.Delay[p]) // scratch/third.cc
+				c.Ports[p].Headroom = 3 * i.Rates[p].BytesIn(i.Delay[p]) // scratch/third.cc
 			}
 		}
 		for len(c.Ports) < chip {

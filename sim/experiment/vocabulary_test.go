@@ -283,7 +283,7 @@ run: {until: 1ms}
 			t.Fatal(err)
 		}
 		c := b.(*headroom.MMU).Config()
-		row := []units.Bytes{c.Buffer, c.Headroom, units.Bytes(c.Alpha.Of(1000))}
+		row := []units.Bytes{c.Buffer, c.Headroom, units.Bytes(c.Alpha.Threshold(1000))}
 		for _, port := range c.Ports {
 			row = append(row, port.Headroom)
 		}

@@ -98,7 +98,7 @@ func TestPoissonOffersItsLoad(t *testing.T) {
 				t.Fatalf("flow %d: %+v", i, f)
 			}
 		}
-		load := float64(sum) * 1.054 / float64((100 * units.Gbps).In(a.End)) / 20
+		load := float64(sum) * 1.054 / float64((100 * units.Gbps).BytesIn(a.End)) / 20
 		if math.Abs(load-0.5) > 0.03 {
 			t.Errorf("fan-in %d: load %.3f, want 0.5", fanIn, load)
 		}
@@ -234,7 +234,7 @@ func TestFanIns(t *testing.T) {
 	if len(sizes) != 15 || sizes[0] != 0 || sizes[16] != 0 {
 		t.Errorf("fan-ins by size %v, want 1 to 15", sizes)
 	}
-	if load := float64(len(flows)) * 10e3 / float64((100 * units.Gbps).In(a.End)) / 8; math.Abs(load-0.5) > 0.03 {
+	if load := float64(len(flows)) * 10e3 / float64((100 * units.Gbps).BytesIn(a.End)) / 8; math.Abs(load-0.5) > 0.03 {
 		t.Errorf("load %.3f, want 0.5", load)
 	}
 }

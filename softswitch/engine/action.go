@@ -204,7 +204,7 @@ func (c *compiler) assign(dst, src *expr.Node) Emit {
 		a.store(src, t, f.Bits)
 		a.call(func(p *Packet) {
 			if h := p.eval.Header(dst.L); h != nil {
-				copy(p.Of(phv.Ref{H: h, F: f}), p.W[t:])
+				copy(p.Field(phv.Ref{H: h, F: f}), p.W[t:])
 			}
 		})
 	}

@@ -127,7 +127,7 @@ func (k *calculation) gatherBits(p *Packet) {
 		case in.ref.F.Variable:
 			w.AppendBytes(p.Variable(in.ref))
 		default:
-			w.Append(p.Of(in.ref), in.bits)
+			w.Append(p.Field(in.ref), in.bits)
 		}
 	}
 }

@@ -278,7 +278,7 @@ func extractVL(h *phv.Header, length located, maxBytes int) parseOp {
 		if t.LengthExp != nil {
 			for i := range t.Fields[:t.VL] {
 				f := &t.Fields[i]
-				phv.ReadField(p.Of(phv.Ref{H: h, F: f}), p.buf[p.head:], f.Bit, f.Bits)
+				phv.ReadField(p.Field(phv.Ref{H: h, F: f}), p.buf[p.head:], f.Bit, f.Bits)
 			}
 		}
 		bits := length.get(p)
@@ -312,7 +312,7 @@ func (c *compiler) keyPart(j *bmv2json.Value) keyPart {
 			c.Fail("variable-length field %q in a transition key", r.F.Name)
 		}
 		k := keyPart{bits: r.F.Bits, word: -1, load: func(p *Packet, dst []uint64) bool {
-			copy(dst, p.Of(r))
+			copy(dst, p.Field(r))
 			return true
 		}}
 		if r.F.Words == 1 {
@@ -346,7 +346,7 @@ func (c *compiler) keyPart(j *bmv2json.Value) keyPart {
 		if n == 0 {
 			return p.parseFail(p.in.prog.codes.outOfBounds)
 		}
-		copy(dst, p.Of(phv.Ref{H: s.Elems[n-1][member], F: f}))
+		copy(dst, p.Field(phv.Ref{H: s.Elems[n-1][member], F: f}))
 		return true
 	}}
 }

@@ -109,7 +109,7 @@ func (q *Packet) CopyFields(p *Packet, list uint64) {
 		if r.IsValidity() {
 			continue
 		}
-		copy(q.Of(r), p.Of(r))
+		copy(q.Field(r), p.Field(r))
 		if r.F.Variable {
 			copy(q.Variable(r), p.Variable(r))
 		}
@@ -131,7 +131,7 @@ func (p *Packet) digest(list uint64, out Out) {
 			fields[i] = p.Variable(r)
 			continue
 		}
-		fields[i] = fieldBytes(p.Of(r), r.F.Bits)
+		fields[i] = fieldBytes(p.Field(r), r.F.Bits)
 	}
 	out.Digest(cmp.Or(p.in.opts.LearnNames[int(list)], l.name), fields)
 }

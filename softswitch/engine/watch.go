@@ -71,7 +71,7 @@ func (w *wanted) of(p *Packet) bool {
 		want := make([]uint64, r.F.Words)
 		phv.PutWords(want, w.value, r.F.Bits)
 		same := p.IsValid(r.H) && w.value.BitLen() <= r.F.Bits
-		for i, v := range p.Of(r) {
+		for i, v := range p.Field(r) {
 			same = same && v == want[i]
 		}
 		if same {

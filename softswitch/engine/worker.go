@@ -46,8 +46,8 @@ func (t *Worker) End() {
 	t.mu = nil
 }
 
-// Of reports whether a batch of the instance is in progress. It is false for nil.
-func (t *Worker) Of(in *Instance) bool { return t != nil && t.mu != nil && t.in == in }
+// Runs reports whether a batch of the instance is in progress. It is false for nil.
+func (t *Worker) Runs(in *Instance) bool { return t != nil && t.mu != nil && t.in == in }
 
 // Digest sends the packet's learning message of a learn list. It releases the lock of a batch
 // meanwhile, because the receiver may call control methods, which need the lock.

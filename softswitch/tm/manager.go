@@ -114,7 +114,7 @@ func (m *Manager) SetRate(id uint32, rate units.Rate, now units.Time) error {
 		return fmt.Errorf("port %d: %w", id, err)
 	}
 	if p.free > now {
-		left := p.rate.In(p.free - now)
+		left := p.rate.BytesIn(p.free - now)
 		p.free = now
 		if rate > 0 {
 			p.free = plus(now, rate.TxTime(left))

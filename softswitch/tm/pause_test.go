@@ -41,8 +41,8 @@ func TestPauseHoldsAQueueAndNoOther(t *testing.T) {
 	}
 	var st tm.PortStats
 	m.Stats(1, &st)
-	if q := st.Queues[3]; q.Paused.Count != 1 || q.Paused.Time != 490*us || q.Paused.Until != 500*us || q.Paused.By(110*us) != 100*us || q.Paused.By(units.Second) != 490*us {
-		t.Errorf("paused %d times until %v for %v, %v by 110us", q.Paused.Count, q.Paused.Until, q.Paused.Time, q.Paused.By(110*us))
+	if q := st.Queues[3]; q.Paused.Count != 1 || q.Paused.Time != 490*us || q.Paused.Until != 500*us || q.Paused.Total(110*us) != 100*us || q.Paused.Total(units.Second) != 490*us {
+		t.Errorf("paused %d times until %v for %v, %v by 110us", q.Paused.Count, q.Paused.Until, q.Paused.Time, q.Paused.Total(110*us))
 	}
 	if q := st.Queues[1]; q.Paused.Count != 0 || q.Paused.Time != 0 {
 		t.Errorf("queue 1 was paused: %+v", q)

@@ -73,7 +73,7 @@ func TestEvaluationParameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := int64((100 * units.Gbps).In(1 << 22))
+	line := int64((100 * units.Gbps).BytesIn(1 << 22))
 	if got := table.Lookup(line); got != c.Phi {
 		t.Errorf("at line rate φ̂ = %d B", got)
 	}

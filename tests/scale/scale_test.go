@@ -175,7 +175,7 @@ func (fm *farm) touched(t *testing.T, yaml []byte) (n int) {
 	with := g.Routes(topology.State{})
 	without := g.Routes(topology.State{DownLinks: map[string]bool{names[0]: true}})
 	for _, s := range cfg.Switches {
-		if !slices.EqualFunc(with.Of(s.Name), without.Of(s.Name), func(x, y topology.Route) bool { return slices.Equal(x.NextHops, y.NextHops) }) {
+		if !slices.EqualFunc(with.ForSwitch(s.Name), without.ForSwitch(s.Name), func(x, y topology.Route) bool { return slices.Equal(x.NextHops, y.NextHops) }) {
 			n++
 		}
 	}

@@ -71,7 +71,7 @@ func read(m *yamlnode.Map, c *config.Config) any {
 	}
 	p.Flows, p.Beta, p.MaxMDF = cmp.Or(p.Flows, defaultFlows), cmp.Or(p.Beta, swift.DefaultBeta), cmp.Or(p.MaxMDF, swift.DefaultMaxMDF)
 	if p.Increase == 0 && c.Fits(p.BaseRTT) {
-		p.Increase = swift.DefaultIncrease(slowestHost(c).In(c.Scaled(p.BaseRTT)))
+		p.Increase = swift.DefaultIncrease(slowestHost(c).BytesIn(c.Scaled(p.BaseRTT)))
 	}
 	return p
 }

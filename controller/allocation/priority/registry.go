@@ -181,7 +181,7 @@ func (r *Registry) Allocate(by *outcome.Request, application string, number int)
 		return Priority{}, err
 	}
 	if p.Application == "" {
-		if err := r.assign(p.Number, application, by.With(p.Number)); err != nil {
+		if err := r.assign(p.Number, application, by.DoneWith(p.Number)); err != nil {
 			return Priority{}, err
 		}
 	}
@@ -236,7 +236,7 @@ func (r *Registry) Release(by *outcome.Request, application string, number int) 
 	default:
 		return &TakenError{number, owner}
 	}
-	return r.assign(number, "", by.With(nil))
+	return r.assign(number, "", by.DoneWith(nil))
 }
 
 func (r *Registry) owner(number int) string {

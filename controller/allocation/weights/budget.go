@@ -22,7 +22,7 @@ func (r *Registry) SetBudget(by Caller, application string, limit float64) error
 		return nil
 	}
 	s := r.ledger.stage()
-	s.done = by.Request.With(nil)
+	s.done = by.Request.DoneWith(nil)
 	entry := by.entry(audit.Budget, application, Key{}, r.ledger.apps[application].Limit, limit)
 	err := CheckApplication(application)
 	if err == nil {

@@ -157,7 +157,7 @@ func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 			entries[i].Application, entries[i].Value = applied[i].Flow.Application, applied[i].Flow.Weight.Float()
 		}
 	}
-	s.done = by.Request.With(resultOf(applied))
+	s.done = by.Request.DoneWith(resultOf(applied))
 	if err := r.finish(s, entries, err); err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (r *Registry) Delete(by Caller, k Key) error {
 		return nil
 	}
 	s := r.ledger.stage()
-	s.done = by.Request.With(nil)
+	s.done = by.Request.DoneWith(nil)
 	old := r.ledger.flows[k]
 	err := by.mayChange(old)
 	if err == nil {

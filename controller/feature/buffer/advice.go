@@ -76,7 +76,7 @@ func drains(state *State, old Config, h headroom.Config, layout headroom.Layout,
 	}
 	threshold := h.Threshold
 	if h.Policy != headroom.Static {
-		threshold = h.Alpha.Of(max(0, layout.Shared-held))
+		threshold = h.Alpha.Threshold(max(0, layout.Shared-held))
 	}
 	var paused []string
 	for _, q := range queues {
@@ -208,7 +208,7 @@ func marks(c *config.Config, s *config.Switch) (list []string) {
 func largest(a headroom.Alpha, pool units.Bytes) units.Bytes {
 	low, high := units.Bytes(0), pool
 	for low < high {
-		if mid := (low + high + 1) / 2; mid <= a.Of(pool-mid) {
+		if mid := (low + high + 1) / 2; mid <= a.Threshold(pool-mid) {
 			low = mid
 		} else {
 			high = mid - 1

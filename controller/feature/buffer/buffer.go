@@ -167,7 +167,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	s := env.Switch
 	b := base{callbacks: f.callbacks, latest: &f.latest, sw: sw, buffer: FromSwitch(s), memory: f.memory(sw.Name()), pausers: &f.pausers, env: env}
 	h, numbers, on := Headroom(env.Config, s)
-	if !accountCapability.In(env.Pipeline) || !pauseCapability.In(env.Pipeline) {
+	if !accountCapability.InProgram(env.Pipeline) || !pauseCapability.InProgram(env.Pipeline) {
 		// Nothing of the buffer but departures can be seen over P4Runtime.
 		f.latest.Set(sw.Name(), &State{Policy: string(FromSwitch(s).Policy)})
 		manager, managed := sw.(feature.TrafficManager)
@@ -234,7 +234,7 @@ func (l *loop) threshold(used uint32) uint64 {
 	if l.mmu.Policy == headroom.Static {
 		return uint64(l.mmu.Threshold)
 	}
-	return uint64(l.mmu.Alpha.Of(units.Bytes(l.size.Shared) - units.Bytes(used)))
+	return uint64(l.mmu.Alpha.Threshold(units.Bytes(l.size.Shared) - units.Bytes(used)))
 }
 
 // base is the common part of loop and chipLoop. The loop owns the ports.

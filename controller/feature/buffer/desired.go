@@ -44,7 +44,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 			return nil, fmt.Errorf("policy %s: %w", FromSwitch(s).Policy, err)
 		}
 		policy, tables = built.Policy, built.Tables
-		if env.By(obeyCapability) == pb.ByTarget {
+		if env.Provider(obeyCapability) == pb.ByTarget {
 			obeyed := queuesOf(env.Config, s)
 			for c := range obeyed {
 				obeyed[c] &^= 1 << priority(s) // PFC frames leave by that queue
@@ -101,18 +101,18 @@ func Entity(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
 // a policy. It returns an error if the policy is not available.
 func means(env *feature.Env) (string, error) {
 	s := env.Switch
-	program := accountCapability.In(env.Pipeline) && pauseCapability.In(env.Pipeline)
+	program := accountCapability.InProgram(env.Pipeline) && pauseCapability.InProgram(env.Pipeline)
 	field, value := env.Config.Origin(s, "buffer.policy"), fmt.Sprintf("%q", FromSwitch(s).Policy)
 	switch {
 	case program: // the program has entries even if the policy is off
 		return pb.ByProgram, nil
 	case !FromSwitch(s).On():
 		return pb.ByNothing, nil
-	case env.By(accountCapability) == pb.ByNothing:
+	case env.Provider(accountCapability) == pb.ByNothing:
 		return pb.ByNothing, env.Refuse(field, value, accountCapability)
-	case env.By(pauseCapability) == pb.ByNothing:
+	case env.Provider(pauseCapability) == pb.ByNothing:
 		return pb.ByNothing, env.Refuse(field, value, pauseCapability)
-	case FromSwitch(s).Victims() && env.By(departCapability) == pb.ByNothing:
+	case FromSwitch(s).Victims() && env.Provider(departCapability) == pb.ByNothing:
 		return pb.ByNothing, env.Refuse(field, value, departCapability)
 	}
 	return pb.ByTrafficManager, nil

@@ -40,7 +40,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if !slices.ContainsFunc(env.Graph.Ports(env.Switch.Name), toHost) {
 		return nil, nil
 	}
-	if !answers.In(env.Pipeline) {
+	if !answers.InProgram(env.Pipeline) {
 		if field := env.Config.Origin(env.Switch, sectionKey); env.Config.Given(field) {
 			return nil, env.Refuse(field, "set", answers)
 		}

@@ -54,7 +54,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
 		Ternary("ether_type", p4rtmsg.Uint(etherType), p4rtmsg.Uint(0xffff)).Priority(10).
 		Action(ids.ActionPuntToCPUName, feature.Arg("reason", feature.ProbeReason)).Entity())
-	if limitCapability.In(env.Pipeline) {
+	if limitCapability.InProgram(env.Pipeline) {
 		c.Add(env.Pipeline.Default(ids.TablePuntLimitName).Action(ids.ActionSetPuntLimitName, FromConfig(env.Config).args()...).Entity())
 	}
 	return c.Result()

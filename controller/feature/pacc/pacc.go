@@ -58,7 +58,7 @@ var ipv6Capability = feature.Capability{
 }
 
 func families(pipe *pipeline.Pipeline) []*flowtable.Family {
-	if ipv6Capability.In(pipe) {
+	if ipv6Capability.InProgram(pipe) {
 		return flowtable.Families()
 	}
 	return []*flowtable.Family{&flowtable.IPv4}
@@ -85,7 +85,7 @@ func New(callbacks feature.Callbacks) *feature.Feature {
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	cfg := FromConfig(env.Config)
 	var c feature.EntityList
-	learns := queuePairCapability.In(env.Pipeline)
+	learns := queuePairCapability.InProgram(env.Pipeline)
 	if learns {
 		// By default the table reports nothing.
 		for _, of := range families(env.Pipeline) {
@@ -99,7 +99,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if !cfg.Enabled {
 		return c.Result()
 	}
-	if env.By(watchCapability) != pb.ByProgram {
+	if env.Provider(watchCapability) != pb.ByProgram {
 		return nil, env.Refuse("pacc.enabled", "true", watchCapability)
 	}
 	for _, p := range portsOf(env) {
@@ -134,7 +134,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	cfg := FromConfig(env.Config)
 	f.latest.Forget(sw.Name())
 	f.tables.Forget(sw.Name())
-	if env.By(watchCapability) != pb.ByProgram {
+	if env.Provider(watchCapability) != pb.ByProgram {
 		return nil
 	}
 	if !cfg.Enabled {
@@ -142,7 +142,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		for _, of := range families(env.Pipeline) {
 			s.tables = append(s.tables, of.Learned()...)
 		}
-		if !queuePairCapability.In(env.Pipeline) {
+		if !queuePairCapability.InProgram(env.Pipeline) {
 			s.tables = slices.DeleteFunc(s.tables, func(id uint32) bool { return id == flowtable.IPv4.QueuePair })
 		}
 		return feature.Every{Period: sweepInterval, Do: s.tick}
@@ -168,7 +168,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		Ports: ports, MaxFlows: cfg.MaxFlows, Phases: cnpgen.Phases(ports[0].Params.Interval, len(ports), phases),
 		Counted: func(sent map[cnpgen.FlowKey]uint64) { table.Counted(l.sw.now, sent) },
 	}
-	if queuePairCapability.In(env.Pipeline) {
+	if queuePairCapability.InProgram(env.Pipeline) {
 		lc.QueuePairs = l.sw
 	}
 	var err error

@@ -90,7 +90,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if err != nil || settings.Detection == 0 {
 		return nil, err
 	}
-	if env.By(watchCapability) == pb.ByNothing {
+	if env.Provider(watchCapability) == pb.ByNothing {
 		return nil, env.Refuse(env.Config.Origin(env.Switch, "pfc_watchdog.detection_time"), FromSwitch(env.Switch).DetectionTime.String(), watchCapability)
 	}
 	return []*p4v1.Entity{settings.Entity()}, nil
@@ -102,7 +102,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		l.peers[p.Number], l.between[p.Number] = p.Peer, p.PeerPort != 0
 	}
 	settings, err := FromSwitch(env.Switch).settings(env)
-	on := err == nil && settings.Detection != 0 && env.By(watchCapability) != pb.ByNothing
+	on := err == nil && settings.Detection != 0 && env.Provider(watchCapability) != pb.ByNothing
 	if !on {
 		l.see(time.Now(), nil)
 	}
@@ -278,7 +278,7 @@ func (c Config) settings(env *feature.Env) (externs.Settings, error) {
 		for _, p := range env.Graph.Ports(env.Switch.Name) {
 			s.Detection = max(s.Detection, 2*p.Rate.PauseTime(65535))
 		}
-		if env.By(watchCapability) == pb.ByNothing {
+		if env.Provider(watchCapability) == pb.ByNothing {
 			s.Detection = 0
 		}
 		return s.WithDefaults()

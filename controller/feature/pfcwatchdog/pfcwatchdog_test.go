@@ -85,7 +85,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	s := &config.Switch{Name: "t", Target: config.Tofino2}
-	if on := watchCapability.On(testenv.Tofino(t, "tofino2"), s); on.Supported || !strings.Contains(on.Detail, "BF Runtime") {
+	if on := watchCapability.Status(testenv.Tofino(t, "tofino2"), s); on.Supported || !strings.Contains(on.Detail, "BF Runtime") {
 		t.Errorf("tofino2: %+v", on)
 	}
 }

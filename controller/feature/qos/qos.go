@@ -70,7 +70,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	s := env.Switch
 	q := FromConfig(env.Config)
-	has := func(p feature.Capability) bool { return env.By(p) == pb.ByProgram }
+	has := func(p feature.Capability) bool { return env.Provider(p) == pb.ByProgram }
 	switch {
 	case has(classCapability):
 		classes(&c, env.Pipeline, q.Classes)
@@ -99,7 +99,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		c.Add(nil, env.Refuse("qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markCapability))
 	}
 	if w := q.ByQueue(); w != (externs.Weights{}) {
-		switch env.By(weightCapability) {
+		switch env.Provider(weightCapability) {
 		case pb.ByTarget:
 			c.Add(w.Entity(), nil)
 		case pb.ByNothing:
@@ -135,7 +135,7 @@ func limits(c *feature.EntityList, p *pipeline.Pipeline, q Config, s *config.Swi
 
 // refuseLimits returns an error if the file has limits that nothing enforces.
 func refuseLimits(env *feature.Env) error {
-	if env.By(limitCapability) == pb.ByTrafficManager {
+	if env.Provider(limitCapability) == pb.ByTrafficManager {
 		return nil
 	}
 	if limit := FromConfig(env.Config).QueueLimit; limit != ids.Unlimited {

@@ -88,7 +88,7 @@ const mostPorts = 8
 
 // advise is feature.Feature.Advise: it says which port takes which addresses.
 func advise(env *feature.Env, _ *config.Switch) []string {
-	if !FromConfig(env.Config).EdgePorts || !checkCapability.In(env.Pipeline) {
+	if !FromConfig(env.Config).EdgePorts || !checkCapability.InProgram(env.Pipeline) {
 		return nil
 	}
 	var ports []string

@@ -54,7 +54,7 @@ func New(feature.Callbacks) *feature.Feature {
 const sampleTime = 10 * units.Microsecond
 
 func shape(env *feature.Env, c *trafficmanager.Config) error {
-	if env.By(sampleCapability) != pb.ByTrafficManager {
+	if env.Provider(sampleCapability) != pb.ByTrafficManager {
 		return nil
 	}
 	c.Filters = map[string]units.Time{delayFilter: env.Config.Scaled(sampleTime)}
@@ -73,7 +73,7 @@ const maxShift = 31
 
 func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
-	if env.By(scaleCapability) != pb.ByProgram {
+	if env.Provider(scaleCapability) != pb.ByProgram {
 		return nil, nil
 	}
 	shift := uint64(FromConfig(env.Config).Shift) + uint64(s.Target.TickShift())
@@ -82,7 +82,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 			"is %d, which on the switch %q of target %s makes %d; want %d at most", FromConfig(env.Config).Shift, s.Name, s.Target, shift, maxShift-s.Target.TickShift())}
 	}
 	var c feature.EntityList
-	if sampleCapability.In(env.Pipeline) && env.By(sampleCapability) == pb.ByNothing {
+	if sampleCapability.InProgram(env.Pipeline) && env.Provider(sampleCapability) == pb.ByNothing {
 		if env.Config.Given("soze") {
 			return nil, env.Refuse("soze", "given", sampleCapability)
 		}

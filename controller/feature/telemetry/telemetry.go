@@ -51,7 +51,7 @@ func (t *telemetry) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.last, sw.Name())
-	if env.Config.Controller.PollInterval <= 0 || env.By(pollCapability) != pb.ByProgram {
+	if env.Config.Controller.PollInterval <= 0 || env.Provider(pollCapability) != pb.ByProgram {
 		return nil
 	}
 	l := &loop{

@@ -91,7 +91,7 @@ func RouteLines(t testing.TB, r *feature.Feature, env *feature.Env, sw string, s
 	t.Helper()
 	env = AtSwitch(env, sw)
 	var list []*p4v1.Entity
-	for _, route := range env.Graph.Routes(s).Of(sw) {
+	for _, route := range env.Graph.Routes(s).ForSwitch(sw) {
 		if len(route.NextHops) == 0 {
 			continue
 		}

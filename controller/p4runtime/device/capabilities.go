@@ -46,7 +46,7 @@ func parts(o Options, tried []*pb.Capability) []*pb.Capability {
 	var list []*pb.Capability
 	for _, f := range o.Features {
 		for _, p := range f.Capabilities {
-			list = append(list, p.On(o.Pipeline, &o.Switch))
+			list = append(list, p.Status(o.Pipeline, &o.Switch))
 		}
 	}
 	list = append(list, tried...)

@@ -74,7 +74,7 @@ func (s *stateService) ReplaceMember(ctx context.Context, r *pb.ReplaceMemberReq
 		return &pb.ReplaceMemberResponse{}, nil
 	}
 	err := s.members.Replace(ctx, r.GetName())
-	if done := q.With(nil); err == nil && done != nil {
+	if done := q.DoneWith(nil); err == nil && done != nil {
 		if err = s.state.KeepDone(*done); err != nil {
 			err = outcome.Unknown(fmt.Errorf("member %s was replaced, but storing the request id failed: %w", r.GetName(), err))
 		}

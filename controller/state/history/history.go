@@ -123,7 +123,7 @@ func (s *Store) Save(ctx context.Context, e Entry) error {
 		return ErrConfirmed
 	}
 	e.By, e.Why, e.Confirm = n.By, n.Why, n.Confirm
-	if err := s.keeper.SaveConfig(e, outcome.RequestFromContext(ctx).With(e.Generation)); err != nil {
+	if err := s.keeper.SaveConfig(e, outcome.RequestFromContext(ctx).DoneWith(e.Generation)); err != nil {
 		return outcome.FromStore(err)
 	}
 	s.notify()
@@ -146,7 +146,7 @@ func (s *Store) Confirm(ctx context.Context, generation uint64) (Entry, error) {
 	case !waits:
 		return last, ErrConfirmed
 	}
-	if err := s.keeper.ConfirmConfig(by.With(last.Generation)); err != nil {
+	if err := s.keeper.ConfirmConfig(by.DoneWith(last.Generation)); err != nil {
 		return last, outcome.FromStore(err)
 	}
 	s.notify()

@@ -29,11 +29,11 @@ func TestBookIsBounded(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	var none *Request
-	if none.Again(nil) || none.With(1) != nil || RequestFromContext(t.Context()) != nil {
+	if none.Again(nil) || none.DoneWith(1) != nil || RequestFromContext(t.Context()) != nil {
 		t.Error("there is a request")
 	}
 	r := &Request{Done: Done{Key: "k", Digest: "d"}}
-	d := r.With([]int{1, 2})
+	d := r.DoneWith([]int{1, 2})
 	if RequestFromContext(WithRequest(t.Context(), r)) != r || r.Again(nil) || d.Key != "k" || string(d.Result) != "[1,2]" {
 		t.Errorf("%+v", d)
 	}

@@ -54,7 +54,7 @@ func (r *Request) Again(result any) bool {
 }
 
 // WithRequest returns the outcome to keep with the change, nil for none. The result may be nil.
-func (r *Request) With(result any) *Done {
+func (r *Request) DoneWith(result any) *Done {
 	if r == nil {
 		return nil
 	}

@@ -37,7 +37,7 @@ func TestOutcomeUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	done := (&outcome.Request{Done: outcome.Done{Key: "k", Digest: "d"}}).With(7)
+	done := (&outcome.Request{Done: outcome.Done{Key: "k", Digest: "d"}}).DoneWith(7)
 	for name, tc := range map[string]struct {
 		change func(*Store) error
 		made   func(*Store) bool
@@ -101,7 +101,7 @@ func TestDoneIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := s.Done("k"); !ok {
-			if err := s.SavePriority(1, "web", (&outcome.Request{Done: outcome.Done{Key: "k", Digest: "d"}}).With(1)); err != nil {
+			if err := s.SavePriority(1, "web", (&outcome.Request{Done: outcome.Done{Key: "k", Digest: "d"}}).DoneWith(1)); err != nil {
 				t.Fatal(err)
 			}
 		}

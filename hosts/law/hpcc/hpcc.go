@@ -33,7 +33,7 @@ func New(p Params) (*Law, error) {
 	}
 	// A flow starts with a window of B·T, which fills its path. So U starts at 1, as in the authors' public
 	// simulator. If it started at 0, U would show an empty path for a round trip, and the flow would not yield.
-	l := &Law{par: p, t: float64(p.BaseRTT), wInit: float64(p.LineRate.In(p.BaseRTT)), u: 1}
+	l := &Law{par: p, t: float64(p.BaseRTT), wInit: float64(p.LineRate.BytesIn(p.BaseRTT)), u: 1}
 	l.w, l.wc = l.wInit, l.wInit // §3.2: W_init = B·T
 	return l, nil
 }
@@ -77,7 +77,7 @@ func (l *Law) compute(update bool) {
 		l.w = l.wc + float64(l.par.Increase)
 		stage = l.stage + 1
 	}
-	l.w = min(max(l.w, float64(l.par.MSS), float64(l.par.MinRate.In(l.par.BaseRTT))), l.wInit)
+	l.w = min(max(l.w, float64(l.par.MSS), float64(l.par.MinRate.BytesIn(l.par.BaseRTT))), l.wInit)
 	if update {
 		l.stage, l.wc = stage, l.w
 	}
@@ -109,7 +109,7 @@ func (p *Params) Visit(s *param.Set, f *law.Flow) { p.visit(s, f, 5, (*Params).s
 // VisitNS3 visits the parameters with those of the public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control,
 // simulation/run.py --cc hp): MI_THRESH 0, RATE_AI 10 Mb/s per 25 Gb/s, MIN_RATE 1 Gb/s. Its GLOBAL_T is base_rtt.
 func (p *Params) VisitNS3(s *param.Set, f *law.Flow) {
-	p.visit(s, f, 0, func(p *Params) units.Bytes { return max((p.LineRate / 2500).In(p.BaseRTT), 1) })
+	p.visit(s, f, 0, func(p *Params) units.Bytes { return max((p.LineRate / 2500).BytesIn(p.BaseRTT), 1) })
 }
 
 func (p *Params) visit(s *param.Set, f *law.Flow, maxStage int, step func(*Params) units.Bytes) {
@@ -128,5 +128,5 @@ func (p *Params) visit(s *param.Set, f *law.Flow, maxStage int, step func(*Param
 }
 
 func (p *Params) step() units.Bytes {
-	return max(units.Bytes(float64(p.LineRate.In(p.BaseRTT))*(1-p.Eta)/float64(max(p.Flows, 1))), 1)
+	return max(units.Bytes(float64(p.LineRate.BytesIn(p.BaseRTT))*(1-p.Eta)/float64(max(p.Flows, 1))), 1)
 }

@@ -135,7 +135,7 @@ func TestLEDBATDelayStaysAtTheTarget(t *testing.T) {
 	if use := floats.Sum(r) / Goodput(l.Rate); use < 0.99 {
 		t.Errorf("utilisation %.3f", use)
 	}
-	if want := float64(l.Rate.In(20 * us)); math.Abs(q.Mean()/want-1) > 0.05 {
+	if want := float64(l.Rate.BytesIn(20 * us)); math.Abs(q.Mean()/want-1) > 0.05 {
 		t.Errorf("queue %v B, the target is %v B", q.Mean(), want)
 	}
 	t.Logf("queue mean %.0f p99 %.0f B, fairness %.4f", q.Mean(), q.At(0.99), Jain(r))
@@ -159,7 +159,7 @@ func TestSwiftDelayStaysAtTheTarget(t *testing.T) {
 	if use := floats.Sum(r) / Goodput(l.Rate); use < 0.99 {
 		t.Errorf("utilisation %.3f", use)
 	}
-	if want := float64(l.Rate.In(16 * us)); math.Abs(q.Mean()/want-1) > 0.05 {
+	if want := float64(l.Rate.BytesIn(16 * us)); math.Abs(q.Mean()/want-1) > 0.05 {
 		t.Errorf("queue %v B, the target is %v B", q.Mean(), want)
 	}
 	if j := Jain(r); j < 0.95 {
@@ -191,7 +191,7 @@ func TestTIMELYRoundTripStaysBetweenTheThresholds(t *testing.T) {
 	if got := floats.Sum(r) / Goodput(l.Rate); got < 0.88 {
 		t.Errorf("utilisation %.3f", got)
 	}
-	if high := float64(l.Rate.In(500 * us)); q.At(0.99) > high {
+	if high := float64(l.Rate.BytesIn(500 * us)); q.At(0.99) > high {
 		t.Errorf("queue p99 %v B is beyond the high threshold, %v B", q.At(0.99), high)
 	}
 	t.Logf("utilisation %.3f, queue mean %.0f B, p99 %.0f B", floats.Sum(r)/Goodput(l.Rate), q.Mean(), q.At(0.99))

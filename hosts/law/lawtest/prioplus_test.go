@@ -35,7 +35,7 @@ func newBench() *bench {
 	n := New()
 	b := &bench{Net: n, link: n.Link(line, 6*us)}
 	b.oneWay, b.rtt = Base(line, back, b.link)
-	b.bdp = b.rate().In(b.rtt)
+	b.bdp = b.rate().BytesIn(b.rtt)
 	return b
 }
 

@@ -38,7 +38,7 @@ func New(p Params) (*Law, error) {
 	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
-	l := &Law{par: p, tau: float64(p.BaseRTT), most: float64(p.LineRate.In(p.BaseRTT)), power: 1}
+	l := &Law{par: p, tau: float64(p.BaseRTT), most: float64(p.LineRate.BytesIn(p.BaseRTT)), power: 1}
 	l.w, l.old = l.most, l.most // §3.3: cwnd_init = HostBw·τ
 	return l, nil
 }
@@ -145,7 +145,7 @@ func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	param.Of(s, "base_rtt", &p.BaseRTT, f.BaseRTT, param.AtLeast(param.PacketTime(p.LineRate, p.MSS)), "τ, the longest base round trip (§3.3); default the flow's own")
 	param.Of(s, "gamma", &p.Gamma, 0.9, param.AboveTo(0, 1), "γ of the window's moving average (§3.3)")
 	param.Of(s, "flows", &p.Flows, 100, param.AtLeast(1), "N of the default increase, how many flows a host is expected to send at a time")
-	param.Of(s, "increase", &p.Increase, max(p.LineRate.In(p.BaseRTT)/units.Bytes(max(p.Flows, 1)), 1), param.Above(0), "β, added to the window once per update; default line rate · τ / N (§3.3)")
+	param.Of(s, "increase", &p.Increase, max(p.LineRate.BytesIn(p.BaseRTT)/units.Bytes(max(p.Flows, 1)), 1), param.Above(0), "β, added to the window once per update; default line rate · τ / N (§3.3)")
 }
 
 // VisitTheta visits the parameters of θ-PowerTCP.

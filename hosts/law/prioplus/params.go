@@ -54,7 +54,7 @@ type Params struct {
 	EveryRTT, NoCardinality bool // ablations
 }
 
-func (p *Params) bdp() units.Bytes { return p.LineRate.In(p.BaseRTT) }
+func (p *Params) bdp() units.Bytes { return p.LineRate.BytesIn(p.BaseRTT) }
 
 // base returns the delay of an empty path, of the kind that the law uses.
 func (p *Params) base() units.Time {

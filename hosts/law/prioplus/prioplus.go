@@ -242,5 +242,5 @@ func (l *Law) roundTrip(delay units.Time) units.Time { return delay + l.par.Base
 
 // inFlight returns the payload in flight on a full path with a given delay.
 func (l *Law) inFlight(delay units.Time) float64 {
-	return float64(l.par.LineRate.In(l.roundTrip(delay)))
+	return float64(l.par.LineRate.BytesIn(l.roundTrip(delay)))
 }

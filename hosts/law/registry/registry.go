@@ -155,10 +155,10 @@ func (k *Kind) Params() []param.Info {
 	return list
 }
 
-// With returns a Maker with parameters given by name. An unknown name or a value of the wrong kind is a
+// Maker returns a Maker with parameters given by name. An unknown name or a value of the wrong kind is a
 // *param.Error. NewLaw returns one for a value that the flow's path does not allow. A given value counts even
 // if it is 0 or false.
-func (k *Kind) With(given map[string]string) (*Maker, error) {
+func (k *Kind) Maker(given map[string]string) (*Maker, error) {
 	i := k.make()
 	set, err := param.Parse(func(s *param.Set) { i.visit(s, &samples[0]) }, given)
 	return &Maker{Kind: k, set: set}, err

@@ -22,7 +22,7 @@ func flow() law.Flow {
 
 func make1(t *testing.T, kind string, given map[string]string, f law.Flow) (law.Law, error) {
 	t.Helper()
-	m, err := registry.Find(kind).With(given)
+	m, err := registry.Find(kind).Maker(given)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestUnknownParameters(t *testing.T) {
 		{"dcqcn", "gain", "NaN", "gain NaN: want a finite number"},
 		{"prioplus-ledbat", "level", "top", "level top: want low, middle or high"},
 	} {
-		if _, err := registry.Find(tt.kind).With(map[string]string{tt.name: tt.value}); !strings.HasPrefix(text(err), tt.want) {
+		if _, err := registry.Find(tt.kind).Maker(map[string]string{tt.name: tt.value}); !strings.HasPrefix(text(err), tt.want) {
 			t.Errorf("%s: error %q, want %q", tt.kind, text(err), tt.want)
 		}
 	}
@@ -160,7 +160,7 @@ func FuzzParams(f *testing.F) {
 			return
 		}
 		given := map[string]string{params[int(at)%len(params)].Name: one, params[(int(at)+1)%len(params)].Name: two}
-		m, err := k.With(given)
+		m, err := k.Maker(given)
 		if err != nil {
 			return
 		}

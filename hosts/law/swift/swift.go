@@ -149,7 +149,7 @@ func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
 	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
 	param.Of(s, "base_rtt", &p.BaseRTT, f.BaseRTT, param.Above(0), "round trip of an empty path; default the flow's own")
-	bdp := p.LineRate.In(p.BaseRTT)
+	bdp := p.LineRate.BytesIn(p.BaseRTT)
 	var above units.Time
 	param.Of(s, "target_above", &above, f.Stretch(25*units.Microsecond), param.AtLeast(0), "distance of the target from base_rtt if target is not given")
 	param.Of(s, "target", &p.Target, p.BaseRTT+above, param.Above(p.BaseRTT), "base target delay (§3.2), a round trip; default base_rtt + target_above")

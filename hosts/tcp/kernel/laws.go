@@ -86,7 +86,7 @@ func prioParams(p prioplus.Params, s swift.Params) programPrioParams {
 		BaseRtt: nanos(p.BaseRTT), Tolerance: nanos(p.Tolerance), LineRate: uint64(bytesPerSecond(p.LineRate)),
 		Increase: uint64(s.Increase), LinearStart: uint64(p.LinearStart), Beta: uint64(s.Beta * (1 << oneBits)), MaxMdf: uint64(s.MaxMDF * (1 << oneBits)),
 		Filter: uint32(p.Filter), RetxReset: uint32(s.RetxReset),
-		CountDown: uint32((p.LineRate.In(p.BaseRTT) + p.LinearStart - 1) / max(p.LinearStart, 1)),
+		CountDown: uint32((p.LineRate.BytesIn(p.BaseRTT) + p.LinearStart - 1) / max(p.LinearStart, 1)),
 	}
 }
 

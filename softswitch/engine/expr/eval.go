@@ -43,7 +43,7 @@ func (e *Evaluator) Data(n *Node, z *big.Int) {
 		z.SetUint64(0)
 		if h := e.Header(n.L); h != nil {
 			f := n.Ref.F
-			e.set(z, e.Of(phv.Ref{H: h, F: f}), f.Bits, f.Signed)
+			e.set(z, e.Field(phv.Ref{H: h, F: f}), f.Bits, f.Signed)
 		}
 	case Cell:
 		e.set(z, e.Cell(n.Index, e.Index(n.L)), n.Width, false)

@@ -80,7 +80,7 @@ func (v *Vector) Extract(h *Header, b []byte, n int) {
 	for i := range h.Type.Fields {
 		f := &h.Type.Fields[i]
 		if !f.Variable {
-			ReadField(v.Of(Ref{h, f}), b, bit, f.Bits)
+			ReadField(v.Field(Ref{h, f}), b, bit, f.Bits)
 			bit += f.Bits
 			continue
 		}
@@ -102,7 +102,7 @@ func (v *Vector) Deparse(h *Header, b []byte) {
 	for i := range h.Type.Fields {
 		f := &h.Type.Fields[i]
 		if !f.Variable {
-			WriteField(b, bit, v.Of(Ref{h, f}), f.Bits)
+			WriteField(b, bit, v.Field(Ref{h, f}), f.Bits)
 			bit += f.Bits
 			continue
 		}

@@ -12,8 +12,8 @@ type Vector struct {
 // Words returns the words of a header.
 func (v *Vector) Words(h *Header) []uint64 { return v.W[h.Base : h.Base+h.Type.Words] }
 
-// Of returns the words of a field.
-func (v *Vector) Of(r Ref) []uint64 { return v.W[r.Word() : r.Word()+r.F.Words] }
+// Field returns the words of a field.
+func (v *Vector) Field(r Ref) []uint64 { return v.W[r.Word() : r.Word()+r.F.Words] }
 
 // Variable returns the content of a variable-length field.
 func (v *Vector) Variable(r Ref) []byte {
