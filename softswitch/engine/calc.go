@@ -18,9 +18,18 @@ type calculation struct {
 	hash       hash.Func
 	robin      int // index of its round-robin state in the instance, −1 for none
 	consistent bool
-	csum       bool // the algorithm is the Internet checksum
-	ipv4       bool // the old checksum type ipv4
-	bytes      int  // largest length in bytes if all inputs are fields of one to eight bytes; else 0
+	csum       bool         // the algorithm is the Internet checksum
+	ipv4       bool         // the old checksum type ipv4
+	whole      []wholeField // the inputs if all are fields of one to eight bytes; else nil
+	bytes      int          // their length
+}
+
+// wholeField is a field of one to eight bytes.
+type wholeField struct {
+	valid int // word of its header's validity, −1 for metadata
+	word  uint32
+	shift uint8 // moves the field to the top of 64 bits
+	bytes uint8
 }
 
 // calcInput is one part of the input: a field, or a constant.
@@ -47,8 +56,13 @@ func (c *compiler) calculation(algo string, input []bmv2json.Value) *calculation
 	}
 	k.csum = algo == "csum16"
 	if !slices.ContainsFunc(k.input, func(in calcInput) bool { return in.konst != nil || in.ref.F.Variable || in.bits%8 != 0 || in.bits > 64 }) {
-		for i := range k.input {
-			k.bytes += k.input[i].bits / 8
+		for _, in := range k.input {
+			f := wholeField{in.ref.H.Valid, uint32(in.ref.Word()), uint8(64 - in.bits), uint8(in.bits / 8)}
+			if in.ref.H.Metadata {
+				f.valid = -1
+			}
+			k.whole = append(k.whole, f)
+			k.bytes += in.bits / 8
 		}
 	}
 	return k
@@ -106,7 +120,7 @@ func (k *calculation) output(p *Packet) uint64 {
 func (k *calculation) gather(p *Packet) []byte {
 	w := &p.input
 	w.Reset()
-	if k.bytes > 0 {
+	if k.whole != nil {
 		k.gatherBytes(p)
 	} else {
 		k.gatherBits(p)
@@ -136,10 +150,10 @@ func (k *calculation) gatherBits(p *Packet) {
 // field's width.
 func (k *calculation) gatherBytes(p *Packet) {
 	b, n := slices.Grow(p.input.B, k.bytes+8)[:k.bytes+8], 0
-	for i := range k.input {
-		if in := &k.input[i]; p.IsValid(in.ref.H) {
-			binary.BigEndian.PutUint64(b[n:], p.W[in.ref.Word()]<<(64-in.bits))
-			n += in.bits / 8
+	for i := range k.whole {
+		if f := &k.whole[i]; f.valid < 0 || p.W[f.valid] != 0 {
+			binary.BigEndian.PutUint64(b[n:n+8], p.W[f.word]<<(f.shift&63))
+			n += int(f.bytes)
 		}
 	}
 	p.input.B = b[:n]

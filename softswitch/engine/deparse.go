@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/phv"
 	"github.com/headgate/headgate/softswitch/stages"
@@ -16,16 +18,9 @@ type deparser struct {
 	checksums []*checksum // updated in the fields, before the headers are written
 	late      []*checksum // updated in the bytes of their headers
 	prims     func(p *Packet)
-	order     []emission
+	order     []*phv.Header // headers that it writes, in the order of the wire
+	place     []int         // by header: its place in order from 1 on if patches can be written in place, else 0
 	patches   [][]phv.Store // stores of the fields that the program writes, by header
-}
-
-// emission is one header that the deparser writes, in the order of the wire.
-type emission struct {
-	h     *phv.Header
-	valid int // valid and plain are copies of h's attributes, for speed
-	index uint32
-	plain bool // the header has a fixed length, so patches can be written in place
 }
 
 func (c *compiler) buildDeparsers(j *bmv2json.Program) {
@@ -44,7 +39,7 @@ func (c *compiler) buildDeparser(j *bmv2json.Deparser) *deparser {
 			if h.Type.Bits%8 != 0 {
 				c.Fail("header %q has %d bits, a packet header has whole bytes", name, h.Type.Bits)
 			}
-			d.order = append(d.order, emission{h: h, valid: h.Valid, index: uint32(h.Index)})
+			d.order = append(d.order, h)
 		})
 	}
 	if len(j.Primitives) == 0 {
@@ -68,23 +63,18 @@ func (c *compiler) finishDeparsers() {
 }
 
 func (c *compiler) finishDeparser(d *deparser) {
-	d.patches = make([][]phv.Store, len(c.layout.List))
-	seen := map[*phv.Header]bool{}
-	for i := range d.order {
-		e := &d.order[i]
-		if seen[e.h] || c.reference {
-			continue // a header is written twice, which p4c never does
+	d.patches, d.place = make([][]phv.Store, len(c.layout.List)), make([]int, len(c.layout.List))
+	for i, h := range d.order {
+		if c.reference || h.Metadata || h.Type.Slow || slices.Contains(d.order[:i], h) || slices.Contains(d.order[i+1:], h) {
+			continue // p4c never writes a header twice
 		}
-		seen[e.h] = true
-		if e.plain = !e.h.Metadata && !e.h.Type.Slow; !e.plain {
-			continue
-		}
-		list, words := e.h.Type.Patches(func(word int) bool { return c.written[e.h.Base+word] })
+		d.place[h.Index] = i + 1
+		list, words := h.Type.Patches(func(word int) bool { return c.written[h.Base+word] })
 		for k, w := range words {
-			c.used[e.h.Base+w] = true
-			list[k].Word += uint32(e.h.Base)
+			c.used[h.Base+w] = true
+			list[k].Word += uint32(h.Base)
 		}
-		d.patches[e.index] = list
+		d.patches[h.Index] = list
 	}
 }
 
@@ -165,16 +155,17 @@ func (d *deparser) inPlace(p *Packet) bool {
 	if p.nPlaced < 0 {
 		return false
 	}
-	n, w := 0, p.W
-	for i := range d.order {
-		e := &d.order[i]
-		if w[e.valid] == 0 && (e.plain || !e.h.Metadata) {
-			continue
-		}
-		if n >= p.nPlaced || p.placed[n].header != e.index || !e.plain {
+	valid, n := p.W[p.in.prog.layout.Validities:][:len(d.place)], 0
+	for _, v := range valid {
+		n += int(v)
+	}
+	last := 0
+	for _, k := range p.placed[:p.nPlaced] {
+		at := d.place[k.header]
+		if at <= last || valid[k.header] == 0 {
 			return false
 		}
-		n++
+		last = at
 	}
 	return n == p.nPlaced
 }
@@ -182,15 +173,14 @@ func (d *deparser) inPlace(p *Packet) bool {
 // rewrite writes all valid headers from their fields.
 func (d *deparser) rewrite(p *Packet) {
 	size := 0
-	for i := range d.order {
-		if h := d.order[i].h; p.IsValid(h) {
+	for _, h := range d.order {
+		if p.IsValid(h) {
 			size += p.Length(h)
 		}
 	}
 	at := p.prepend(size)
 	p.head = at
-	for i := range d.order {
-		h := d.order[i].h
+	for _, h := range d.order {
 		if !p.IsValid(h) {
 			continue
 		}

@@ -55,7 +55,7 @@ type vector = phv.Vector
 
 // placement records where a header was extracted.
 type placement struct {
-	header uint32 // the header's index; in the deparser, its place in the order
+	header uint32 // the header's index
 	at     uint32
 }
 

@@ -195,9 +195,9 @@ func (b *boundAction) String() string {
 // logHeaders logs the headers that the deparser has written.
 func (p *Packet) logHeaders(d *deparser) {
 	p.Logf("Deparser '%s': start", d.name)
-	for _, e := range d.order {
-		if p.IsValid(e.h) && !e.h.Metadata {
-			p.Logf("Deparsing header '%s'", e.h.Name)
+	for _, h := range d.order {
+		if p.IsValid(h) && !h.Metadata {
+			p.Logf("Deparsing header '%s'", h.Name)
 		}
 	}
 	p.Logf("Deparser '%s': end", d.name)

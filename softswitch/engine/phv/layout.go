@@ -110,6 +110,7 @@ type Layout struct {
 	UnionStacks map[string]*Stack
 	Scratch     int // first word of the architecture's scratch, the last of the metadata
 	Meta        int // words of metadata
+	Validities  int // first word of the headers' validities, which are in the order of List
 	Words       int
 	VLBytes     int
 	aliases     map[string]Ref
@@ -168,6 +169,7 @@ func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program, scratch int) *Layout {
 	b.Words += scratch
 	b.Meta = b.Words
 	b.place(false)
+	b.Validities = b.Words
 	for _, h := range b.List {
 		h.Valid = b.Words
 		h.Validity = Field{Name: "$valid$", Bits: 1, Word: h.Valid - h.Base, Words: 1, Mask: 1}
