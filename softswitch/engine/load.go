@@ -2,6 +2,7 @@ package engine
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"runtime"
 	"sync"
@@ -79,7 +80,7 @@ func Load(doc []byte) (*Program, error) {
 		if err != nil {
 			return nil, err
 		}
-		prog.doc, prog.code.native = doc, natives[nativeKey(doc)]
+		prog.doc, prog.code.native = doc, natives[hex.EncodeToString(sum[:])]
 		prog.passes[Ingress].parser.native = prog.code.native.Parse
 		p := weak.Make(prog)
 		inUse.Store(key, p)
@@ -135,7 +136,11 @@ func compile(j *bmv2json.Program, reference bool) (prog *Program, err error) {
 	defer bmv2json.Catch(&err)
 	c.In("__meta__", -1, func() { c.checkVersion(j.Meta.Version) })
 	c.arch = c.architecture(j)
-	c.layout = phv.NewLayout(&c.Reader, j, c.arch.Scratch(j))
+	var temporaries map[string]bool
+	if !reference {
+		temporaries = j.Temporaries()
+	}
+	c.layout = phv.NewLayout(&c.Reader, j, c.arch.Scratch(j), temporaries)
 	c.findChosen()
 	c.scratch = c.layout.Words
 	c.code.base = uint32(c.scratch + 1)

@@ -1,10 +1,5 @@
 package engine
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-)
-
 // Native is a program as the Go code that WriteNative writes. It runs instead of the program's
 // instructions, and uses the instance's tables, registers and operations.
 type Native struct {
@@ -22,12 +17,6 @@ var natives = map[string]Native{}
 func Register(program string, n Native) bool {
 	natives[program] = n
 	return true
-}
-
-// nativeKey returns the key under which a program is registered.
-func nativeKey(doc []byte) string {
-	sum := sha256.Sum256(doc)
-	return hex.EncodeToString(sum[:])
 }
 
 // Machine is an Instance as its Native sees it. All methods are small enough to be inlined.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"go/format"
 	"maps"
@@ -19,7 +20,7 @@ func (prog *Program) WriteNative(pkg string) ([]byte, error) {
 	if t.parse() {
 		parse = "parse"
 	}
-	t.out("var _ = engine.Register(%q, engine.Native{Exec: exec, Parse: %s})", nativeKey(prog.doc), parse)
+	t.out("var _ = engine.Register(\"%x\", engine.Native{Exec: exec, Parse: %s})", sha256.Sum256(prog.doc), parse)
 	imports := "\"github.com/headgate/headgate/softswitch/engine\""
 	if bytes.Contains(t.b.Bytes(), []byte("binary.")) {
 		imports = "\"encoding/binary\"\n\n" + imports

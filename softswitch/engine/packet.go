@@ -83,7 +83,10 @@ func (in *Instance) get() *Packet {
 
 // empty clears the header vector. It runs when a packet is finished, because the vector is then
 // still in the cache, and because egress has less work to do than ingress.
-func (p *Packet) empty() { clear(p.W[:p.in.prog.layout.Words]) }
+func (p *Packet) empty() {
+	l := p.in.prog.layout
+	clear(p.W[l.Temporary:l.Words])
+}
 
 func (p *Packet) reset() {
 	p.EgressPort, p.Queue = 0, 0

@@ -3,7 +3,11 @@
 // the fields, and Vector, which holds their values.
 package phv
 
-import "github.com/headgate/headgate/softswitch/bmv2json"
+import (
+	"slices"
+
+	"github.com/headgate/headgate/softswitch/bmv2json"
+)
 
 // maxWords bounds the vector, so that a hostile program cannot exhaust memory.
 const maxWords = 1 << 18
@@ -109,6 +113,7 @@ type Layout struct {
 	Unions      map[string]*Union
 	UnionStacks map[string]*Stack
 	Scratch     int // first word of the architecture's scratch, the last of the metadata
+	Temporary   int // words of temporaries, the first of the metadata; they need not be 0 in a new packet
 	Meta        int // words of metadata
 	Validities  int // first word of the headers' validities, which are in the order of List
 	Words       int
@@ -152,8 +157,9 @@ type builder struct {
 	utypes  map[string]*bmv2json.HeaderUnionType
 }
 
-// NewLayout lays out a program's headers, and words of scratch. It panics with a bmv2json.Error if they are wrong.
-func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program, scratch int) *Layout {
+// NewLayout lays out a program's headers, and words of scratch. Fields of bmv2json.Scalars in temporaries come first.
+// It panics with a bmv2json.Error if they are wrong.
+func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program, scratch int, temporaries map[string]bool) *Layout {
 	b := &builder{&Layout{
 		Types: map[string]*Type{}, Stacks: map[string]*Stack{}, Unions: map[string]*Union{}, UnionStacks: map[string]*Stack{},
 		Headers: map[string]*Header{}, aliases: map[string]Ref{},
@@ -163,6 +169,9 @@ func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program, scratch int) *Layout {
 	}
 	for i := range doc.Headers {
 		r.In("headers", i, func() { b.addHeader(&doc.Headers[i]) })
+	}
+	if len(b.List) > 0 && b.List[0].Name == bmv2json.Scalars && b.List[0].Metadata {
+		b.separate(b.List[0].Type, temporaries)
 	}
 	b.place(true)
 	b.Scratch = b.Words
@@ -255,6 +264,27 @@ func (b *builder) addHeader(j *bmv2json.Header) {
 	h := &Header{Name: j.Name, Type: t, Metadata: j.Metadata, Index: len(b.List)}
 	b.List = append(b.List, h)
 	b.Headers[j.Name], b.byID[j.ID] = h, h
+}
+
+// separate moves temporaries to the first words of the first header's type, if no other header has the type.
+func (b *builder) separate(t *Type, temporaries map[string]bool) {
+	if slices.ContainsFunc(b.List[1:], func(h *Header) bool { return h.Type == t }) {
+		return
+	}
+	t.Words = 0
+	for _, first := range []bool{true, false} {
+		for i := range t.Fields {
+			if f := &t.Fields[i]; temporaries[f.Name] == first {
+				f.Word = t.Words
+				t.Words += f.Words
+			}
+		}
+		if first {
+			b.Temporary = t.Words
+		}
+	}
+	t.Loads, t.Stores = nil, nil
+	t.compile()
 }
 
 // place assigns words to metadata, or to all other headers.

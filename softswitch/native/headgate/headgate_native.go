@@ -617,9 +617,9 @@ l3:
 	w[507] = (w[675]) & 0xffff
 	return 0
 l6:
-	w[506] = (w[0] >> 0x10) & 0xffff
-	w[507] = (w[0]) & 0xffff
-	w[482] = 0x1
+	w[506] = (w[309] >> 0x10) & 0xffff
+	w[507] = (w[309]) & 0xffff
+	w[487] = 0x1
 	return 0
 l10:
 	if w[725] == 0x0 {
@@ -632,7 +632,7 @@ l10:
 l13:
 	return 0
 l14:
-	if w[494] != 0x1 {
+	if w[496] != 0x1 {
 		goto l16
 	}
 	return 1
@@ -759,18 +759,18 @@ l43:
 	pc = ret
 	goto dispatch
 l44:
-	w[436] = (w[529]) & 0x1ff
-	w[438] = (w[542]) & 0x1
+	w[441] = (w[529]) & 0x1ff
+	w[443] = (w[542]) & 0x1
 	if w[543] == 0x0 {
 		goto l50
 	}
-	if w[482] != 0x0 {
+	if w[487] != 0x0 {
 		goto l50
 	}
-	w[437] = 0x1
+	w[442] = 0x1
 	goto l51
 l50:
-	w[437] = 0x0
+	w[442] = 0x0
 l51:
 	if w[716] == 0x0 {
 		goto l54
@@ -780,7 +780,7 @@ l51:
 l54:
 	w[740] = 0x0
 l55:
-	w[427] = (w[533] - w[740]) & 0xffffffff
+	w[432] = (w[533] - w[740]) & 0xffffffff
 	if w[716] == 0x0 {
 		goto l59
 	}
@@ -801,10 +801,10 @@ l65:
 	if w[740] >= w[741] {
 		goto l68
 	}
-	w[439] = 0x1
+	w[444] = 0x1
 	goto l69
 l68:
-	w[439] = 0x0
+	w[444] = 0x0
 l69:
 	w[510] = 0x0
 	if p.Exited() {
@@ -860,30 +860,30 @@ l81:
 	pc = ret
 	goto dispatch
 l83:
-	w[490] = (p.Args[0]) & 0xffffffffffff
-	w[489] = 0x1
+	w[495] = (p.Args[0]) & 0xffffffffffff
+	w[494] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l86:
-	w[490] = (p.Args[0]) & 0xffffffffffff
+	w[495] = (p.Args[0]) & 0xffffffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l88:
-	w[490] = (p.Args[0]) & 0xffffffffffff
-	w[489] = 0x1
+	w[495] = (p.Args[0]) & 0xffffffffffff
+	w[494] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l91:
-	w[490] = (p.Args[0]) & 0xffffffffffff
+	w[495] = (p.Args[0]) & 0xffffffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -891,8 +891,8 @@ l91:
 	goto dispatch
 l93:
 	w[611] = (w[612]) & 0xffffffffffff
-	w[612] = (w[490]) & 0xffffffffffff
-	w[509] = (w[436]) & 0x1ff
+	w[612] = (w[495]) & 0xffffffffffff
+	w[509] = (w[441]) & 0x1ff
 	w[508] = 0x1
 	if p.Exited() {
 		return 0
@@ -901,8 +901,8 @@ l93:
 	goto dispatch
 l98:
 	w[611] = (w[612]) & 0xffffffffffff
-	w[612] = (w[490]) & 0xffffffffffff
-	w[509] = (w[436]) & 0x1ff
+	w[612] = (w[495]) & 0xffffffffffff
+	w[509] = (w[441]) & 0x1ff
 	w[508] = 0x1
 	if p.Exited() {
 		return 0
@@ -911,8 +911,8 @@ l98:
 	goto dispatch
 l103:
 	w[611] = (w[612]) & 0xffffffffffff
-	w[612] = (w[490]) & 0xffffffffffff
-	w[509] = (w[436]) & 0x1ff
+	w[612] = (w[495]) & 0xffffffffffff
+	w[509] = (w[441]) & 0x1ff
 	w[508] = 0x1
 	if p.Exited() {
 		return 0
@@ -921,13 +921,13 @@ l103:
 	goto dispatch
 l108:
 	m.Op(0)(p)
-	w[104] = (w[637]) & 0xffffffff
+	w[54] = (w[637]) & 0xffffffff
 	w[633] = 0x2
 	w[636] = (w[634]) & 0xffffffffffff
 	w[637] = (w[635]) & 0xffffffff
-	w[634] = (w[490]) & 0xffffffffffff
-	w[635] = (w[104]) & 0xffffffff
-	w[429] = 0x7
+	w[634] = (w[495]) & 0xffffffffffff
+	w[635] = (w[54]) & 0xffffffff
+	w[434] = 0x7
 	if p.Exited() {
 		return 0
 	}
@@ -940,35 +940,35 @@ l117:
 	w[661] = w[670]
 	w[657] = 0x20
 	w[664] = 0x88
-	if w[489] != 0x1 {
+	if w[494] != 0x1 {
 		goto l126
 	}
-	w[109] = 0xe0
+	w[58] = 0xe0
 	goto l127
 l126:
-	w[109] = 0x40
+	w[58] = 0x40
 l127:
-	w[667] = (w[109]) & 0xff
+	w[667] = (w[58]) & 0xff
 	m.Op(1)(p)
 	w[671] = 0x2
 	w[672] = 0x1
-	w[673] = (w[490]) & 0xffffffffffff
-	w[494] = 0x1
-	w[429] = 0x7
+	w[673] = (w[495]) & 0xffffffffffff
+	w[496] = 0x1
+	w[434] = 0x7
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l135:
-	w[105] = (w[652]) & 0xffffffff
+	w[55] = (w[652]) & 0xffffffff
 	w[664] = 0x0
 	w[740] = (w[666] + 0x800)
 	w[742] = (w[666] + 0x800)
 	w[741] = (w[742] >> 0x10)
 	w[666] = (w[740] + w[741]) & 0xffff
 	w[652] = (w[651]) & 0xffffffff
-	w[651] = (w[105]) & 0xffffffff
+	w[651] = (w[55]) & 0xffffffff
 	w[648] = 0x40
 	if p.Exited() {
 		return 0
@@ -976,8 +976,8 @@ l135:
 	pc = ret
 	goto dispatch
 l145:
-	w[106] = w[662]
-	w[107] = w[663]
+	w[56] = w[662]
+	w[57] = w[663]
 	w[664] = 0x81
 	w[740] = (w[666] + 0xfeff)
 	w[742] = (w[666] + 0xfeff)
@@ -985,8 +985,8 @@ l145:
 	w[666] = (w[740] + w[741]) & 0xffff
 	w[662] = w[660]
 	w[663] = w[661]
-	w[660] = w[106]
-	w[661] = w[107]
+	w[660] = w[56]
+	w[661] = w[57]
 	w[659] = 0x40
 	if p.Exited() {
 		return 0
@@ -994,16 +994,16 @@ l145:
 	pc = ret
 	goto dispatch
 l158:
-	w[428] = (p.Args[0]) & 0x7
-	w[429] = (p.Args[1]) & 0x7
+	w[433] = (p.Args[0]) & 0x7
+	w[434] = (p.Args[1]) & 0x7
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l161:
-	w[428] = (p.Args[0]) & 0x7
-	w[429] = (p.Args[1]) & 0x7
+	w[433] = (p.Args[0]) & 0x7
+	w[434] = (p.Args[1]) & 0x7
 	if p.Exited() {
 		return 0
 	}
@@ -1020,14 +1020,14 @@ l164:
 	pc = ret
 	goto dispatch
 l169:
-	w[554] = (w[436]) & 0x1ff
+	w[554] = (w[441]) & 0x1ff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l171:
-	w[555] = (w[429]) & 0x7
+	w[555] = (w[434]) & 0x7
 	if p.Exited() {
 		return 0
 	}
@@ -1035,52 +1035,52 @@ l171:
 	goto dispatch
 l173:
 	m.RegisterLock(5).Lock()
-	w[1] = (w[436]) & 0xffffffff
-	if r := m.Cells(5); w[1] < uint64(len(r)) {
-		w[113] = (r[w[1]]) & 0xffffffffffff
+	w[0] = (w[441]) & 0xffffffff
+	if r := m.Cells(5); w[0] < uint64(len(r)) {
+		w[363] = (r[w[0]]) & 0xffffffffffff
 	}
-	if w[113] < w[538] {
+	if w[363] < w[538] {
 		goto l182
 	}
 	w[741] = p.Args[1]
 	w[742] = p.Args[0]
 	w[740] = (w[741] + w[742]) & 0xffffffffffff
-	w[741] = (w[113] - w[538]) & 0xffffffffffff
+	w[741] = (w[363] - w[538]) & 0xffffffffffff
 	if w[740] >= w[741] {
 		goto l184
 	}
 l182:
-	w[114] = (w[538]) & 0xffffffffffff
+	w[59] = (w[538]) & 0xffffffffffff
 	goto l185
 l184:
-	w[114] = (w[113]) & 0xffffffffffff
+	w[59] = (w[363]) & 0xffffffffffff
 l185:
-	w[113] = (w[114]) & 0xffffffffffff
+	w[363] = (w[59]) & 0xffffffffffff
 	w[740] = (p.Args[1]) & 0xffffffffffff
-	w[741] = (w[114] - w[538]) & 0xffffffffffff
+	w[741] = (w[59] - w[538]) & 0xffffffffffff
 	if w[740] >= w[741] {
 		goto l191
 	}
-	w[115] = 0xe
+	w[60] = 0xe
 	goto l192
 l191:
-	w[115] = (w[510]) & 0xff
+	w[60] = (w[510]) & 0xff
 l192:
-	w[510] = (w[115]) & 0xff
+	w[510] = (w[60]) & 0xff
 	w[740] = (p.Args[1]) & 0xffffffffffff
-	w[741] = (w[114] - w[538]) & 0xffffffffffff
+	w[741] = (w[59] - w[538]) & 0xffffffffffff
 	if w[740] >= w[741] {
 		goto l198
 	}
-	w[116] = (w[114]) & 0xffffffffffff
+	w[61] = (w[59]) & 0xffffffffffff
 	goto l200
 l198:
 	w[740] = p.Args[0]
-	w[116] = (w[114] + w[740]) & 0xffffffffffff
+	w[61] = (w[59] + w[740]) & 0xffffffffffff
 l200:
-	w[2] = (w[436]) & 0xffffffff
-	if r := m.Cells(5); w[2] < uint64(len(r)) {
-		r[w[2]] = (w[116]) & 0xffffffffffff
+	w[1] = (w[441]) & 0xffffffff
+	if r := m.Cells(5); w[1] < uint64(len(r)) {
+		r[w[1]] = (w[61]) & 0xffffffffffff
 	}
 	m.RegisterLock(5).Unlock()
 	if p.Exited() {
@@ -1089,101 +1089,101 @@ l200:
 	pc = ret
 	goto dispatch
 l204:
-	w[3] = (w[651]) & 0xffffffff
-	w[4] = (w[652]) & 0xffffffff
-	w[5] = (w[649]) & 0xff
-	w[6] = (w[506]) & 0xffff
-	w[7] = (w[507]) & 0xffff
+	w[310] = (w[651]) & 0xffffffff
+	w[311] = (w[652]) & 0xffffffff
+	w[312] = (w[649]) & 0xff
+	w[313] = (w[506]) & 0xffff
+	w[314] = (w[507]) & 0xffff
 	w[740] = 0x0
 	w[741] = 0x100000000
 	m.Op(3)(p)
-	w[485] = (w[739]) & 0xffffffff
+	w[490] = (w[739]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[486] = (w[485] + w[740]) & 0xffffffff
+	w[491] = (w[490] + w[740]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[487] = (w[485] - w[740]) & 0xffffffff
+	w[492] = (w[490] - w[740]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l218:
-	w[8] = (w[651]) & 0xffffffff
-	w[9] = (w[652]) & 0xffffffff
-	w[10] = (w[649]) & 0xff
-	w[11] = (w[506]) & 0xffff
-	w[12] = (w[507]) & 0xffff
-	w[13] = (w[692]) & 0xffffff
+	w[315] = (w[651]) & 0xffffffff
+	w[316] = (w[652]) & 0xffffffff
+	w[317] = (w[649]) & 0xff
+	w[318] = (w[506]) & 0xffff
+	w[319] = (w[507]) & 0xffff
+	w[320] = (w[692]) & 0xffffff
 	w[740] = 0x0
 	w[741] = 0x100000000
 	m.Op(4)(p)
-	w[485] = (w[739]) & 0xffffffff
+	w[490] = (w[739]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[486] = (w[485] + w[740]) & 0xffffffff
+	w[491] = (w[490] + w[740]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[487] = (w[485] - w[740]) & 0xffffffff
+	w[492] = (w[490] - w[740]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l233:
-	w[14] = w[660]
-	w[15] = w[661]
-	w[16] = w[662]
-	w[17] = w[663]
-	w[18] = (w[658]) & 0xff
-	w[19] = (w[506]) & 0xffff
-	w[20] = (w[507]) & 0xffff
+	w[321] = w[660]
+	w[322] = w[661]
+	w[323] = w[662]
+	w[324] = w[663]
+	w[325] = (w[658]) & 0xff
+	w[326] = (w[506]) & 0xffff
+	w[327] = (w[507]) & 0xffff
 	w[740] = 0x0
 	w[741] = 0x100000000
 	m.Op(5)(p)
-	w[485] = (w[739]) & 0xffffffff
+	w[490] = (w[739]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[486] = (w[485] + w[740]) & 0xffffffff
+	w[491] = (w[490] + w[740]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[487] = (w[485] - w[740]) & 0xffffffff
+	w[492] = (w[490] - w[740]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l249:
-	w[21] = w[660]
-	w[22] = w[661]
-	w[23] = w[662]
-	w[24] = w[663]
-	w[25] = (w[658]) & 0xff
-	w[26] = (w[506]) & 0xffff
-	w[27] = (w[507]) & 0xffff
-	w[28] = (w[692]) & 0xffffff
+	w[328] = w[660]
+	w[329] = w[661]
+	w[330] = w[662]
+	w[331] = w[663]
+	w[332] = (w[658]) & 0xff
+	w[333] = (w[506]) & 0xffff
+	w[334] = (w[507]) & 0xffff
+	w[335] = (w[692]) & 0xffffff
 	w[740] = 0x0
 	w[741] = 0x100000000
 	m.Op(6)(p)
-	w[485] = (w[739]) & 0xffffffff
+	w[490] = (w[739]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[486] = (w[485] + w[740]) & 0xffffffff
+	w[491] = (w[490] + w[740]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[487] = (w[485] - w[740]) & 0xffffffff
+	w[492] = (w[490] - w[740]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l266:
-	w[29] = w[660]
-	w[30] = w[661]
-	w[31] = w[662]
-	w[32] = w[663]
-	w[33] = (w[656]) & 0xfffff
+	w[336] = w[660]
+	w[337] = w[661]
+	w[338] = w[662]
+	w[339] = w[663]
+	w[340] = (w[656]) & 0xfffff
 	w[740] = 0x0
 	w[741] = 0x100000000
 	m.Op(7)(p)
-	w[485] = (w[739]) & 0xffffffff
+	w[490] = (w[739]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[486] = (w[485] + w[740]) & 0xffffffff
+	w[491] = (w[490] + w[740]) & 0xffffffff
 	w[740] = p.Args[0]
-	w[487] = (w[485] - w[740]) & 0xffffffff
+	w[492] = (w[490] - w[740]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -1219,37 +1219,37 @@ l290:
 l292:
 	m.RegisterLock(0).Lock()
 	w[740] = (w[509] << 0x3)
-	w[34] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[34] < uint64(len(r)) {
-		w[121] = (r[w[34]]) & 0xffffffff
+	w[2] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[2] < uint64(len(r)) {
+		w[368] = (r[w[2]]) & 0xffffffff
 	}
-	w[516] = (w[121]) & 0xffffffff
-	w[741] = (w[121] + w[427])
+	w[516] = (w[368]) & 0xffffffff
+	w[741] = (w[368] + w[432])
 	w[740] = min(w[741], 0xffffffff)
 	if w[514] >= w[740] {
 		goto l302
 	}
-	w[123] = 0x1
+	w[62] = 0x1
 	goto l303
 l302:
-	w[123] = 0x0
+	w[62] = 0x0
 l303:
-	w[515] = (w[123]) & 0x1
-	w[741] = (w[121] + w[427])
+	w[515] = (w[62]) & 0x1
+	w[741] = (w[368] + w[432])
 	w[740] = min(w[741], 0xffffffff)
 	if w[514] >= w[740] {
 		goto l309
 	}
-	w[124] = (w[121]) & 0xffffffff
+	w[63] = (w[368]) & 0xffffffff
 	goto l311
 l309:
-	w[740] = (w[121] + w[427])
-	w[124] = (min(w[740], 0xffffffff)) & 0xffffffff
+	w[740] = (w[368] + w[432])
+	w[63] = (min(w[740], 0xffffffff)) & 0xffffffff
 l311:
 	w[740] = (w[509] << 0x3)
-	w[35] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[35] < uint64(len(r)) {
-		r[w[35]] = (w[124]) & 0xffffffff
+	w[3] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[3] < uint64(len(r)) {
+		r[w[3]] = (w[63]) & 0xffffffff
 	}
 	m.RegisterLock(0).Unlock()
 	if p.Exited() {
@@ -1259,14 +1259,14 @@ l311:
 	goto dispatch
 l316:
 	m.RegisterLock(1).Lock()
-	w[36] = (w[509]) & 0xffffffff
-	if r := m.Cells(1); w[36] < uint64(len(r)) {
-		w[122] = (r[w[36]]) & 0xffffffff
+	w[4] = (w[509]) & 0xffffffff
+	if r := m.Cells(1); w[4] < uint64(len(r)) {
+		w[369] = (r[w[4]]) & 0xffffffff
 	}
-	w[37] = (w[509]) & 0xffffffff
-	w[38] = (w[122] + 0x1) & 0xffffffff
-	if r := m.Cells(1); w[37] < uint64(len(r)) {
-		r[w[37]] = (w[38]) & 0xffffffff
+	w[5] = (w[509]) & 0xffffffff
+	w[6] = (w[369] + 0x1) & 0xffffffff
+	if r := m.Cells(1); w[5] < uint64(len(r)) {
+		r[w[5]] = (w[6]) & 0xffffffff
 	}
 	w[510] = 0xa
 	m.RegisterLock(1).Unlock()
@@ -1277,46 +1277,46 @@ l316:
 	goto dispatch
 l325:
 	w[740] = (p.Args[0]) & 0x1f
-	w[445] = (w[740] | 0x20) & 0x3f
+	w[450] = (w[740] | 0x20) & 0x3f
 	w[740] = 0x1
-	w[446] = (w[740] << w[428]) & 0xff
+	w[451] = (w[740] << w[433]) & 0xff
 	w[741] = p.Args[1]
 	w[743] = 0x1
-	w[742] = (w[743] << w[428]) & 0xff
+	w[742] = (w[743] << w[433]) & 0xff
 	w[740] = (w[741] & w[742])
 	if w[740] == 0x0 {
 		goto l336
 	}
-	w[125] = 0x1
+	w[64] = 0x1
 	goto l337
 l336:
-	w[125] = 0x0
+	w[64] = 0x0
 l337:
-	w[447] = (w[125]) & 0x1
-	w[448] = (p.Args[2]) & 0xffffffff
-	w[496] = (p.Args[3]) & 0xffffffff
-	w[497] = (p.Args[4]) & 0xffffffff
-	w[498] = (p.Args[5]) & 0xffffffff
+	w[452] = (w[64]) & 0x1
+	w[453] = (p.Args[2]) & 0xffffffff
+	w[498] = (p.Args[3]) & 0xffffffff
+	w[499] = (p.Args[4]) & 0xffffffff
+	w[500] = (p.Args[5]) & 0xffffffff
 	w[741] = p.Args[1]
 	w[743] = 0x1
-	w[742] = (w[743] << w[428]) & 0xff
+	w[742] = (w[743] << w[433]) & 0xff
 	w[740] = (w[741] & w[742])
 	if w[740] == 0x0 {
 		goto l349
 	}
-	w[126] = (p.Args[6]) & 0xffffffff
+	w[65] = (p.Args[6]) & 0xffffffff
 	goto l350
 l349:
-	w[126] = (p.Args[7]) & 0xffffffff
+	w[65] = (p.Args[7]) & 0xffffffff
 l350:
-	w[449] = (w[126]) & 0xffffffff
-	w[450] = (p.Args[8]) & 0xffffffff
-	w[451] = (p.Args[9]) & 0x7
-	w[452] = (p.Args[10]) & 0xf
-	w[453] = (p.Args[11]) & 0xffffffff
-	w[454] = (p.Args[12]) & 0xffffffff
-	w[455] = (p.Args[13]) & 0xf
-	w[456] = (p.Args[14]) & 0xffffffff
+	w[454] = (w[65]) & 0xffffffff
+	w[455] = (p.Args[8]) & 0xffffffff
+	w[456] = (p.Args[9]) & 0x7
+	w[457] = (p.Args[10]) & 0xf
+	w[458] = (p.Args[11]) & 0xffffffff
+	w[459] = (p.Args[12]) & 0xffffffff
+	w[460] = (p.Args[13]) & 0xf
+	w[461] = (p.Args[14]) & 0xffffffff
 	w[501] = (p.Args[15]) & 0xffffffffffff
 	if p.Exited() {
 		return 0
@@ -1324,19 +1324,19 @@ l350:
 	pc = ret
 	goto dispatch
 l360:
-	w[445] = 0x0
+	w[450] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l362:
-	w[433] = 0x1
-	w[457] = (p.Args[0]) & 0xffffffff
-	w[458] = (p.Args[1]) & 0xffffffff
-	w[461] = (p.Args[2]) & 0xff
-	w[462] = (p.Args[3]) & 0xffffffff
-	w[463] = (p.Args[4]) & 0xffffffff
+	w[438] = 0x1
+	w[462] = (p.Args[0]) & 0xffffffff
+	w[463] = (p.Args[1]) & 0xffffffff
+	w[466] = (p.Args[2]) & 0xff
+	w[467] = (p.Args[3]) & 0xffffffff
+	w[468] = (p.Args[4]) & 0xffffffff
 	w[502] = (p.Args[5]) & 0xffffffff
 	w[503] = (p.Args[6]) & 0xffffffff
 	if p.Exited() {
@@ -1346,96 +1346,96 @@ l362:
 	goto dispatch
 l371:
 	m.RegisterLock(15).Lock()
-	w[39] = (w[436]) & 0xffffffff
-	if r := m.Cells(15); w[39] < uint64(len(r)) {
-		w[127] = (r[w[39]]) & 0xffffffff
+	w[7] = (w[441]) & 0xffffffff
+	if r := m.Cells(15); w[7] < uint64(len(r)) {
+		w[370] = (r[w[7]]) & 0xffffffff
 	}
-	w[40] = (w[436]) & 0xffffffff
-	if r := m.Cells(16); w[40] < uint64(len(r)) {
-		w[128] = (r[w[40]]) & 0xffffffffffff
+	w[8] = (w[441]) & 0xffffffff
+	if r := m.Cells(16); w[8] < uint64(len(r)) {
+		w[371] = (r[w[8]]) & 0xffffffffffff
 	}
-	w[41] = (w[436]) & 0xffffffff
-	if r := m.Cells(17); w[41] < uint64(len(r)) {
-		w[129] = (r[w[41]]) & 0x1
+	w[9] = (w[441]) & 0xffffffff
+	if r := m.Cells(17); w[9] < uint64(len(r)) {
+		w[372] = (r[w[9]]) & 0x1
 	}
-	w[740] = w[538] - min(w[538], w[128])
+	w[740] = w[538] - min(w[538], w[371])
 	if w[740] >= w[501] {
 		goto l385
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[128] - min(w[128], w[538])
+	w[741] = w[371] - min(w[371], w[538])
 	if w[740] < w[741] {
 		goto l385
 	}
-	if w[538] < w[128] {
+	if w[538] < w[371] {
 		goto l387
 	}
-	if w[127] >= w[502] {
+	if w[370] >= w[502] {
 		goto l387
 	}
 l385:
-	w[183] = 0x0
+	w[97] = 0x0
 	goto l388
 l387:
-	w[183] = (w[129]) & 0x1
+	w[97] = (w[372]) & 0x1
 l388:
-	w[740] = w[538] - min(w[538], w[128])
+	w[740] = w[538] - min(w[538], w[371])
 	if w[740] >= w[501] {
 		goto l394
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[128] - min(w[128], w[538])
+	w[741] = w[371] - min(w[371], w[538])
 	if w[740] < w[741] {
 		goto l394
 	}
-	if w[538] < w[128] {
+	if w[538] < w[371] {
 		goto l396
 	}
 l394:
-	w[184] = 0x0
+	w[98] = 0x0
 	goto l397
 l396:
-	w[184] = (w[127]) & 0xffffffff
+	w[98] = (w[370]) & 0xffffffff
 l397:
-	w[740] = w[538] - min(w[538], w[128])
+	w[740] = w[538] - min(w[538], w[371])
 	if w[740] >= w[501] {
 		goto l402
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[128] - min(w[128], w[538])
+	w[741] = w[371] - min(w[371], w[538])
 	if w[740] >= w[741] {
 		goto l404
 	}
 l402:
-	w[185] = (w[538] + w[501]) & 0xffffffffffff
+	w[99] = (w[538] + w[501]) & 0xffffffffffff
 	goto l409
 l404:
-	if w[538] < w[128] {
+	if w[538] < w[371] {
 		goto l407
 	}
-	w[186] = (w[128] + w[501]) & 0xffffffffffff
+	w[100] = (w[371] + w[501]) & 0xffffffffffff
 	goto l408
 l407:
-	w[186] = (w[128]) & 0xffffffffffff
+	w[100] = (w[371]) & 0xffffffffffff
 l408:
-	w[185] = (w[186]) & 0xffffffffffff
+	w[99] = (w[100]) & 0xffffffffffff
 l409:
-	w[127] = (w[184]) & 0xffffffff
-	w[128] = (w[185]) & 0xffffffffffff
-	w[129] = (w[183]) & 0x1
-	w[42] = (w[436]) & 0xffffffff
-	if r := m.Cells(15); w[42] < uint64(len(r)) {
-		r[w[42]] = (w[184]) & 0xffffffff
+	w[370] = (w[98]) & 0xffffffff
+	w[371] = (w[99]) & 0xffffffffffff
+	w[372] = (w[97]) & 0x1
+	w[10] = (w[441]) & 0xffffffff
+	if r := m.Cells(15); w[10] < uint64(len(r)) {
+		r[w[10]] = (w[98]) & 0xffffffff
 	}
-	w[43] = (w[436]) & 0xffffffff
-	if r := m.Cells(16); w[43] < uint64(len(r)) {
-		r[w[43]] = (w[185]) & 0xffffffffffff
+	w[11] = (w[441]) & 0xffffffff
+	if r := m.Cells(16); w[11] < uint64(len(r)) {
+		r[w[11]] = (w[99]) & 0xffffffffffff
 	}
-	w[44] = (w[436]) & 0xffffffff
-	if r := m.Cells(17); w[44] < uint64(len(r)) {
-		r[w[44]] = (w[183]) & 0x1
+	w[12] = (w[441]) & 0xffffffff
+	if r := m.Cells(17); w[12] < uint64(len(r)) {
+		r[w[12]] = (w[97]) & 0x1
 	}
-	w[459] = (w[183]) & 0x1
+	w[464] = (w[97]) & 0x1
 	m.RegisterLock(15).Unlock()
 	if p.Exited() {
 		return 0
@@ -1444,118 +1444,118 @@ l409:
 	goto dispatch
 l421:
 	m.RegisterLock(6).Lock()
-	w[740] = (w[436] << 0x3)
-	w[45] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[45] < uint64(len(r)) {
-		w[130] = (r[w[45]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[13] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[13] < uint64(len(r)) {
+		w[373] = (r[w[13]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[46] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[46] < uint64(len(r)) {
-		w[131] = (r[w[46]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[14] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[14] < uint64(len(r)) {
+		w[374] = (r[w[14]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[47] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[47] < uint64(len(r)) {
-		w[132] = (r[w[47]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[15] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[15] < uint64(len(r)) {
+		w[375] = (r[w[15]]) & 0xffffffff
 	}
-	w[741] = (w[130] + w[131]) & 0xffffffff
-	w[740] = (w[741] + w[132])
-	w[464] = (w[740] + w[427]) & 0xffffffff
-	w[740] = (w[436] << 0x3)
-	w[48] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(19); w[48] < uint64(len(r)) {
-		w[133] = (r[w[48]]) & 0xffffffff
+	w[741] = (w[373] + w[374]) & 0xffffffff
+	w[740] = (w[741] + w[375])
+	w[469] = (w[740] + w[432]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[16] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(19); w[16] < uint64(len(r)) {
+		w[376] = (r[w[16]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[49] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(20); w[49] < uint64(len(r)) {
-		w[134] = (r[w[49]]) & 0x1ffffffffffff
+	w[740] = (w[441] << 0x3)
+	w[17] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(20); w[17] < uint64(len(r)) {
+		w[377] = (r[w[17]]) & 0x1ffffffffffff
 	}
-	w[465] = (w[134] >> 0x30) & 0x1
-	w[742] = (w[130] + w[131]) & 0xffffffff
-	w[741] = (w[742] + w[132])
-	w[740] = (w[741] + w[427]) & 0xffffffff
-	if w[740] >= w[133] {
+	w[470] = (w[377] >> 0x30) & 0x1
+	w[742] = (w[373] + w[374]) & 0xffffffff
+	w[741] = (w[742] + w[375])
+	w[740] = (w[741] + w[432]) & 0xffffffff
+	if w[740] >= w[376] {
 		goto l447
 	}
-	w[136] = 0x1
+	w[66] = 0x1
 	goto l448
 l447:
-	w[136] = 0x0
+	w[66] = 0x0
 l448:
-	w[466] = (w[136]) & 0x1
-	w[742] = (w[130] + w[131]) & 0xffffffff
-	w[741] = (w[742] + w[132])
-	w[740] = (w[741] + w[427]) & 0xffffffff
-	if w[740] >= w[133] {
+	w[471] = (w[66]) & 0x1
+	w[742] = (w[373] + w[374]) & 0xffffffff
+	w[741] = (w[742] + w[375])
+	w[740] = (w[741] + w[432]) & 0xffffffff
+	if w[740] >= w[376] {
 		goto l458
 	}
-	w[742] = (w[130] + w[131])
-	w[741] = (w[742] + w[132]) & 0xffffffff
-	w[740] = (w[741] + w[427])
-	w[137] = (w[133] - w[740]) & 0xffffffff
+	w[742] = (w[373] + w[374])
+	w[741] = (w[742] + w[375]) & 0xffffffff
+	w[740] = (w[741] + w[432])
+	w[67] = (w[376] - w[740]) & 0xffffffff
 	goto l462
 l458:
-	w[742] = (w[130] + w[131])
-	w[741] = (w[742] + w[132]) & 0xffffffff
-	w[740] = (w[741] + w[427])
-	w[137] = (w[740] - w[133]) & 0xffffffff
+	w[742] = (w[373] + w[374])
+	w[741] = (w[742] + w[375]) & 0xffffffff
+	w[740] = (w[741] + w[432])
+	w[67] = (w[740] - w[376]) & 0xffffffff
 l462:
-	w[467] = (w[137]) & 0xffffffff
-	w[741] = (w[134]) & 0xffffffffffff
+	w[472] = (w[67]) & 0xffffffff
+	w[741] = (w[377]) & 0xffffffffffff
 	w[740] = w[538] - min(w[538], w[741])
 	if w[740] < 0x100000000 {
 		goto l468
 	}
-	w[138] = 0xffffffff
+	w[68] = 0xffffffff
 	goto l470
 l468:
-	w[740] = (w[134]) & 0xffffffffffff
-	w[138] = (w[538] - min(w[538], w[740])) & 0xffffffff
+	w[740] = (w[377]) & 0xffffffffffff
+	w[68] = (w[538] - min(w[538], w[740])) & 0xffffffff
 l470:
-	w[468] = (w[138]) & 0xffffffff
-	w[740] = (w[436] << 0x3)
-	w[50] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(21); w[50] < uint64(len(r)) {
-		w[474] = (r[w[50]]) & 0xffffffff
+	w[473] = (w[68]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[18] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(21); w[18] < uint64(len(r)) {
+		w[479] = (r[w[18]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[51] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(22); w[51] < uint64(len(r)) {
-		w[475] = (r[w[51]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[19] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(22); w[19] < uint64(len(r)) {
+		w[480] = (r[w[19]]) & 0xffffffff
 	}
-	w[52] = (w[436]) & 0xffffffff
-	if r := m.Cells(23); w[52] < uint64(len(r)) {
-		w[135] = (r[w[52]]) & 0xfffffffffffff
+	w[20] = (w[441]) & 0xffffffff
+	if r := m.Cells(23); w[20] < uint64(len(r)) {
+		w[378] = (r[w[20]]) & 0xfffffffffffff
 	}
-	w[740] = (w[135] >> 0x30)
-	w[741] = (w[428] | 0x8)
+	w[740] = (w[378] >> 0x30)
+	w[741] = (w[433] | 0x8)
 	if w[740] != w[741] {
 		goto l484
 	}
-	w[139] = 0x1
+	w[69] = 0x1
 	goto l485
 l484:
-	w[139] = 0x0
+	w[69] = 0x0
 l485:
-	w[478] = (w[139]) & 0x1
-	w[740] = (w[135] >> 0x30)
-	w[741] = (w[428] | 0x8)
+	w[483] = (w[69]) & 0x1
+	w[740] = (w[378] >> 0x30)
+	w[741] = (w[433] | 0x8)
 	if w[740] != w[741] {
 		goto l494
 	}
-	w[741] = (w[135]) & 0xffffffffffff
+	w[741] = (w[378]) & 0xffffffffffff
 	w[740] = w[538] - min(w[538], w[741])
-	if w[456] >= w[740] {
+	if w[461] >= w[740] {
 		goto l494
 	}
-	w[140] = 0x1
+	w[70] = 0x1
 	goto l495
 l494:
-	w[140] = 0x0
+	w[70] = 0x0
 l495:
-	w[479] = (w[140]) & 0x1
+	w[484] = (w[70]) & 0x1
 	m.RegisterLock(6).Unlock()
 	if p.Exited() {
 		return 0
@@ -1563,121 +1563,121 @@ l495:
 	pc = ret
 	goto dispatch
 l498:
-	w[469] = (p.Args[0]) & 0xffffffff
+	w[474] = (p.Args[0]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l500:
-	w[470] = (p.Args[0]) & 0xffffffff
+	w[475] = (p.Args[0]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l502:
-	w[473] = (p.Args[0]) & 0xffffffff
+	w[478] = (p.Args[0]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l504:
-	w[477] = (p.Args[0]) & 0xffffffff
+	w[482] = (p.Args[0]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l506:
-	w[740] = (w[469] + w[462]) & 0xffffffff
-	if w[740] >= w[470] {
+	w[740] = (w[474] + w[467]) & 0xffffffff
+	if w[740] >= w[475] {
 		goto l510
 	}
-	w[141] = 0x1
+	w[71] = 0x1
 	goto l511
 l510:
-	w[141] = 0x0
+	w[71] = 0x0
 l511:
-	w[471] = (w[141]) & 0x1
-	w[740] = (w[469] + w[462]) & 0xffffffff
-	if w[740] >= w[470] {
+	w[476] = (w[71]) & 0x1
+	w[740] = (w[474] + w[467]) & 0xffffffff
+	if w[740] >= w[475] {
 		goto l517
 	}
-	w[740] = (w[469] + w[462])
-	w[142] = (w[470] - w[740]) & 0xffffffff
+	w[740] = (w[474] + w[467])
+	w[72] = (w[475] - w[740]) & 0xffffffff
 	goto l519
 l517:
-	w[740] = (w[469] + w[462])
-	w[142] = (w[740] - w[470]) & 0xffffffff
+	w[740] = (w[474] + w[467])
+	w[72] = (w[740] - w[475]) & 0xffffffff
 l519:
-	w[472] = (w[142]) & 0xffffffff
-	w[741] = (w[469] + w[462])
-	w[740] = (w[470] - w[741]) & 0xffffffff
+	w[477] = (w[72]) & 0xffffffff
+	w[741] = (w[474] + w[467])
+	w[740] = (w[475] - w[741]) & 0xffffffff
 	if w[740] >= 0x10001 {
 		goto l525
 	}
-	w[143] = 0x1
+	w[73] = 0x1
 	goto l526
 l525:
-	w[143] = 0x0
+	w[73] = 0x0
 l526:
-	w[473] = (w[143]) & 0xffffffff
+	w[478] = (w[73]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l528:
-	w[473] = (w[463]) & 0xffffffff
+	w[478] = (w[468]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l530:
-	w[473] = (w[463]) & 0xffffffff
+	w[478] = (w[468]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l532:
-	if w[466] != 0x1 {
+	if w[471] != 0x1 {
 		goto l536
 	}
 	w[740] = 0x0
-	w[144] = (w[740] - w[473]) & 0xffffffff
+	w[74] = (w[740] - w[478]) & 0xffffffff
 	goto l537
 l536:
-	w[144] = (w[473]) & 0xffffffff
+	w[74] = (w[478]) & 0xffffffff
 l537:
-	w[741] = (w[144] - w[474]) & 0xffffffff
+	w[741] = (w[74] - w[479]) & 0xffffffff
 	w[740] = (w[741] >> 0x1f)
 	if w[740] != 0x1 {
 		goto l544
 	}
 	w[740] = 0x0
-	w[741] = (w[144] - w[474])
-	w[145] = (w[740] - w[741]) & 0xffffffff
+	w[741] = (w[74] - w[479])
+	w[75] = (w[740] - w[741]) & 0xffffffff
 	goto l545
 l544:
-	w[145] = (w[144] - w[474]) & 0xffffffff
+	w[75] = (w[74] - w[479]) & 0xffffffff
 l545:
-	w[743] = (w[144] - w[474])
+	w[743] = (w[74] - w[479])
 	w[742] = (w[743] + 0x40000000) & 0xffffffff
 	w[741] = (w[742] >> 0x2)
 	w[740] = (w[741] + 0xf0000000)
-	w[474] = (w[474] + w[740]) & 0xffffffff
-	w[743] = (w[145] - w[475])
+	w[479] = (w[479] + w[740]) & 0xffffffff
+	w[743] = (w[75] - w[480])
 	w[742] = (w[743] + 0x40000000) & 0xffffffff
 	w[741] = (w[742] >> 0x2)
 	w[740] = (w[741] + 0xf0000000)
-	w[475] = (w[475] + w[740]) & 0xffffffff
-	w[741] = (w[475] << 0x2) & 0xffffffff
-	w[740] = (w[474] + w[741])
-	w[476] = (w[740] + 0xffffffff) & 0xffffffff
+	w[480] = (w[480] + w[740]) & 0xffffffff
+	w[741] = (w[480] << 0x2) & 0xffffffff
+	w[740] = (w[479] + w[741])
+	w[481] = (w[740] + 0xffffffff) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -1685,461 +1685,461 @@ l545:
 	goto dispatch
 l559:
 	m.RegisterLock(6).Lock()
-	w[740] = (w[436] << 0x3)
-	w[53] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[53] < uint64(len(r)) {
-		w[146] = (r[w[53]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[21] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[21] < uint64(len(r)) {
+		w[379] = (r[w[21]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[54] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[54] < uint64(len(r)) {
-		w[147] = (r[w[54]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[22] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[22] < uint64(len(r)) {
+		w[380] = (r[w[22]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[55] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(8); w[55] < uint64(len(r)) {
-		w[148] = (r[w[55]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[23] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(8); w[23] < uint64(len(r)) {
+		w[381] = (r[w[23]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[56] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[56] < uint64(len(r)) {
-		w[149] = (r[w[56]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[24] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[24] < uint64(len(r)) {
+		w[382] = (r[w[24]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[57] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(10); w[57] < uint64(len(r)) {
-		w[150] = (r[w[57]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[25] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(10); w[25] < uint64(len(r)) {
+		w[383] = (r[w[25]]) & 0xffffffff
 	}
-	w[58] = (w[436]) & 0xffffffff
-	if r := m.Cells(11); w[58] < uint64(len(r)) {
-		w[151] = (r[w[58]]) & 0xffffffff
+	w[26] = (w[441]) & 0xffffffff
+	if r := m.Cells(11); w[26] < uint64(len(r)) {
+		w[384] = (r[w[26]]) & 0xffffffff
 	}
-	w[59] = (w[436]) & 0xffffffff
-	if r := m.Cells(12); w[59] < uint64(len(r)) {
-		w[152] = (r[w[59]]) & 0xffffffff
+	w[27] = (w[441]) & 0xffffffff
+	if r := m.Cells(12); w[27] < uint64(len(r)) {
+		w[385] = (r[w[27]]) & 0xffffffff
 	}
-	w[60] = (w[436]) & 0xffffffff
-	if r := m.Cells(13); w[60] < uint64(len(r)) {
-		w[153] = (r[w[60]]) & 0x1ff
+	w[28] = (w[441]) & 0xffffffff
+	if r := m.Cells(13); w[28] < uint64(len(r)) {
+		w[386] = (r[w[28]]) & 0x1ff
 	}
-	w[61] = (w[436]) & 0xffffffff
-	if r := m.Cells(14); w[61] < uint64(len(r)) {
-		w[154] = (r[w[61]]) & 0xffffffffffff
+	w[29] = (w[441]) & 0xffffffff
+	if r := m.Cells(14); w[29] < uint64(len(r)) {
+		w[387] = (r[w[29]]) & 0xffffffffffff
 	}
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[155] = (r[w[740]]) & 0xffffffff
+		w[388] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[156] = (r[w[740]]) & 0xffffffff
+		w[389] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[157] = (r[w[740]]) & 0xffffffff
+		w[390] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[158] = (r[w[740]]) & 0xffffffff
+		w[391] = (r[w[740]]) & 0xffffffff
 	}
-	w[742] = w[448] - min(w[448], w[155])
-	w[743] = w[156] - min(w[156], w[496])
+	w[742] = w[453] - min(w[453], w[388])
+	w[743] = w[389] - min(w[389], w[498])
 	w[741] = w[742] - min(w[742], w[743])
-	w[742] = w[157] - min(w[157], w[497])
+	w[742] = w[390] - min(w[390], w[499])
 	w[740] = w[741] - min(w[741], w[742])
-	w[741] = w[158] - min(w[158], w[498])
-	w[499] = (w[740] - min(w[740], w[741])) & 0xffffffff
-	w[742] = (w[448] + w[496]) & 0xffffffff
-	w[741] = (w[742] + w[497])
-	w[740] = (w[741] + w[498]) & 0xffffffff
-	w[743] = (w[155] + w[156]) & 0xffffffff
-	w[742] = (w[743] + w[157])
-	w[741] = (w[742] + w[158]) & 0xffffffff
-	w[500] = (w[740] - min(w[740], w[741])) & 0xffffffff
-	w[740] = (w[445]) & 0x1
+	w[741] = w[391] - min(w[391], w[500])
+	w[307] = (w[740] - min(w[740], w[741])) & 0xffffffff
+	w[742] = (w[453] + w[498]) & 0xffffffff
+	w[741] = (w[742] + w[499])
+	w[740] = (w[741] + w[500]) & 0xffffffff
+	w[743] = (w[388] + w[389]) & 0xffffffff
+	w[742] = (w[743] + w[390])
+	w[741] = (w[742] + w[391]) & 0xffffffff
+	w[308] = (w[740] - min(w[740], w[741])) & 0xffffffff
+	w[740] = (w[450]) & 0x1
 	if w[740] == 0x0 {
 		goto l617
 	}
-	w[744] = w[448] - min(w[448], w[155])
-	w[745] = w[156] - min(w[156], w[496])
+	w[744] = w[453] - min(w[453], w[388])
+	w[745] = w[389] - min(w[389], w[498])
 	w[743] = w[744] - min(w[744], w[745])
-	w[744] = w[157] - min(w[157], w[497])
+	w[744] = w[390] - min(w[390], w[499])
 	w[742] = w[743] - min(w[743], w[744])
-	w[743] = w[158] - min(w[158], w[498])
+	w[743] = w[391] - min(w[391], w[500])
 	w[741] = w[742] - min(w[742], w[743])
-	w[740] = (w[741] << w[451]) & 0xffffffffffff
-	w[161] = (w[740] >> w[452]) & 0xffffffffffff
+	w[740] = (w[741] << w[456]) & 0xffffffffffff
+	w[76] = (w[740] >> w[457]) & 0xffffffffffff
 	goto l618
 l617:
-	w[161] = (w[450]) & 0xffffffffffff
+	w[76] = (w[455]) & 0xffffffffffff
 l618:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l633
 	}
-	w[742] = (w[445]) & 0x2
+	w[742] = (w[450]) & 0x2
 	if w[742] == 0x0 {
 		goto l623
 	}
-	w[741] = w[152]
+	w[741] = w[385]
 	goto l624
 l623:
-	w[741] = w[149]
+	w[741] = w[382]
 l624:
-	w[740] = (w[741] + w[427]) & 0xffffffff
-	if w[457] < w[740] {
+	w[740] = (w[741] + w[432]) & 0xffffffff
+	if w[462] < w[740] {
 		goto l633
 	}
-	w[740] = (w[445]) & 0x2
+	w[740] = (w[450]) & 0x2
 	if w[740] == 0x0 {
 		goto l630
 	}
-	w[163] = 0x3
+	w[78] = 0x3
 	goto l631
 l630:
-	w[163] = 0x2
+	w[78] = 0x2
 l631:
-	w[162] = (w[163]) & 0xffffffff
+	w[77] = (w[78]) & 0xffffffff
 	goto l634
 l633:
-	w[162] = 0x4
+	w[77] = 0x4
 l634:
-	w[460] = (w[162]) & 0xffffffff
-	w[743] = w[448] - min(w[448], w[155])
-	w[744] = w[156] - min(w[156], w[496])
+	w[465] = (w[77]) & 0xffffffff
+	w[743] = w[453] - min(w[453], w[388])
+	w[744] = w[389] - min(w[389], w[498])
 	w[742] = w[743] - min(w[743], w[744])
-	w[743] = w[157] - min(w[157], w[497])
+	w[743] = w[390] - min(w[390], w[499])
 	w[741] = w[742] - min(w[742], w[743])
-	w[742] = w[158] - min(w[158], w[498])
+	w[742] = w[391] - min(w[391], w[500])
 	w[740] = w[741] - min(w[741], w[742])
-	if w[740] < w[427] {
+	if w[740] < w[432] {
 		goto l666
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l646
 	}
-	if w[459] != 0x1 {
+	if w[464] != 0x1 {
 		goto l646
 	}
-	if w[153] == 0x0 {
+	if w[386] == 0x0 {
 		goto l664
 	}
 l646:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l653
 	}
-	w[742] = (w[445]) & 0x2
+	w[742] = (w[450]) & 0x2
 	if w[742] == 0x0 {
 		goto l653
 	}
-	w[742] = (w[445]) & 0x10
+	w[742] = (w[450]) & 0x10
 	if w[742] != 0x0 {
 		goto l653
 	}
-	w[741] = w[151]
+	w[741] = w[384]
 	goto l654
 l653:
-	w[741] = w[147]
+	w[741] = w[380]
 l654:
-	w[740] = (w[741] + w[427])
-	if w[447] != 0x1 {
+	w[740] = (w[741] + w[432])
+	if w[452] != 0x1 {
 		goto l662
 	}
-	w[742] = (w[445]) & 0x2
+	w[742] = (w[450]) & 0x2
 	if w[742] == 0x0 {
 		goto l662
 	}
-	w[742] = (w[445]) & 0x10
+	w[742] = (w[450]) & 0x10
 	if w[742] != 0x0 {
 		goto l662
 	}
-	w[741] = (w[161] * w[455]) & 0xffffffffffff
+	w[741] = (w[76] * w[460]) & 0xffffffffffff
 	goto l663
 l662:
-	w[741] = w[161]
+	w[741] = w[76]
 l663:
 	if w[740] >= w[741] {
 		goto l666
 	}
 l664:
-	w[164] = 0x1
+	w[79] = 0x1
 	goto l667
 l666:
-	w[164] = (w[162]) & 0xffffffff
+	w[79] = (w[77]) & 0xffffffff
 l667:
-	w[460] = (w[164]) & 0xffffffff
-	w[740] = (w[146] + w[427]) & 0xffffffff
-	if w[449] < w[740] {
+	w[465] = (w[79]) & 0xffffffff
+	w[740] = (w[379] + w[432]) & 0xffffffff
+	if w[454] < w[740] {
 		goto l672
 	}
-	w[165] = 0x0
+	w[80] = 0x0
 	goto l673
 l672:
-	w[165] = (w[164]) & 0xffffffff
+	w[80] = (w[79]) & 0xffffffff
 l673:
-	w[460] = (w[165]) & 0xffffffff
-	w[743] = (w[448] + w[496]) & 0xffffffff
-	w[742] = (w[743] + w[497])
-	w[741] = (w[742] + w[498]) & 0xffffffff
-	w[744] = (w[155] + w[156]) & 0xffffffff
-	w[743] = (w[744] + w[157])
-	w[742] = (w[743] + w[158]) & 0xffffffff
+	w[465] = (w[80]) & 0xffffffff
+	w[743] = (w[453] + w[498]) & 0xffffffff
+	w[742] = (w[743] + w[499])
+	w[741] = (w[742] + w[500]) & 0xffffffff
+	w[744] = (w[388] + w[389]) & 0xffffffff
+	w[743] = (w[744] + w[390])
+	w[742] = (w[743] + w[391]) & 0xffffffff
 	w[740] = w[741] - min(w[741], w[742])
-	if w[740] < w[427] {
+	if w[740] < w[432] {
 		goto l684
 	}
-	w[166] = (w[165]) & 0xffffffff
+	w[81] = (w[80]) & 0xffffffff
 	goto l685
 l684:
-	w[166] = 0x4
+	w[81] = 0x4
 l685:
-	w[460] = (w[166]) & 0xffffffff
-	if w[166] == 0x1 {
+	w[465] = (w[81]) & 0xffffffff
+	if w[81] == 0x1 {
 		goto l688
 	}
-	if w[166] != 0x3 {
+	if w[81] != 0x3 {
 		goto l690
 	}
 l688:
-	w[167] = (w[427]) & 0xffffffff
+	w[82] = (w[432]) & 0xffffffff
 	goto l691
 l690:
-	w[167] = 0x0
+	w[82] = 0x0
 l691:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l694
 	}
-	w[168] = (w[167]) & 0xffffffff
+	w[83] = (w[82]) & 0xffffffff
 	goto l695
 l694:
-	w[168] = 0x0
+	w[83] = 0x0
 l695:
-	if w[166] != 0x0 {
+	if w[81] != 0x0 {
 		goto l698
 	}
-	w[740] = w[427]
+	w[740] = w[432]
 	goto l699
 l698:
 	w[740] = 0x0
 l699:
-	w[146] = (w[146] + w[740]) & 0xffffffff
-	w[147] = (w[147] + w[167]) & 0xffffffff
-	w[148] = (w[148] + w[168]) & 0xffffffff
-	if w[166] != 0x2 {
+	w[379] = (w[379] + w[740]) & 0xffffffff
+	w[380] = (w[380] + w[82]) & 0xffffffff
+	w[381] = (w[381] + w[83]) & 0xffffffff
+	if w[81] != 0x2 {
 		goto l705
 	}
-	w[740] = w[427]
+	w[740] = w[432]
 	goto l706
 l705:
 	w[740] = 0x0
 l706:
-	w[149] = (w[149] + w[740]) & 0xffffffff
-	w[151] = (w[151] + w[168]) & 0xffffffff
-	if w[166] != 0x3 {
+	w[382] = (w[382] + w[740]) & 0xffffffff
+	w[384] = (w[384] + w[83]) & 0xffffffff
+	if w[81] != 0x3 {
 		goto l711
 	}
-	w[740] = w[427]
+	w[740] = w[432]
 	goto l712
 l711:
 	w[740] = 0x0
 l712:
-	w[152] = (w[152] + w[740]) & 0xffffffff
-	w[743] = w[448] - min(w[448], w[155])
-	w[744] = w[156] - min(w[156], w[496])
+	w[385] = (w[385] + w[740]) & 0xffffffff
+	w[743] = w[453] - min(w[453], w[388])
+	w[744] = w[389] - min(w[389], w[498])
 	w[742] = w[743] - min(w[743], w[744])
-	w[743] = w[157] - min(w[157], w[497])
+	w[743] = w[390] - min(w[390], w[499])
 	w[741] = w[742] - min(w[742], w[743])
-	w[742] = w[158] - min(w[158], w[498])
+	w[742] = w[391] - min(w[391], w[500])
 	w[740] = w[741] - min(w[741], w[742])
-	if w[166] != 0x1 {
+	if w[81] != 0x1 {
 		goto l723
 	}
-	w[741] = w[427]
+	w[741] = w[432]
 	goto l724
 l723:
 	w[741] = 0x0
 l724:
-	w[499] = (w[740] - w[741]) & 0xffffffff
-	if w[447] != 0x1 {
+	w[307] = (w[740] - w[741]) & 0xffffffff
+	if w[452] != 0x1 {
 		goto l733
 	}
-	if w[166] == 0x4 {
+	if w[81] == 0x4 {
 		goto l733
 	}
-	if w[479] != 0x1 {
+	if w[484] != 0x1 {
 		goto l730
 	}
-	w[170] = 0x0
+	w[85] = 0x0
 	goto l731
 l730:
-	w[170] = (w[477]) & 0xffffffff
+	w[85] = (w[482]) & 0xffffffff
 l731:
-	w[169] = (w[170]) & 0xffffffff
+	w[84] = (w[85]) & 0xffffffff
 	goto l734
 l733:
-	w[169] = (w[150]) & 0xffffffff
+	w[84] = (w[383]) & 0xffffffff
 l734:
-	w[150] = (w[169]) & 0xffffffff
-	w[740] = (w[436] << 0x3)
-	w[62] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[62] < uint64(len(r)) {
-		r[w[62]] = (w[146]) & 0xffffffff
+	w[383] = (w[84]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[30] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[30] < uint64(len(r)) {
+		r[w[30]] = (w[379]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[63] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[63] < uint64(len(r)) {
-		r[w[63]] = (w[147]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[31] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[31] < uint64(len(r)) {
+		r[w[31]] = (w[380]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[64] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(8); w[64] < uint64(len(r)) {
-		r[w[64]] = (w[148]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[32] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(8); w[32] < uint64(len(r)) {
+		r[w[32]] = (w[381]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[65] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[65] < uint64(len(r)) {
-		r[w[65]] = (w[149]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[33] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[33] < uint64(len(r)) {
+		r[w[33]] = (w[382]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[66] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(10); w[66] < uint64(len(r)) {
-		r[w[66]] = (w[169]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[34] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(10); w[34] < uint64(len(r)) {
+		r[w[34]] = (w[84]) & 0xffffffff
 	}
-	w[67] = (w[436]) & 0xffffffff
-	if r := m.Cells(11); w[67] < uint64(len(r)) {
-		r[w[67]] = (w[151]) & 0xffffffff
+	w[35] = (w[441]) & 0xffffffff
+	if r := m.Cells(11); w[35] < uint64(len(r)) {
+		r[w[35]] = (w[384]) & 0xffffffff
 	}
-	w[68] = (w[436]) & 0xffffffff
-	if r := m.Cells(12); w[68] < uint64(len(r)) {
-		r[w[68]] = (w[152]) & 0xffffffff
+	w[36] = (w[441]) & 0xffffffff
+	if r := m.Cells(12); w[36] < uint64(len(r)) {
+		r[w[36]] = (w[385]) & 0xffffffff
 	}
-	if r := m.Cells(18); w[166] < uint64(len(r)) {
-		w[159] = (r[w[166]]) & 0xffffffff
+	if r := m.Cells(18); w[81] < uint64(len(r)) {
+		w[392] = (r[w[81]]) & 0xffffffff
 	}
-	w[69] = (w[166] + 0x5) & 0xffffffff
-	if r := m.Cells(18); w[69] < uint64(len(r)) {
-		w[160] = (r[w[69]]) & 0xffffffff
+	w[37] = (w[81] + 0x5) & 0xffffffff
+	if r := m.Cells(18); w[37] < uint64(len(r)) {
+		w[393] = (r[w[37]]) & 0xffffffff
 	}
-	w[159] = (w[159] + w[427]) & 0xffffffff
-	if r := m.Cells(18); w[166] < uint64(len(r)) {
-		r[w[166]] = (w[159]) & 0xffffffff
+	w[392] = (w[392] + w[432]) & 0xffffffff
+	if r := m.Cells(18); w[81] < uint64(len(r)) {
+		r[w[81]] = (w[392]) & 0xffffffff
 	}
-	if w[160] >= w[159] {
+	if w[393] >= w[392] {
 		goto l762
 	}
-	w[171] = (w[159]) & 0xffffffff
+	w[86] = (w[392]) & 0xffffffff
 	goto l763
 l762:
-	w[171] = (w[160]) & 0xffffffff
+	w[86] = (w[393]) & 0xffffffff
 l763:
-	w[70] = (w[166] + 0x5) & 0xffffffff
-	if r := m.Cells(18); w[70] < uint64(len(r)) {
-		r[w[70]] = (w[171]) & 0xffffffff
+	w[38] = (w[81] + 0x5) & 0xffffffff
+	if r := m.Cells(18); w[38] < uint64(len(r)) {
+		r[w[38]] = (w[86]) & 0xffffffff
 	}
-	w[740] = (w[153] >> 0x8)
+	w[740] = (w[386] >> 0x8)
 	if w[740] != 0x1 {
 		goto l769
 	}
-	w[172] = 0xff
+	w[87] = 0xff
 	goto l770
 l769:
-	w[172] = (w[153]) & 0xff
+	w[87] = (w[386]) & 0xff
 l770:
-	w[740] = (w[445]) & 0x1
+	w[740] = (w[450]) & 0x1
 	if w[740] == 0x0 {
 		goto l787
 	}
-	w[745] = w[448] - min(w[448], w[155])
-	w[746] = w[156] - min(w[156], w[496])
+	w[745] = w[453] - min(w[453], w[388])
+	w[746] = w[389] - min(w[389], w[498])
 	w[744] = w[745] - min(w[745], w[746])
-	w[745] = w[157] - min(w[157], w[497])
+	w[745] = w[390] - min(w[390], w[499])
 	w[743] = w[744] - min(w[744], w[745])
-	w[744] = w[158] - min(w[158], w[498])
+	w[744] = w[391] - min(w[391], w[500])
 	w[742] = w[743] - min(w[743], w[744])
-	if w[166] != 0x1 {
+	if w[81] != 0x1 {
 		goto l782
 	}
-	w[743] = w[427]
+	w[743] = w[432]
 	goto l783
 l782:
 	w[743] = 0x0
 l783:
 	w[741] = (w[742] - w[743]) & 0xffffffff
-	w[740] = (w[741] << w[451]) & 0xffffffffffff
-	w[173] = (w[740] >> w[452]) & 0xffffffffffff
+	w[740] = (w[741] << w[456]) & 0xffffffffffff
+	w[88] = (w[740] >> w[457]) & 0xffffffffffff
 	goto l788
 l787:
-	w[173] = (w[450]) & 0xffffffffffff
+	w[88] = (w[455]) & 0xffffffffffff
 l788:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l793
 	}
-	if w[459] != 0x1 {
+	if w[464] != 0x1 {
 		goto l793
 	}
-	if w[153] != 0x0 {
+	if w[386] != 0x0 {
 		goto l793
 	}
-	w[174] = (w[448]) & 0xffffffffffff
+	w[89] = (w[453]) & 0xffffffffffff
 	goto l794
 l793:
-	w[174] = (w[173] * w[455]) & 0xffffffffffff
+	w[89] = (w[88] * w[460]) & 0xffffffffffff
 l794:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l799
 	}
-	if w[459] != 0x1 {
+	if w[464] != 0x1 {
 		goto l799
 	}
-	if w[153] != 0x0 {
+	if w[386] != 0x0 {
 		goto l799
 	}
-	w[175] = (w[448]) & 0xffffffffffff
+	w[90] = (w[453]) & 0xffffffffffff
 	goto l800
 l799:
-	w[175] = (w[173]) & 0xffffffffffff
+	w[90] = (w[88]) & 0xffffffffffff
 l800:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l810
 	}
-	w[743] = (w[146] + w[147])
-	w[742] = (w[743] + w[149]) & 0xffffffff
+	w[743] = (w[379] + w[380])
+	w[742] = (w[743] + w[382]) & 0xffffffff
 	if w[742] == 0x0 {
 		goto l810
 	}
-	if w[166] == 0x4 {
+	if w[81] == 0x4 {
 		goto l808
 	}
-	if w[166] == 0x2 {
+	if w[81] == 0x2 {
 		goto l808
 	}
-	w[742] = (w[147] + w[169])
-	if w[175] >= w[742] {
+	w[742] = (w[380] + w[84])
+	if w[90] >= w[742] {
 		goto l810
 	}
 l808:
-	w[741] = (w[446]) & 0x1ff
+	w[741] = (w[451]) & 0x1ff
 	goto l811
 l810:
 	w[741] = 0x0
 l811:
-	w[740] = (w[153] | w[741])
-	if w[447] != 0x1 {
+	w[740] = (w[386] | w[741])
+	if w[452] != 0x1 {
 		goto l821
 	}
-	w[742] = (w[445]) & 0x2
+	w[742] = (w[450]) & 0x2
 	if w[742] == 0x0 {
 		goto l821
 	}
-	if w[151] == 0x0 {
+	if w[384] == 0x0 {
 		goto l821
 	}
-	if w[166] == 0x4 {
+	if w[81] == 0x4 {
 		goto l819
 	}
-	if w[166] == 0x3 {
+	if w[81] == 0x3 {
 		goto l819
 	}
-	if w[174] >= w[151] {
+	if w[89] >= w[384] {
 		goto l821
 	}
 l819:
@@ -2148,158 +2148,158 @@ l819:
 l821:
 	w[741] = 0x0
 l822:
-	w[153] = (w[740] | w[741]) & 0x1ff
-	w[71] = (w[436]) & 0xffffffff
-	if r := m.Cells(13); w[71] < uint64(len(r)) {
-		r[w[71]] = (w[153]) & 0x1ff
+	w[386] = (w[740] | w[741]) & 0x1ff
+	w[39] = (w[441]) & 0xffffffff
+	if r := m.Cells(13); w[39] < uint64(len(r)) {
+		r[w[39]] = (w[386]) & 0x1ff
 	}
-	w[740] = (w[153] >> 0x8)
+	w[740] = (w[386] >> 0x8)
 	if w[740] != 0x1 {
 		goto l829
 	}
-	w[176] = 0xff
+	w[91] = 0xff
 	goto l830
 l829:
-	w[176] = (w[153]) & 0xff
+	w[91] = (w[386]) & 0xff
 l830:
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] == 0x0 {
 		goto l836
 	}
-	if w[172] == 0x0 {
+	if w[87] == 0x0 {
 		goto l848
 	}
-	w[740] = (w[153] >> 0x8)
+	w[740] = (w[386] >> 0x8)
 	if w[740] == 0x1 {
 		goto l848
 	}
 l836:
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] != 0x0 {
 		goto l850
 	}
-	if w[172] == 0x0 {
+	if w[87] == 0x0 {
 		goto l850
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l850
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l846
 	}
-	w[740] = (w[172] & w[446])
+	w[740] = (w[87] & w[451])
 	if w[740] == 0x0 {
 		goto l846
 	}
-	w[740] = w[538] - min(w[538], w[154])
+	w[740] = w[538] - min(w[538], w[387])
 	if w[740] >= w[503] {
 		goto l848
 	}
 l846:
-	w[740] = w[538] - min(w[538], w[154])
-	if w[740] < w[458] {
+	w[740] = w[538] - min(w[538], w[387])
+	if w[740] < w[463] {
 		goto l850
 	}
 l848:
-	w[177] = (w[538]) & 0xffffffffffff
+	w[92] = (w[538]) & 0xffffffffffff
 	goto l851
 l850:
-	w[177] = (w[154]) & 0xffffffffffff
+	w[92] = (w[387]) & 0xffffffffffff
 l851:
-	w[72] = (w[436]) & 0xffffffff
-	if r := m.Cells(14); w[72] < uint64(len(r)) {
-		r[w[72]] = (w[177]) & 0xffffffffffff
+	w[40] = (w[441]) & 0xffffffff
+	if r := m.Cells(14); w[40] < uint64(len(r)) {
+		r[w[40]] = (w[92]) & 0xffffffffffff
 	}
-	w[740] = (w[153] >> 0x8)
+	w[740] = (w[386] >> 0x8)
 	if w[740] != 0x1 {
 		goto l857
 	}
-	w[178] = 0xff
+	w[93] = 0xff
 	goto l874
 l857:
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] != 0x0 {
 		goto l871
 	}
-	if w[172] == 0x0 {
+	if w[87] == 0x0 {
 		goto l871
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l871
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l867
 	}
-	w[740] = (w[172] & w[446])
+	w[740] = (w[87] & w[451])
 	if w[740] == 0x0 {
 		goto l867
 	}
-	w[740] = w[538] - min(w[538], w[154])
+	w[740] = w[538] - min(w[538], w[387])
 	if w[740] >= w[503] {
 		goto l869
 	}
 l867:
-	w[740] = w[538] - min(w[538], w[154])
-	if w[740] < w[458] {
+	w[740] = w[538] - min(w[538], w[387])
+	if w[740] < w[463] {
 		goto l871
 	}
 l869:
-	w[179] = (w[172]) & 0xff
+	w[94] = (w[87]) & 0xff
 	goto l873
 l871:
-	w[740] = (w[172] ^ 0xffffffffffffffff)
-	w[179] = (w[176] & w[740]) & 0xff
+	w[740] = (w[87] ^ 0xffffffffffffffff)
+	w[94] = (w[91] & w[740]) & 0xff
 l873:
-	w[178] = (w[179]) & 0xff
+	w[93] = (w[94]) & 0xff
 l874:
-	w[480] = (w[178]) & 0xff
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[485] = (w[93]) & 0xff
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] == 0x0 {
 		goto l880
 	}
-	w[180] = 0x1
+	w[95] = 0x1
 	goto l896
 l880:
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] != 0x0 {
 		goto l894
 	}
-	if w[172] == 0x0 {
+	if w[87] == 0x0 {
 		goto l894
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l894
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l890
 	}
-	w[740] = (w[172] & w[446])
+	w[740] = (w[87] & w[451])
 	if w[740] == 0x0 {
 		goto l890
 	}
-	w[740] = w[538] - min(w[538], w[154])
+	w[740] = w[538] - min(w[538], w[387])
 	if w[740] >= w[503] {
 		goto l892
 	}
 l890:
-	w[740] = w[538] - min(w[538], w[154])
-	if w[740] < w[458] {
+	w[740] = w[538] - min(w[538], w[387])
+	if w[740] < w[463] {
 		goto l894
 	}
 l892:
-	w[181] = 0x3
+	w[96] = 0x3
 	goto l895
 l894:
-	w[181] = 0x0
+	w[96] = 0x0
 l895:
-	w[180] = (w[181]) & 0x3
+	w[95] = (w[96]) & 0x3
 l896:
-	w[481] = (w[180]) & 0x3
+	w[486] = (w[95]) & 0x3
 	m.RegisterLock(6).Unlock()
 	if p.Exited() {
 		return 0
@@ -2308,26 +2308,26 @@ l896:
 	goto dispatch
 l899:
 	m.RegisterLock(19).Lock()
-	w[740] = (w[436] << 0x3)
-	w[73] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(19); w[73] < uint64(len(r)) {
-		r[w[73]] = (w[464]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[41] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(19); w[41] < uint64(len(r)) {
+		r[w[41]] = (w[469]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[74] = (w[740] | w[428]) & 0xffffffff
-	w[75] = (w[538] | 0x1000000000000) & 0x1ffffffffffff
-	if r := m.Cells(20); w[74] < uint64(len(r)) {
-		r[w[74]] = (w[75]) & 0x1ffffffffffff
+	w[740] = (w[441] << 0x3)
+	w[42] = (w[740] | w[433]) & 0xffffffff
+	w[43] = (w[538] | 0x1000000000000) & 0x1ffffffffffff
+	if r := m.Cells(20); w[42] < uint64(len(r)) {
+		r[w[42]] = (w[43]) & 0x1ffffffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[76] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(21); w[76] < uint64(len(r)) {
-		r[w[76]] = (w[474]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[44] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(21); w[44] < uint64(len(r)) {
+		r[w[44]] = (w[479]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[77] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(22); w[77] < uint64(len(r)) {
-		r[w[77]] = (w[475]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[45] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(22); w[45] < uint64(len(r)) {
+		r[w[45]] = (w[480]) & 0xffffffff
 	}
 	m.RegisterLock(19).Unlock()
 	if p.Exited() {
@@ -2337,12 +2337,12 @@ l899:
 	goto dispatch
 l915:
 	m.RegisterLock(23).Lock()
-	w[78] = (w[436]) & 0xffffffff
-	w[741] = (w[428] | 0x8)
+	w[46] = (w[441]) & 0xffffffff
+	w[741] = (w[433] | 0x8)
 	w[740] = (w[741] << 0x30)
-	w[79] = (w[740] | w[538]) & 0xfffffffffffff
-	if r := m.Cells(23); w[78] < uint64(len(r)) {
-		r[w[78]] = (w[79]) & 0xfffffffffffff
+	w[47] = (w[740] | w[538]) & 0xfffffffffffff
+	if r := m.Cells(23); w[46] < uint64(len(r)) {
+		r[w[46]] = (w[47]) & 0xfffffffffffff
 	}
 	m.RegisterLock(23).Unlock()
 	if p.Exited() {
@@ -2353,15 +2353,15 @@ l915:
 l923:
 	m.RegisterLock(0).Lock()
 	w[740] = (w[509] << 0x3)
-	w[80] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[80] < uint64(len(r)) {
-		w[182] = (r[w[80]]) & 0xffffffff
+	w[48] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[48] < uint64(len(r)) {
+		w[394] = (r[w[48]]) & 0xffffffff
 	}
 	w[740] = (w[509] << 0x3)
-	w[81] = (w[740] | w[429]) & 0xffffffff
-	w[82] = (w[182] - min(w[182], w[427])) & 0xffffffff
-	if r := m.Cells(0); w[81] < uint64(len(r)) {
-		r[w[81]] = (w[82]) & 0xffffffff
+	w[49] = (w[740] | w[434]) & 0xffffffff
+	w[50] = (w[394] - min(w[394], w[432])) & 0xffffffff
+	if r := m.Cells(0); w[49] < uint64(len(r)) {
+		r[w[49]] = (w[50]) & 0xffffffff
 	}
 	w[510] = 0xd
 	m.RegisterLock(0).Unlock()
@@ -2371,8 +2371,8 @@ l923:
 	pc = ret
 	goto dispatch
 l934:
-	w[83] = (w[436] + 0x400) & 0xffffffff
-	w[546] = (w[83] | 0x8000) & 0xffff
+	w[51] = (w[441] + 0x400) & 0xffffffff
+	w[546] = (w[51] | 0x8000) & 0xffff
 	w[547] = 0x1
 	if p.Exited() {
 		return 0
@@ -2380,8 +2380,8 @@ l934:
 	pc = ret
 	goto dispatch
 l938:
-	w[435] = (p.Args[0]) & 0xffffffff
-	w[434] = 0x1
+	w[440] = (p.Args[0]) & 0xffffffff
+	w[439] = 0x1
 	if p.Exited() {
 		return 0
 	}
@@ -2401,7 +2401,7 @@ l942:
 	pc = ret
 	goto dispatch
 l944:
-	w[517] = (w[516] - min(w[516], w[435])) & 0xffffffff
+	w[517] = (w[516] - min(w[516], w[440])) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -2439,9 +2439,9 @@ l951:
 	pc = ret
 	goto dispatch
 l952:
-	w[84] = (w[652]) & 0xffffffff
-	w[85] = (w[651]) & 0xffffffff
-	w[86] = (w[692]) & 0xffffff
+	w[341] = (w[652]) & 0xffffffff
+	w[342] = (w[651]) & 0xffffffff
+	w[343] = (w[692]) & 0xffffff
 	w[548] = 0x1
 	if p.Exited() {
 		return 0
@@ -2455,11 +2455,11 @@ l957:
 	pc = ret
 	goto dispatch
 l958:
-	w[87] = w[662]
-	w[88] = w[663]
-	w[89] = w[660]
-	w[90] = w[661]
-	w[91] = (w[692]) & 0xffffff
+	w[344] = w[662]
+	w[345] = w[663]
+	w[346] = w[660]
+	w[347] = w[661]
+	w[348] = (w[692]) & 0xffffff
 	w[548] = 0x2
 	if p.Exited() {
 		return 0
@@ -2467,8 +2467,8 @@ l958:
 	pc = ret
 	goto dispatch
 l965:
-	w[483] = 0x1
-	w[437] = 0x0
+	w[488] = 0x1
+	w[442] = 0x0
 	if p.Exited() {
 		return 0
 	}
@@ -2560,7 +2560,7 @@ l990:
 	goto dispatch
 l992:
 	w[509] = (w[551]) & 0x1ff
-	w[429] = (w[552]) & 0x7
+	w[434] = (w[552]) & 0x7
 	w[508] = 0x1
 	if p.Exited() {
 		return 0
@@ -2569,8 +2569,8 @@ l992:
 	goto dispatch
 l996:
 	w[509] = (w[551]) & 0x1ff
-	w[429] = 0x7
-	w[430] = 0x1
+	w[434] = 0x7
+	w[435] = 0x1
 	w[508] = 0x1
 	if p.Exited() {
 		return 0
@@ -2578,14 +2578,14 @@ l996:
 	pc = ret
 	goto dispatch
 l1001:
-	w[102] = 0x1
+	w[357] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1003:
-	w[102] = 0x0
+	w[357] = 0x0
 	if p.Exited() {
 		return 0
 	}
@@ -2593,35 +2593,35 @@ l1003:
 	goto dispatch
 l1005:
 	w[509] = (w[551]) & 0x1ff
-	w[429] = 0x7
+	w[434] = 0x7
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1008:
-	w[103] = 0x1
+	w[358] = 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1010:
-	w[103] = 0x0
+	w[358] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1012:
-	w[431] = (w[102]) & 0x1
+	w[436] = (w[357]) & 0x1
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1014:
-	w[432] = (w[103]) & 0x1
+	w[437] = (w[358]) & 0x1
 	w[508] = 0x1
 	if p.Exited() {
 		return 0
@@ -2643,59 +2643,59 @@ l1019:
 	pc = ret
 	goto dispatch
 l1021:
-	w[488] = (w[640]) & 0x3f
+	w[493] = (w[640]) & 0x3f
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1023:
-	w[488] = (w[654]) & 0x3f
+	w[493] = (w[654]) & 0x3f
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1025:
-	w[110] = (w[637]) & 0xffffffff
+	w[360] = (w[637]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1027:
-	w[110] = (w[652]) & 0xffffffff
+	w[360] = (w[652]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1029:
-	w[491] = (w[110]) & 0xffffffff
+	w[304] = (w[360]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1031:
-	w[111] = w[669]
-	w[112] = w[670]
+	w[361] = w[669]
+	w[362] = w[670]
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1034:
-	w[111] = w[662]
-	w[112] = w[663]
+	w[361] = w[662]
+	w[362] = w[663]
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1037:
-	w[492] = w[111]
-	w[493] = w[112]
+	w[305] = w[361]
+	w[306] = w[362]
 	if p.Exited() {
 		return 0
 	}
@@ -2714,13 +2714,13 @@ l1040:
 	if w[665] != 0x0 {
 		goto l1046
 	}
-	w[108] = 0x1
+	w[359] = 0x1
 	goto l1047
 l1046:
-	w[108] = 0x0
+	w[359] = 0x0
 l1047:
-	w[489] = 0x0
-	w[490] = 0x0
+	w[494] = 0x0
+	w[495] = 0x0
 	if p.Exited() {
 		return 0
 	}
@@ -2734,7 +2734,7 @@ l1050:
 	pc = ret
 	goto dispatch
 l1052:
-	w[117] = 0x1
+	w[364] = 0x1
 	goto l1055
 l1055:
 	if p.Exited() {
@@ -2745,7 +2745,7 @@ l1055:
 l1056:
 	goto l1059
 l1059:
-	w[117] = 0x0
+	w[364] = 0x0
 	if p.Exited() {
 		return 0
 	}
@@ -2755,10 +2755,10 @@ l1061:
 	if w[508] != 0x0 {
 		goto l1064
 	}
-	w[118] = 0x1
+	w[365] = 0x1
 	goto l1065
 l1064:
-	w[118] = 0x0
+	w[365] = 0x0
 l1065:
 	if p.Exited() {
 		return 0
@@ -2766,7 +2766,7 @@ l1065:
 	pc = ret
 	goto dispatch
 l1066:
-	w[118] = 0x1
+	w[365] = 0x1
 	goto l1069
 l1069:
 	if p.Exited() {
@@ -2796,7 +2796,7 @@ l1074:
 	pc = ret
 	goto dispatch
 l1076:
-	w[119] = 0x1
+	w[366] = 0x1
 	goto l1079
 l1079:
 	if p.Exited() {
@@ -2807,7 +2807,7 @@ l1079:
 l1080:
 	goto l1083
 l1083:
-	w[119] = 0x0
+	w[366] = 0x0
 	if p.Exited() {
 		return 0
 	}
@@ -2817,10 +2817,10 @@ l1085:
 	if w[508] != 0x0 {
 		goto l1088
 	}
-	w[120] = 0x1
+	w[367] = 0x1
 	goto l1089
 l1088:
-	w[120] = 0x0
+	w[367] = 0x0
 l1089:
 	if p.Exited() {
 		return 0
@@ -2828,7 +2828,7 @@ l1089:
 	pc = ret
 	goto dispatch
 l1090:
-	w[120] = 0x1
+	w[367] = 0x1
 	goto l1093
 l1093:
 	if p.Exited() {
@@ -2868,13 +2868,13 @@ l1102:
 	if w[732] == 0x0 {
 		goto l1106
 	}
-	if w[483] != 0x0 {
+	if w[488] != 0x0 {
 		goto l1106
 	}
-	w[484] = 0x1
+	w[489] = 0x1
 	goto l1107
 l1106:
-	w[484] = 0x0
+	w[489] = 0x0
 l1107:
 	if p.Exited() {
 		return 0
@@ -2889,17 +2889,17 @@ l1108:
 	pc = ret
 	goto dispatch
 l1110:
-	w[473] = 0x0
+	w[478] = 0x0
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1112:
-	w[740] = (w[436] << 0x3)
-	w[92] = (w[740] | w[428]) & 0xffffffff
-	if n := m.Counters(0); w[92] < uint64(len(n)) {
-		n[w[92]].Add(p.Bytes)
+	w[740] = (w[441] << 0x3)
+	w[52] = (w[740] | w[433]) & 0xffffffff
+	if n := m.Counters(0); w[52] < uint64(len(n)) {
+		n[w[52]].Add(p.Bytes)
 	}
 	if p.Exited() {
 		return 0
@@ -2907,11 +2907,11 @@ l1112:
 	pc = ret
 	goto dispatch
 l1116:
-	w[93] = w[660]
-	w[94] = w[661]
-	w[95] = w[662]
-	w[96] = w[663]
-	w[97] = (w[509]) & 0x1ff
+	w[349] = w[660]
+	w[350] = w[661]
+	w[351] = w[662]
+	w[352] = w[663]
+	w[353] = (w[509]) & 0x1ff
 	w[548] = 0x3
 	if p.Exited() {
 		return 0
@@ -2919,9 +2919,9 @@ l1116:
 	pc = ret
 	goto dispatch
 l1123:
-	w[98] = (w[651]) & 0xffffffff
-	w[99] = (w[652]) & 0xffffffff
-	w[100] = (w[509]) & 0x1ff
+	w[354] = (w[651]) & 0xffffffff
+	w[355] = (w[652]) & 0xffffffff
+	w[356] = (w[509]) & 0x1ff
 	w[548] = 0x4
 	if p.Exited() {
 		return 0
@@ -2930,16 +2930,16 @@ l1123:
 	goto dispatch
 l1128:
 	w[530] = (w[509]) & 0x1ff
-	w[544] = (w[429]) & 0x7
+	w[544] = (w[434]) & 0x7
 	if p.Exited() {
 		return 0
 	}
 	pc = ret
 	goto dispatch
 l1131:
-	w[101] = (w[510]) & 0xffffffff
-	if n := m.Counters(1); w[101] < uint64(len(n)) {
-		n[w[101]].Add(p.Bytes)
+	w[53] = (w[510]) & 0xffffffff
+	if n := m.Counters(1); w[53] < uint64(len(n)) {
+		n[w[53]].Add(p.Bytes)
 	}
 	m.Op(9)(p)
 	if p.Exited() {
@@ -2960,15 +2960,15 @@ l1136:
 	pc = ret
 	goto dispatch
 l1137:
-	w[440] = (w[531]) & 0x1ff
-	w[441] = (w[536]) & 0xffffffff
+	w[445] = (w[531]) & 0x1ff
+	w[446] = (w[536]) & 0xffffffff
 	if w[537] != 0x0 {
 		goto l1142
 	}
-	w[443] = 0x1
+	w[448] = 0x1
 	goto l1143
 l1142:
-	w[443] = 0x0
+	w[448] = 0x0
 l1143:
 	w[740] = 0x0
 	w[741] = 0xffff
@@ -2976,7 +2976,7 @@ l1143:
 		goto l1148
 	}
 	m.Op(10)(p)
-	w[444] = (w[739]) & 0xffff
+	w[449] = (w[739]) & 0xffff
 l1148:
 	if p.Exited() {
 		return 0
@@ -3029,95 +3029,95 @@ l1152:
 l1182:
 	m.Op(33)(p)
 	w[615] = 0x0
-	if w[431] != 0x1 {
+	if w[436] != 0x1 {
 		goto l1187
 	}
-	w[339] = 0xff
+	w[252] = 0xff
 	goto l1188
 l1187:
-	w[339] = (w[480]) & 0xff
+	w[252] = (w[485]) & 0xff
 l1188:
-	w[616] = (w[339]) & 0xff
-	w[740] = (w[480]) & 0x1
+	w[616] = (w[252]) & 0xff
+	w[740] = (w[485]) & 0x1
 	if w[740] != 0x1 {
 		goto l1193
 	}
-	w[340] = (w[527]) & 0xffff
+	w[253] = (w[527]) & 0xffff
 	goto l1194
 l1193:
-	w[340] = 0x0
+	w[253] = 0x0
 l1194:
-	w[617] = (w[340]) & 0xffff
-	w[740] = (w[480] >> 0x1) & 0x1
+	w[617] = (w[253]) & 0xffff
+	w[740] = (w[485] >> 0x1) & 0x1
 	if w[740] != 0x1 {
 		goto l1199
 	}
-	w[341] = (w[527]) & 0xffff
+	w[254] = (w[527]) & 0xffff
 	goto l1200
 l1199:
-	w[341] = 0x0
+	w[254] = 0x0
 l1200:
-	w[618] = (w[341]) & 0xffff
-	w[740] = (w[480] >> 0x2) & 0x1
+	w[618] = (w[254]) & 0xffff
+	w[740] = (w[485] >> 0x2) & 0x1
 	if w[740] != 0x1 {
 		goto l1205
 	}
-	w[342] = (w[527]) & 0xffff
+	w[255] = (w[527]) & 0xffff
 	goto l1206
 l1205:
-	w[342] = 0x0
+	w[255] = 0x0
 l1206:
-	w[619] = (w[342]) & 0xffff
-	w[740] = (w[480] >> 0x3) & 0x1
+	w[619] = (w[255]) & 0xffff
+	w[740] = (w[485] >> 0x3) & 0x1
 	if w[740] != 0x1 {
 		goto l1211
 	}
-	w[343] = (w[527]) & 0xffff
+	w[256] = (w[527]) & 0xffff
 	goto l1212
 l1211:
-	w[343] = 0x0
+	w[256] = 0x0
 l1212:
-	w[620] = (w[343]) & 0xffff
-	w[740] = (w[480] >> 0x4) & 0x1
+	w[620] = (w[256]) & 0xffff
+	w[740] = (w[485] >> 0x4) & 0x1
 	if w[740] != 0x1 {
 		goto l1217
 	}
-	w[344] = (w[527]) & 0xffff
+	w[257] = (w[527]) & 0xffff
 	goto l1218
 l1217:
-	w[344] = 0x0
+	w[257] = 0x0
 l1218:
-	w[621] = (w[344]) & 0xffff
-	w[740] = (w[480] >> 0x5) & 0x1
+	w[621] = (w[257]) & 0xffff
+	w[740] = (w[485] >> 0x5) & 0x1
 	if w[740] != 0x1 {
 		goto l1223
 	}
-	w[345] = (w[527]) & 0xffff
+	w[258] = (w[527]) & 0xffff
 	goto l1224
 l1223:
-	w[345] = 0x0
+	w[258] = 0x0
 l1224:
-	w[622] = (w[345]) & 0xffff
-	w[740] = (w[480] >> 0x6) & 0x1
+	w[622] = (w[258]) & 0xffff
+	w[740] = (w[485] >> 0x6) & 0x1
 	if w[740] != 0x1 {
 		goto l1229
 	}
-	w[346] = (w[527]) & 0xffff
+	w[259] = (w[527]) & 0xffff
 	goto l1230
 l1229:
-	w[346] = 0x0
+	w[259] = 0x0
 l1230:
-	w[623] = (w[346]) & 0xffff
-	w[740] = (w[480] >> 0x7)
+	w[623] = (w[259]) & 0xffff
+	w[740] = (w[485] >> 0x7)
 	if w[740] != 0x1 {
 		goto l1235
 	}
-	w[347] = (w[527]) & 0xffff
+	w[260] = (w[527]) & 0xffff
 	goto l1236
 l1235:
-	w[347] = 0x0
+	w[260] = 0x0
 l1236:
-	w[624] = (w[347]) & 0xffff
+	w[624] = (w[260]) & 0xffff
 	if p.Exited() {
 		return 0
 	}
@@ -3125,249 +3125,249 @@ l1236:
 	goto dispatch
 l1238:
 	m.RegisterLock(6).Lock()
-	w[740] = (w[436] << 0x3)
-	w[187] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[187] < uint64(len(r)) {
-		w[348] = (r[w[187]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[101] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[101] < uint64(len(r)) {
+		w[396] = (r[w[101]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[188] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[188] < uint64(len(r)) {
-		w[349] = (r[w[188]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[102] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[102] < uint64(len(r)) {
+		w[397] = (r[w[102]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[189] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(8); w[189] < uint64(len(r)) {
-		w[350] = (r[w[189]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[103] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(8); w[103] < uint64(len(r)) {
+		w[398] = (r[w[103]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[190] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[190] < uint64(len(r)) {
-		w[351] = (r[w[190]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[104] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[104] < uint64(len(r)) {
+		w[399] = (r[w[104]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[191] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(10); w[191] < uint64(len(r)) {
-		w[352] = (r[w[191]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[105] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(10); w[105] < uint64(len(r)) {
+		w[400] = (r[w[105]]) & 0xffffffff
 	}
-	w[192] = (w[436]) & 0xffffffff
-	if r := m.Cells(11); w[192] < uint64(len(r)) {
-		w[353] = (r[w[192]]) & 0xffffffff
+	w[106] = (w[441]) & 0xffffffff
+	if r := m.Cells(11); w[106] < uint64(len(r)) {
+		w[401] = (r[w[106]]) & 0xffffffff
 	}
-	w[193] = (w[436]) & 0xffffffff
-	if r := m.Cells(12); w[193] < uint64(len(r)) {
-		w[354] = (r[w[193]]) & 0xffffffff
+	w[107] = (w[441]) & 0xffffffff
+	if r := m.Cells(12); w[107] < uint64(len(r)) {
+		w[402] = (r[w[107]]) & 0xffffffff
 	}
-	w[194] = (w[436]) & 0xffffffff
-	if r := m.Cells(13); w[194] < uint64(len(r)) {
-		w[355] = (r[w[194]]) & 0x1ff
+	w[108] = (w[441]) & 0xffffffff
+	if r := m.Cells(13); w[108] < uint64(len(r)) {
+		w[403] = (r[w[108]]) & 0x1ff
 	}
-	w[195] = (w[436]) & 0xffffffff
-	if r := m.Cells(14); w[195] < uint64(len(r)) {
-		w[356] = (r[w[195]]) & 0xffffffffffff
+	w[109] = (w[441]) & 0xffffffff
+	if r := m.Cells(14); w[109] < uint64(len(r)) {
+		w[404] = (r[w[109]]) & 0xffffffffffff
 	}
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[357] = (r[w[740]]) & 0xffffffff
+		w[405] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[358] = (r[w[740]]) & 0xffffffff
+		w[406] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[359] = (r[w[740]]) & 0xffffffff
+		w[407] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[360] = (r[w[740]]) & 0xffffffff
+		w[408] = (r[w[740]]) & 0xffffffff
 	}
-	if w[427] >= w[351] {
+	if w[432] >= w[399] {
 		goto l1273
 	}
-	w[361] = (w[427]) & 0xffffffff
+	w[261] = (w[432]) & 0xffffffff
 	goto l1274
 l1273:
-	w[361] = (w[351]) & 0xffffffff
+	w[261] = (w[399]) & 0xffffffff
 l1274:
-	w[740] = (w[427] - w[361]) & 0xffffffff
-	if w[740] >= w[349] {
+	w[740] = (w[432] - w[261]) & 0xffffffff
+	if w[740] >= w[397] {
 		goto l1278
 	}
-	w[362] = (w[427] - w[361]) & 0xffffffff
+	w[262] = (w[432] - w[261]) & 0xffffffff
 	goto l1279
 l1278:
-	w[362] = (w[349]) & 0xffffffff
+	w[262] = (w[397]) & 0xffffffff
 l1279:
-	w[741] = (w[427] - w[361])
-	w[740] = (w[741] - w[362]) & 0xffffffff
-	if w[740] >= w[348] {
+	w[741] = (w[432] - w[261])
+	w[740] = (w[741] - w[262]) & 0xffffffff
+	if w[740] >= w[396] {
 		goto l1285
 	}
-	w[740] = (w[427] - w[361])
-	w[363] = (w[740] - w[362]) & 0xffffffff
+	w[740] = (w[432] - w[261])
+	w[263] = (w[740] - w[262]) & 0xffffffff
 	goto l1286
 l1285:
-	w[363] = (w[348]) & 0xffffffff
+	w[263] = (w[396]) & 0xffffffff
 l1286:
-	if w[362] >= w[350] {
+	if w[262] >= w[398] {
 		goto l1289
 	}
-	w[364] = (w[362]) & 0xffffffff
+	w[264] = (w[262]) & 0xffffffff
 	goto l1290
 l1289:
-	w[364] = (w[350]) & 0xffffffff
+	w[264] = (w[398]) & 0xffffffff
 l1290:
-	if w[364] >= w[354] {
+	if w[264] >= w[402] {
 		goto l1293
 	}
-	w[365] = (w[364]) & 0xffffffff
+	w[265] = (w[264]) & 0xffffffff
 	goto l1294
 l1293:
-	w[365] = (w[354]) & 0xffffffff
+	w[265] = (w[402]) & 0xffffffff
 l1294:
-	w[348] = (w[348] - w[363]) & 0xffffffff
-	w[349] = (w[349] - w[362]) & 0xffffffff
-	w[350] = (w[350] - w[364]) & 0xffffffff
-	w[351] = (w[351] - w[361]) & 0xffffffff
-	w[353] = (w[353] - min(w[353], w[364])) & 0xffffffff
-	w[354] = (w[354] - w[365]) & 0xffffffff
-	w[740] = (w[362] - w[365]) & 0xffffffff
-	w[357] = (w[357] - min(w[357], w[740])) & 0xffffffff
-	w[740] = (w[436] << 0x3)
-	w[196] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[196] < uint64(len(r)) {
-		r[w[196]] = (w[348]) & 0xffffffff
+	w[396] = (w[396] - w[263]) & 0xffffffff
+	w[397] = (w[397] - w[262]) & 0xffffffff
+	w[398] = (w[398] - w[264]) & 0xffffffff
+	w[399] = (w[399] - w[261]) & 0xffffffff
+	w[401] = (w[401] - min(w[401], w[264])) & 0xffffffff
+	w[402] = (w[402] - w[265]) & 0xffffffff
+	w[740] = (w[262] - w[265]) & 0xffffffff
+	w[405] = (w[405] - min(w[405], w[740])) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[110] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[110] < uint64(len(r)) {
+		r[w[110]] = (w[396]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[197] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[197] < uint64(len(r)) {
-		r[w[197]] = (w[349]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[111] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[111] < uint64(len(r)) {
+		r[w[111]] = (w[397]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[198] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(8); w[198] < uint64(len(r)) {
-		r[w[198]] = (w[350]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[112] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(8); w[112] < uint64(len(r)) {
+		r[w[112]] = (w[398]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[199] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[199] < uint64(len(r)) {
-		r[w[199]] = (w[351]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[113] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[113] < uint64(len(r)) {
+		r[w[113]] = (w[399]) & 0xffffffff
 	}
-	w[200] = (w[436]) & 0xffffffff
-	if r := m.Cells(11); w[200] < uint64(len(r)) {
-		r[w[200]] = (w[353]) & 0xffffffff
+	w[114] = (w[441]) & 0xffffffff
+	if r := m.Cells(11); w[114] < uint64(len(r)) {
+		r[w[114]] = (w[401]) & 0xffffffff
 	}
-	w[201] = (w[436]) & 0xffffffff
-	if r := m.Cells(12); w[201] < uint64(len(r)) {
-		r[w[201]] = (w[354]) & 0xffffffff
+	w[115] = (w[441]) & 0xffffffff
+	if r := m.Cells(12); w[115] < uint64(len(r)) {
+		r[w[115]] = (w[402]) & 0xffffffff
 	}
-	w[358] = (w[358] - min(w[358], w[363])) & 0xffffffff
-	w[359] = (w[359] - min(w[359], w[361])) & 0xffffffff
-	w[360] = (w[360] - min(w[360], w[365])) & 0xffffffff
+	w[406] = (w[406] - min(w[406], w[263])) & 0xffffffff
+	w[407] = (w[407] - min(w[407], w[261])) & 0xffffffff
+	w[408] = (w[408] - min(w[408], w[265])) & 0xffffffff
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[357]) & 0xffffffff
+		r[w[740]] = (w[405]) & 0xffffffff
 	}
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[358]) & 0xffffffff
+		r[w[740]] = (w[406]) & 0xffffffff
 	}
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[359]) & 0xffffffff
+		r[w[740]] = (w[407]) & 0xffffffff
 	}
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[360]) & 0xffffffff
+		r[w[740]] = (w[408]) & 0xffffffff
 	}
-	w[740] = (w[355] >> 0x8)
+	w[740] = (w[403] >> 0x8)
 	if w[740] != 0x1 {
 		goto l1333
 	}
-	w[366] = 0xff
+	w[266] = 0xff
 	goto l1334
 l1333:
-	w[366] = (w[355]) & 0xff
+	w[266] = (w[403]) & 0xff
 l1334:
-	w[742] = w[448] - min(w[448], w[357])
-	w[743] = w[358] - min(w[358], w[496])
+	w[742] = w[453] - min(w[453], w[405])
+	w[743] = w[406] - min(w[406], w[498])
 	w[741] = w[742] - min(w[742], w[743])
-	w[742] = w[359] - min(w[359], w[497])
+	w[742] = w[407] - min(w[407], w[499])
 	w[740] = w[741] - min(w[741], w[742])
-	w[741] = w[360] - min(w[360], w[498])
-	w[499] = (w[740] - min(w[740], w[741])) & 0xffffffff
-	w[740] = (w[445]) & 0x1
+	w[741] = w[408] - min(w[408], w[500])
+	w[307] = (w[740] - min(w[740], w[741])) & 0xffffffff
+	w[740] = (w[450]) & 0x1
 	if w[740] == 0x0 {
 		goto l1353
 	}
-	w[744] = w[448] - min(w[448], w[357])
-	w[745] = w[358] - min(w[358], w[496])
+	w[744] = w[453] - min(w[453], w[405])
+	w[745] = w[406] - min(w[406], w[498])
 	w[743] = w[744] - min(w[744], w[745])
-	w[744] = w[359] - min(w[359], w[497])
+	w[744] = w[407] - min(w[407], w[499])
 	w[742] = w[743] - min(w[743], w[744])
-	w[743] = w[360] - min(w[360], w[498])
+	w[743] = w[408] - min(w[408], w[500])
 	w[741] = w[742] - min(w[742], w[743])
-	w[740] = (w[741] << w[451]) & 0xffffffffffff
-	w[367] = (w[740] >> w[452]) & 0xffffffffffff
+	w[740] = (w[741] << w[456]) & 0xffffffffffff
+	w[267] = (w[740] >> w[457]) & 0xffffffffffff
 	goto l1354
 l1353:
-	w[367] = (w[450]) & 0xffffffffffff
+	w[267] = (w[455]) & 0xffffffffffff
 l1354:
-	if w[355] != 0x0 {
+	if w[403] != 0x0 {
 		goto l1357
 	}
-	w[368] = 0x0
+	w[268] = 0x0
 	goto l1358
 l1357:
-	w[368] = 0x1
+	w[268] = 0x1
 l1358:
-	w[504] = (w[368]) & 0x1
-	w[744] = (w[355]) & 0xff
-	w[743] = (w[744] & w[446])
+	w[504] = (w[268]) & 0x1
+	w[744] = (w[403]) & 0xff
+	w[743] = (w[744] & w[451])
 	if w[743] == 0x0 {
 		goto l1371
 	}
-	w[744] = (w[348] + w[349])
-	w[743] = (w[744] + w[351]) & 0xffffffff
+	w[744] = (w[396] + w[397])
+	w[743] = (w[744] + w[399]) & 0xffffffff
 	if w[743] == 0x0 {
 		goto l1369
 	}
-	if w[351] != 0x0 {
+	if w[399] != 0x0 {
 		goto l1371
 	}
-	w[744] = (w[349] + w[352])
-	w[743] = (w[744] + w[453])
-	if w[743] >= w[367] {
+	w[744] = (w[397] + w[400])
+	w[743] = (w[744] + w[458])
+	if w[743] >= w[267] {
 		goto l1371
 	}
 l1369:
-	w[742] = (w[446]) & 0x1ff
+	w[742] = (w[451]) & 0x1ff
 	goto l1372
 l1371:
 	w[742] = 0x0
 l1372:
 	w[741] = (w[742] ^ 0xffffffffffffffff) & 0x1ff
-	w[740] = (w[355] & w[741])
-	w[742] = (w[355] >> 0x8)
+	w[740] = (w[403] & w[741])
+	w[742] = (w[403] >> 0x8)
 	if w[742] != 0x1 {
 		goto l1385
 	}
-	if w[354] != 0x0 {
+	if w[402] != 0x0 {
 		goto l1385
 	}
-	if w[447] == 0x1 {
+	if w[452] == 0x1 {
 		goto l1379
 	}
-	if w[364] == 0x0 {
+	if w[264] == 0x0 {
 		goto l1385
 	}
 l1379:
-	if w[353] == 0x0 {
+	if w[401] == 0x0 {
 		goto l1383
 	}
-	w[742] = (w[353] + w[454])
-	w[743] = (w[367] * w[455]) & 0xffffffffffff
+	w[742] = (w[401] + w[459])
+	w[743] = (w[267] * w[460]) & 0xffffffffffff
 	if w[742] >= w[743] {
 		goto l1385
 	}
@@ -3377,106 +3377,106 @@ l1383:
 l1385:
 	w[741] = 0x1ff
 l1386:
-	w[355] = (w[740] & w[741]) & 0x1ff
-	if w[355] != 0x0 {
+	w[403] = (w[740] & w[741]) & 0x1ff
+	if w[403] != 0x0 {
 		goto l1390
 	}
-	w[369] = 0x0
+	w[269] = 0x0
 	goto l1391
 l1390:
-	w[369] = 0x1
+	w[269] = 0x1
 l1391:
-	w[505] = (w[369]) & 0x1
-	w[202] = (w[436]) & 0xffffffff
-	if r := m.Cells(13); w[202] < uint64(len(r)) {
-		r[w[202]] = (w[355]) & 0x1ff
+	w[505] = (w[269]) & 0x1
+	w[116] = (w[441]) & 0xffffffff
+	if r := m.Cells(13); w[116] < uint64(len(r)) {
+		r[w[116]] = (w[403]) & 0x1ff
 	}
-	w[740] = (w[355] >> 0x8)
+	w[740] = (w[403] >> 0x8)
 	if w[740] != 0x1 {
 		goto l1398
 	}
-	w[370] = 0xff
+	w[270] = 0xff
 	goto l1399
 l1398:
-	w[370] = (w[355]) & 0xff
+	w[270] = (w[403]) & 0xff
 l1399:
-	w[741] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[366] & w[741])
+	w[741] = (w[270] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[266] & w[741])
 	if w[740] != 0x0 {
 		goto l1408
 	}
-	if w[366] == 0x0 {
+	if w[266] == 0x0 {
 		goto l1408
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l1408
 	}
-	w[740] = w[539] - min(w[539], w[356])
-	if w[740] < w[458] {
+	w[740] = w[539] - min(w[539], w[404])
+	if w[740] < w[463] {
 		goto l1408
 	}
-	w[371] = (w[539]) & 0xffffffffffff
+	w[271] = (w[539]) & 0xffffffffffff
 	goto l1409
 l1408:
-	w[371] = (w[356]) & 0xffffffffffff
+	w[271] = (w[404]) & 0xffffffffffff
 l1409:
-	w[203] = (w[436]) & 0xffffffff
-	if r := m.Cells(14); w[203] < uint64(len(r)) {
-		r[w[203]] = (w[371]) & 0xffffffffffff
+	w[117] = (w[441]) & 0xffffffff
+	if r := m.Cells(14); w[117] < uint64(len(r)) {
+		r[w[117]] = (w[271]) & 0xffffffffffff
 	}
-	w[741] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[366] & w[741])
+	w[741] = (w[270] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[266] & w[741])
 	if w[740] != 0x0 {
 		goto l1420
 	}
-	if w[366] == 0x0 {
+	if w[266] == 0x0 {
 		goto l1420
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l1420
 	}
-	w[740] = w[539] - min(w[539], w[356])
-	if w[740] < w[458] {
+	w[740] = w[539] - min(w[539], w[404])
+	if w[740] < w[463] {
 		goto l1420
 	}
-	w[372] = (w[366]) & 0xff
+	w[272] = (w[266]) & 0xff
 	goto l1422
 l1420:
-	w[740] = (w[370] ^ 0xffffffffffffffff)
-	w[372] = (w[366] & w[740]) & 0xff
+	w[740] = (w[270] ^ 0xffffffffffffffff)
+	w[272] = (w[266] & w[740]) & 0xff
 l1422:
-	w[480] = (w[372]) & 0xff
-	w[741] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[366] & w[741])
+	w[485] = (w[272]) & 0xff
+	w[741] = (w[270] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[266] & w[741])
 	if w[740] == 0x0 {
 		goto l1428
 	}
-	w[373] = 0x2
+	w[273] = 0x2
 	goto l1439
 l1428:
-	w[741] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[366] & w[741])
+	w[741] = (w[270] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[266] & w[741])
 	if w[740] != 0x0 {
 		goto l1437
 	}
-	if w[366] == 0x0 {
+	if w[266] == 0x0 {
 		goto l1437
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l1437
 	}
-	w[740] = w[539] - min(w[539], w[356])
-	if w[740] < w[458] {
+	w[740] = w[539] - min(w[539], w[404])
+	if w[740] < w[463] {
 		goto l1437
 	}
-	w[374] = 0x3
+	w[274] = 0x3
 	goto l1438
 l1437:
-	w[374] = 0x0
+	w[274] = 0x0
 l1438:
-	w[373] = (w[374]) & 0x3
+	w[273] = (w[274]) & 0x3
 l1439:
-	w[481] = (w[373]) & 0x3
+	w[486] = (w[273]) & 0x3
 	m.RegisterLock(6).Unlock()
 	if p.Exited() {
 		return 0
@@ -3484,8 +3484,8 @@ l1439:
 	pc = ret
 	goto dispatch
 l1442:
-	w[204] = (w[436] + 0x400) & 0xffffffff
-	w[546] = (w[204] | 0x8000) & 0xffff
+	w[118] = (w[441] + 0x400) & 0xffffffff
+	w[546] = (w[118] | 0x8000) & 0xffff
 	w[547] = 0x1
 	if p.Exited() {
 		return 0
@@ -3494,121 +3494,121 @@ l1442:
 	goto dispatch
 l1446:
 	m.RegisterLock(15).Lock()
-	w[205] = (w[436]) & 0xffffffff
-	if r := m.Cells(15); w[205] < uint64(len(r)) {
-		w[375] = (r[w[205]]) & 0xffffffff
+	w[119] = (w[441]) & 0xffffffff
+	if r := m.Cells(15); w[119] < uint64(len(r)) {
+		w[409] = (r[w[119]]) & 0xffffffff
 	}
-	w[206] = (w[436]) & 0xffffffff
-	if r := m.Cells(16); w[206] < uint64(len(r)) {
-		w[376] = (r[w[206]]) & 0xffffffffffff
+	w[120] = (w[441]) & 0xffffffff
+	if r := m.Cells(16); w[120] < uint64(len(r)) {
+		w[410] = (r[w[120]]) & 0xffffffffffff
 	}
-	w[207] = (w[436]) & 0xffffffff
-	if r := m.Cells(17); w[207] < uint64(len(r)) {
-		w[377] = (r[w[207]]) & 0x1
+	w[121] = (w[441]) & 0xffffffff
+	if r := m.Cells(17); w[121] < uint64(len(r)) {
+		w[411] = (r[w[121]]) & 0x1
 	}
-	w[740] = w[539] - min(w[539], w[376])
+	w[740] = w[539] - min(w[539], w[410])
 	if w[740] >= w[501] {
 		goto l1460
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[376] - min(w[376], w[539])
+	w[741] = w[410] - min(w[410], w[539])
 	if w[740] < w[741] {
 		goto l1460
 	}
-	if w[539] < w[376] {
+	if w[539] < w[410] {
 		goto l1462
 	}
-	if w[375] >= w[502] {
+	if w[409] >= w[502] {
 		goto l1462
 	}
 l1460:
-	w[399] = 0x0
+	w[284] = 0x0
 	goto l1463
 l1462:
-	w[399] = (w[377]) & 0x1
+	w[284] = (w[411]) & 0x1
 l1463:
-	w[740] = w[539] - min(w[539], w[376])
+	w[740] = w[539] - min(w[539], w[410])
 	if w[740] >= w[501] {
 		goto l1469
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[376] - min(w[376], w[539])
+	w[741] = w[410] - min(w[410], w[539])
 	if w[740] < w[741] {
 		goto l1469
 	}
-	if w[539] < w[376] {
+	if w[539] < w[410] {
 		goto l1471
 	}
 l1469:
-	w[400] = 0x0
+	w[285] = 0x0
 	goto l1472
 l1471:
-	w[400] = (w[375]) & 0xffffffff
+	w[285] = (w[409]) & 0xffffffff
 l1472:
-	w[740] = w[539] - min(w[539], w[376])
+	w[740] = w[539] - min(w[539], w[410])
 	if w[740] >= w[501] {
 		goto l1477
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[376] - min(w[376], w[539])
+	w[741] = w[410] - min(w[410], w[539])
 	if w[740] >= w[741] {
 		goto l1479
 	}
 l1477:
-	w[401] = (w[539] + w[501]) & 0xffffffffffff
+	w[286] = (w[539] + w[501]) & 0xffffffffffff
 	goto l1484
 l1479:
-	if w[539] < w[376] {
+	if w[539] < w[410] {
 		goto l1482
 	}
-	w[402] = (w[376] + w[501]) & 0xffffffffffff
+	w[287] = (w[410] + w[501]) & 0xffffffffffff
 	goto l1483
 l1482:
-	w[402] = (w[376]) & 0xffffffffffff
+	w[287] = (w[410]) & 0xffffffffffff
 l1483:
-	w[401] = (w[402]) & 0xffffffffffff
+	w[286] = (w[287]) & 0xffffffffffff
 l1484:
-	w[375] = (w[400]) & 0xffffffff
-	w[376] = (w[401]) & 0xffffffffffff
-	w[377] = (w[399]) & 0x1
-	w[740] = (w[400] + w[427])
-	w[375] = (min(w[740], 0xffffffff)) & 0xffffffff
+	w[409] = (w[285]) & 0xffffffff
+	w[410] = (w[286]) & 0xffffffffffff
+	w[411] = (w[284]) & 0x1
+	w[740] = (w[285] + w[432])
+	w[409] = (min(w[740], 0xffffffff)) & 0xffffffff
 	if w[504] != 0x1 {
 		goto l1492
 	}
-	w[378] = 0x0
+	w[275] = 0x0
 	goto l1493
 l1492:
-	w[378] = (w[399]) & 0x1
+	w[275] = (w[284]) & 0x1
 l1493:
-	w[377] = (w[378]) & 0x1
+	w[411] = (w[275]) & 0x1
 	if w[505] != 0x0 {
 		goto l1500
 	}
-	w[741] = (w[400] + w[427])
+	w[741] = (w[285] + w[432])
 	w[740] = min(w[741], 0xffffffff)
 	if w[740] < w[502] {
 		goto l1500
 	}
-	w[379] = 0x1
+	w[276] = 0x1
 	goto l1501
 l1500:
-	w[379] = (w[378]) & 0x1
+	w[276] = (w[275]) & 0x1
 l1501:
-	w[377] = (w[379]) & 0x1
-	w[208] = (w[436]) & 0xffffffff
-	w[740] = (w[400] + w[427])
-	w[209] = (min(w[740], 0xffffffff)) & 0xffffffff
-	if r := m.Cells(15); w[208] < uint64(len(r)) {
-		r[w[208]] = (w[209]) & 0xffffffff
+	w[411] = (w[276]) & 0x1
+	w[122] = (w[441]) & 0xffffffff
+	w[740] = (w[285] + w[432])
+	w[123] = (min(w[740], 0xffffffff)) & 0xffffffff
+	if r := m.Cells(15); w[122] < uint64(len(r)) {
+		r[w[122]] = (w[123]) & 0xffffffff
 	}
-	w[210] = (w[436]) & 0xffffffff
-	if r := m.Cells(16); w[210] < uint64(len(r)) {
-		r[w[210]] = (w[401]) & 0xffffffffffff
+	w[124] = (w[441]) & 0xffffffff
+	if r := m.Cells(16); w[124] < uint64(len(r)) {
+		r[w[124]] = (w[286]) & 0xffffffffffff
 	}
-	w[211] = (w[436]) & 0xffffffff
-	if r := m.Cells(17); w[211] < uint64(len(r)) {
-		r[w[211]] = (w[379]) & 0x1
+	w[125] = (w[441]) & 0xffffffff
+	if r := m.Cells(17); w[125] < uint64(len(r)) {
+		r[w[125]] = (w[276]) & 0x1
 	}
 	m.RegisterLock(15).Unlock()
 	if p.Exited() {
@@ -3618,44 +3618,44 @@ l1501:
 	goto dispatch
 l1512:
 	m.RegisterLock(13).Lock()
-	w[212] = (w[440]) & 0xffffffff
-	if r := m.Cells(13); w[212] < uint64(len(r)) {
-		w[380] = (r[w[212]]) & 0x1ff
+	w[126] = (w[445]) & 0xffffffff
+	if r := m.Cells(13); w[126] < uint64(len(r)) {
+		w[412] = (r[w[126]]) & 0x1ff
 	}
-	w[213] = (w[440]) & 0xffffffff
-	if r := m.Cells(14); w[213] < uint64(len(r)) {
-		w[381] = (r[w[213]]) & 0xffffffffffff
+	w[127] = (w[445]) & 0xffffffff
+	if r := m.Cells(14); w[127] < uint64(len(r)) {
+		w[413] = (r[w[127]]) & 0xffffffffffff
 	}
-	w[740] = (w[380] >> 0x8)
+	w[740] = (w[412] >> 0x8)
 	if w[740] != 0x1 {
 		goto l1521
 	}
-	w[385] = 0xff
+	w[277] = 0xff
 	goto l1522
 l1521:
-	w[385] = (w[380]) & 0xff
+	w[277] = (w[412]) & 0xff
 l1522:
-	w[480] = (w[385]) & 0xff
-	if w[380] == 0x0 {
+	w[485] = (w[277]) & 0xff
+	if w[412] == 0x0 {
 		goto l1526
 	}
-	w[386] = 0x3
+	w[278] = 0x3
 	goto l1527
 l1526:
-	w[386] = 0x2
+	w[278] = 0x2
 l1527:
-	w[481] = (w[386]) & 0x3
-	if w[380] == 0x0 {
+	w[486] = (w[278]) & 0x3
+	if w[412] == 0x0 {
 		goto l1531
 	}
-	w[387] = (w[539]) & 0xffffffffffff
+	w[279] = (w[539]) & 0xffffffffffff
 	goto l1532
 l1531:
-	w[387] = (w[381]) & 0xffffffffffff
+	w[279] = (w[413]) & 0xffffffffffff
 l1532:
-	w[214] = (w[440]) & 0xffffffff
-	if r := m.Cells(14); w[214] < uint64(len(r)) {
-		r[w[214]] = (w[387]) & 0xffffffffffff
+	w[128] = (w[445]) & 0xffffffff
+	if r := m.Cells(14); w[128] < uint64(len(r)) {
+		r[w[128]] = (w[279]) & 0xffffffffffff
 	}
 	m.RegisterLock(13).Unlock()
 	if p.Exited() {
@@ -3665,439 +3665,439 @@ l1532:
 	goto dispatch
 l1536:
 	m.RegisterLock(6).Lock()
-	w[403] = 0x0
-	w[404] = 0x0
-	w[215] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(6); w[215] < uint64(len(r)) {
-		w[405] = (r[w[215]]) & 0xffffffff
+	w[288] = 0x0
+	w[289] = 0x0
+	w[129] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(6); w[129] < uint64(len(r)) {
+		w[424] = (r[w[129]]) & 0xffffffff
 	}
-	w[216] = (w[440] << 0x3) & 0xffffffff
+	w[130] = (w[445] << 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[216] < uint64(len(r)) {
-		r[w[216]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[130] < uint64(len(r)) {
+		r[w[130]] = (w[740]) & 0xffffffff
 	}
-	w[403] = (w[405]) & 0xffffffff
-	w[217] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(7); w[217] < uint64(len(r)) {
-		w[405] = (r[w[217]]) & 0xffffffff
+	w[288] = (w[424]) & 0xffffffff
+	w[131] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(7); w[131] < uint64(len(r)) {
+		w[424] = (r[w[131]]) & 0xffffffff
 	}
-	w[218] = (w[440] << 0x3) & 0xffffffff
+	w[132] = (w[445] << 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[218] < uint64(len(r)) {
-		r[w[218]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[132] < uint64(len(r)) {
+		r[w[132]] = (w[740]) & 0xffffffff
 	}
-	w[404] = (w[405]) & 0xffffffff
-	w[219] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(9); w[219] < uint64(len(r)) {
-		w[405] = (r[w[219]]) & 0xffffffff
+	w[289] = (w[424]) & 0xffffffff
+	w[133] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(9); w[133] < uint64(len(r)) {
+		w[424] = (r[w[133]]) & 0xffffffff
 	}
-	w[220] = (w[440] << 0x3) & 0xffffffff
+	w[134] = (w[445] << 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[220] < uint64(len(r)) {
-		r[w[220]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[134] < uint64(len(r)) {
+		r[w[134]] = (w[740]) & 0xffffffff
 	}
-	w[221] = (w[440] << 0x3) & 0xffffffff
+	w[135] = (w[445] << 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[221] < uint64(len(r)) {
-		r[w[221]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[135] < uint64(len(r)) {
+		r[w[135]] = (w[740]) & 0xffffffff
 	}
-	w[406] = (w[403]) & 0xffffffff
-	w[407] = (w[404]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[222] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(6); w[222] < uint64(len(r)) {
-		w[408] = (r[w[222]]) & 0xffffffff
+	w[290] = (w[288]) & 0xffffffff
+	w[291] = (w[289]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[136] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(6); w[136] < uint64(len(r)) {
+		w[425] = (r[w[136]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[223] = (w[740] + 0x1) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[137] = (w[740] + 0x1) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[223] < uint64(len(r)) {
-		r[w[223]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[137] < uint64(len(r)) {
+		r[w[137]] = (w[740]) & 0xffffffff
 	}
-	w[406] = (w[403] + w[408]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[224] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(7); w[224] < uint64(len(r)) {
-		w[408] = (r[w[224]]) & 0xffffffff
+	w[290] = (w[288] + w[425]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[138] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(7); w[138] < uint64(len(r)) {
+		w[425] = (r[w[138]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[225] = (w[740] + 0x1) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[139] = (w[740] + 0x1) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[225] < uint64(len(r)) {
-		r[w[225]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[139] < uint64(len(r)) {
+		r[w[139]] = (w[740]) & 0xffffffff
 	}
-	w[407] = (w[404] + w[408]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[226] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(9); w[226] < uint64(len(r)) {
-		w[408] = (r[w[226]]) & 0xffffffff
+	w[291] = (w[289] + w[425]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[140] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(9); w[140] < uint64(len(r)) {
+		w[425] = (r[w[140]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[227] = (w[740] + 0x1) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[141] = (w[740] + 0x1) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[227] < uint64(len(r)) {
-		r[w[227]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[141] < uint64(len(r)) {
+		r[w[141]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[228] = (w[740] + 0x1) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[142] = (w[740] + 0x1) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[228] < uint64(len(r)) {
-		r[w[228]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[142] < uint64(len(r)) {
+		r[w[142]] = (w[740]) & 0xffffffff
 	}
-	w[409] = (w[406]) & 0xffffffff
-	w[410] = (w[407]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[229] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(6); w[229] < uint64(len(r)) {
-		w[411] = (r[w[229]]) & 0xffffffff
+	w[292] = (w[290]) & 0xffffffff
+	w[293] = (w[291]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[143] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(6); w[143] < uint64(len(r)) {
+		w[426] = (r[w[143]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[230] = (w[740] + 0x2) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[144] = (w[740] + 0x2) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[230] < uint64(len(r)) {
-		r[w[230]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[144] < uint64(len(r)) {
+		r[w[144]] = (w[740]) & 0xffffffff
 	}
-	w[409] = (w[406] + w[411]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[231] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(7); w[231] < uint64(len(r)) {
-		w[411] = (r[w[231]]) & 0xffffffff
+	w[292] = (w[290] + w[426]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[145] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(7); w[145] < uint64(len(r)) {
+		w[426] = (r[w[145]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[232] = (w[740] + 0x2) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[146] = (w[740] + 0x2) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[232] < uint64(len(r)) {
-		r[w[232]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[146] < uint64(len(r)) {
+		r[w[146]] = (w[740]) & 0xffffffff
 	}
-	w[410] = (w[407] + w[411]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[233] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(9); w[233] < uint64(len(r)) {
-		w[411] = (r[w[233]]) & 0xffffffff
+	w[293] = (w[291] + w[426]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[147] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(9); w[147] < uint64(len(r)) {
+		w[426] = (r[w[147]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[234] = (w[740] + 0x2) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[148] = (w[740] + 0x2) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[234] < uint64(len(r)) {
-		r[w[234]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[148] < uint64(len(r)) {
+		r[w[148]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[235] = (w[740] + 0x2) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[149] = (w[740] + 0x2) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[235] < uint64(len(r)) {
-		r[w[235]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[149] < uint64(len(r)) {
+		r[w[149]] = (w[740]) & 0xffffffff
 	}
-	w[412] = (w[409]) & 0xffffffff
-	w[413] = (w[410]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[236] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(6); w[236] < uint64(len(r)) {
-		w[414] = (r[w[236]]) & 0xffffffff
+	w[294] = (w[292]) & 0xffffffff
+	w[295] = (w[293]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[150] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(6); w[150] < uint64(len(r)) {
+		w[427] = (r[w[150]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[237] = (w[740] + 0x3) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[151] = (w[740] + 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[237] < uint64(len(r)) {
-		r[w[237]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[151] < uint64(len(r)) {
+		r[w[151]] = (w[740]) & 0xffffffff
 	}
-	w[412] = (w[409] + w[414]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[238] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(7); w[238] < uint64(len(r)) {
-		w[414] = (r[w[238]]) & 0xffffffff
+	w[294] = (w[292] + w[427]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[152] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(7); w[152] < uint64(len(r)) {
+		w[427] = (r[w[152]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[239] = (w[740] + 0x3) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[153] = (w[740] + 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[239] < uint64(len(r)) {
-		r[w[239]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[153] < uint64(len(r)) {
+		r[w[153]] = (w[740]) & 0xffffffff
 	}
-	w[413] = (w[410] + w[414]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[240] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(9); w[240] < uint64(len(r)) {
-		w[414] = (r[w[240]]) & 0xffffffff
+	w[295] = (w[293] + w[427]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[154] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(9); w[154] < uint64(len(r)) {
+		w[427] = (r[w[154]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[241] = (w[740] + 0x3) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[155] = (w[740] + 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[241] < uint64(len(r)) {
-		r[w[241]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[155] < uint64(len(r)) {
+		r[w[155]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[242] = (w[740] + 0x3) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[156] = (w[740] + 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[242] < uint64(len(r)) {
-		r[w[242]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[156] < uint64(len(r)) {
+		r[w[156]] = (w[740]) & 0xffffffff
 	}
-	w[415] = (w[412]) & 0xffffffff
-	w[416] = (w[413]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[243] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(6); w[243] < uint64(len(r)) {
-		w[417] = (r[w[243]]) & 0xffffffff
+	w[296] = (w[294]) & 0xffffffff
+	w[297] = (w[295]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[157] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(6); w[157] < uint64(len(r)) {
+		w[428] = (r[w[157]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[244] = (w[740] + 0x4) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[158] = (w[740] + 0x4) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[244] < uint64(len(r)) {
-		r[w[244]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[158] < uint64(len(r)) {
+		r[w[158]] = (w[740]) & 0xffffffff
 	}
-	w[415] = (w[412] + w[417]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[245] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(7); w[245] < uint64(len(r)) {
-		w[417] = (r[w[245]]) & 0xffffffff
+	w[296] = (w[294] + w[428]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[159] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(7); w[159] < uint64(len(r)) {
+		w[428] = (r[w[159]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[246] = (w[740] + 0x4) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[160] = (w[740] + 0x4) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[246] < uint64(len(r)) {
-		r[w[246]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[160] < uint64(len(r)) {
+		r[w[160]] = (w[740]) & 0xffffffff
 	}
-	w[416] = (w[413] + w[417]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[247] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(9); w[247] < uint64(len(r)) {
-		w[417] = (r[w[247]]) & 0xffffffff
+	w[297] = (w[295] + w[428]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[161] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(9); w[161] < uint64(len(r)) {
+		w[428] = (r[w[161]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[248] = (w[740] + 0x4) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[162] = (w[740] + 0x4) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[248] < uint64(len(r)) {
-		r[w[248]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[162] < uint64(len(r)) {
+		r[w[162]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[249] = (w[740] + 0x4) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[163] = (w[740] + 0x4) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[249] < uint64(len(r)) {
-		r[w[249]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[163] < uint64(len(r)) {
+		r[w[163]] = (w[740]) & 0xffffffff
 	}
-	w[418] = (w[415]) & 0xffffffff
-	w[419] = (w[416]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[250] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(6); w[250] < uint64(len(r)) {
-		w[420] = (r[w[250]]) & 0xffffffff
+	w[298] = (w[296]) & 0xffffffff
+	w[299] = (w[297]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[164] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(6); w[164] < uint64(len(r)) {
+		w[429] = (r[w[164]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[251] = (w[740] + 0x5) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[165] = (w[740] + 0x5) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[251] < uint64(len(r)) {
-		r[w[251]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[165] < uint64(len(r)) {
+		r[w[165]] = (w[740]) & 0xffffffff
 	}
-	w[418] = (w[415] + w[420]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[252] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(7); w[252] < uint64(len(r)) {
-		w[420] = (r[w[252]]) & 0xffffffff
+	w[298] = (w[296] + w[429]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[166] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(7); w[166] < uint64(len(r)) {
+		w[429] = (r[w[166]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[253] = (w[740] + 0x5) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[167] = (w[740] + 0x5) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[253] < uint64(len(r)) {
-		r[w[253]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[167] < uint64(len(r)) {
+		r[w[167]] = (w[740]) & 0xffffffff
 	}
-	w[419] = (w[416] + w[420]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[254] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(9); w[254] < uint64(len(r)) {
-		w[420] = (r[w[254]]) & 0xffffffff
+	w[299] = (w[297] + w[429]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[168] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(9); w[168] < uint64(len(r)) {
+		w[429] = (r[w[168]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[255] = (w[740] + 0x5) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[169] = (w[740] + 0x5) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[255] < uint64(len(r)) {
-		r[w[255]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[169] < uint64(len(r)) {
+		r[w[169]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[256] = (w[740] + 0x5) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[170] = (w[740] + 0x5) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[256] < uint64(len(r)) {
-		r[w[256]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[170] < uint64(len(r)) {
+		r[w[170]] = (w[740]) & 0xffffffff
 	}
-	w[421] = (w[418]) & 0xffffffff
-	w[422] = (w[419]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[257] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(6); w[257] < uint64(len(r)) {
-		w[423] = (r[w[257]]) & 0xffffffff
+	w[300] = (w[298]) & 0xffffffff
+	w[301] = (w[299]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[171] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(6); w[171] < uint64(len(r)) {
+		w[430] = (r[w[171]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[258] = (w[740] + 0x6) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[172] = (w[740] + 0x6) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[258] < uint64(len(r)) {
-		r[w[258]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[172] < uint64(len(r)) {
+		r[w[172]] = (w[740]) & 0xffffffff
 	}
-	w[421] = (w[418] + w[423]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[259] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(7); w[259] < uint64(len(r)) {
-		w[423] = (r[w[259]]) & 0xffffffff
+	w[300] = (w[298] + w[430]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[173] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(7); w[173] < uint64(len(r)) {
+		w[430] = (r[w[173]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[260] = (w[740] + 0x6) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[174] = (w[740] + 0x6) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[260] < uint64(len(r)) {
-		r[w[260]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[174] < uint64(len(r)) {
+		r[w[174]] = (w[740]) & 0xffffffff
 	}
-	w[422] = (w[419] + w[423]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[261] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(9); w[261] < uint64(len(r)) {
-		w[423] = (r[w[261]]) & 0xffffffff
+	w[301] = (w[299] + w[430]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[175] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(9); w[175] < uint64(len(r)) {
+		w[430] = (r[w[175]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[262] = (w[740] + 0x6) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[176] = (w[740] + 0x6) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[262] < uint64(len(r)) {
-		r[w[262]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[176] < uint64(len(r)) {
+		r[w[176]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[263] = (w[740] + 0x6) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[177] = (w[740] + 0x6) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[263] < uint64(len(r)) {
-		r[w[263]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[177] < uint64(len(r)) {
+		r[w[177]] = (w[740]) & 0xffffffff
 	}
-	w[424] = (w[421]) & 0xffffffff
-	w[425] = (w[422]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[264] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(6); w[264] < uint64(len(r)) {
-		w[426] = (r[w[264]]) & 0xffffffff
+	w[302] = (w[300]) & 0xffffffff
+	w[303] = (w[301]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[178] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(6); w[178] < uint64(len(r)) {
+		w[431] = (r[w[178]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[265] = (w[740] + 0x7) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[179] = (w[740] + 0x7) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[265] < uint64(len(r)) {
-		r[w[265]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[179] < uint64(len(r)) {
+		r[w[179]] = (w[740]) & 0xffffffff
 	}
-	w[424] = (w[421] + w[426]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[266] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(7); w[266] < uint64(len(r)) {
-		w[426] = (r[w[266]]) & 0xffffffff
+	w[302] = (w[300] + w[431]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[180] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(7); w[180] < uint64(len(r)) {
+		w[431] = (r[w[180]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[267] = (w[740] + 0x7) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[181] = (w[740] + 0x7) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[267] < uint64(len(r)) {
-		r[w[267]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[181] < uint64(len(r)) {
+		r[w[181]] = (w[740]) & 0xffffffff
 	}
-	w[425] = (w[422] + w[426]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[268] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(9); w[268] < uint64(len(r)) {
-		w[426] = (r[w[268]]) & 0xffffffff
+	w[303] = (w[301] + w[431]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[182] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(9); w[182] < uint64(len(r)) {
+		w[431] = (r[w[182]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[269] = (w[740] + 0x7) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[183] = (w[740] + 0x7) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[269] < uint64(len(r)) {
-		r[w[269]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[183] < uint64(len(r)) {
+		r[w[183]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[270] = (w[740] + 0x7) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[184] = (w[740] + 0x7) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[270] < uint64(len(r)) {
-		r[w[270]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[184] < uint64(len(r)) {
+		r[w[184]] = (w[740]) & 0xffffffff
 	}
-	w[271] = (w[440]) & 0xffffffff
-	if r := m.Cells(12); w[271] < uint64(len(r)) {
-		w[383] = (r[w[271]]) & 0xffffffff
+	w[185] = (w[445]) & 0xffffffff
+	if r := m.Cells(12); w[185] < uint64(len(r)) {
+		w[415] = (r[w[185]]) & 0xffffffff
 	}
-	w[272] = (w[440]) & 0xffffffff
+	w[186] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(12); w[272] < uint64(len(r)) {
-		r[w[272]] = (w[740]) & 0xffffffff
+	if r := m.Cells(12); w[186] < uint64(len(r)) {
+		r[w[186]] = (w[740]) & 0xffffffff
 	}
-	w[273] = (w[440]) & 0xffffffff
+	w[187] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(11); w[273] < uint64(len(r)) {
-		r[w[273]] = (w[740]) & 0xffffffff
+	if r := m.Cells(11); w[187] < uint64(len(r)) {
+		r[w[187]] = (w[740]) & 0xffffffff
 	}
-	w[740] = 0x0
-	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[382] = (r[w[740]]) & 0xffffffff
-	}
-	w[274] = (w[382] - min(w[382], w[424])) & 0xffffffff
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[274]) & 0xffffffff
+		w[414] = (r[w[740]]) & 0xffffffff
+	}
+	w[188] = (w[414] - min(w[414], w[302])) & 0xffffffff
+	w[740] = 0x0
+	if r := m.Cells(18); w[740] < uint64(len(r)) {
+		r[w[740]] = (w[188]) & 0xffffffff
 	}
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[382] = (r[w[740]]) & 0xffffffff
+		w[414] = (r[w[740]]) & 0xffffffff
 	}
-	w[740] = (w[425] - w[383]) & 0xffffffff
-	w[275] = (w[382] - min(w[382], w[740])) & 0xffffffff
+	w[740] = (w[303] - w[415]) & 0xffffffff
+	w[189] = (w[414] - min(w[414], w[740])) & 0xffffffff
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[275]) & 0xffffffff
+		r[w[740]] = (w[189]) & 0xffffffff
 	}
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[382] = (r[w[740]]) & 0xffffffff
+		w[414] = (r[w[740]]) & 0xffffffff
 	}
-	w[746] = (w[405] + w[408]) & 0xffffffff
-	w[745] = (w[746] + w[411])
-	w[744] = (w[745] + w[414]) & 0xffffffff
-	w[743] = (w[744] + w[417])
-	w[742] = (w[743] + w[420]) & 0xffffffff
-	w[741] = (w[742] + w[423])
-	w[740] = (w[741] + w[426]) & 0xffffffff
-	w[276] = (w[382] - min(w[382], w[740])) & 0xffffffff
+	w[746] = (w[424] + w[425]) & 0xffffffff
+	w[745] = (w[746] + w[426])
+	w[744] = (w[745] + w[427]) & 0xffffffff
+	w[743] = (w[744] + w[428])
+	w[742] = (w[743] + w[429]) & 0xffffffff
+	w[741] = (w[742] + w[430])
+	w[740] = (w[741] + w[431]) & 0xffffffff
+	w[190] = (w[414] - min(w[414], w[740])) & 0xffffffff
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[276]) & 0xffffffff
+		r[w[740]] = (w[190]) & 0xffffffff
 	}
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[382] = (r[w[740]]) & 0xffffffff
+		w[414] = (r[w[740]]) & 0xffffffff
 	}
-	w[277] = (w[382] - min(w[382], w[383])) & 0xffffffff
+	w[191] = (w[414] - min(w[414], w[415])) & 0xffffffff
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[277]) & 0xffffffff
+		r[w[740]] = (w[191]) & 0xffffffff
 	}
-	w[278] = (w[440]) & 0xffffffff
-	if r := m.Cells(13); w[278] < uint64(len(r)) {
-		w[384] = (r[w[278]]) & 0x1ff
+	w[192] = (w[445]) & 0xffffffff
+	if r := m.Cells(13); w[192] < uint64(len(r)) {
+		w[416] = (r[w[192]]) & 0x1ff
 	}
-	w[279] = (w[440]) & 0xffffffff
+	w[193] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(13); w[279] < uint64(len(r)) {
-		r[w[279]] = (w[740]) & 0x1ff
+	if r := m.Cells(13); w[193] < uint64(len(r)) {
+		r[w[193]] = (w[740]) & 0x1ff
 	}
-	w[280] = (w[440]) & 0xffffffff
+	w[194] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(15); w[280] < uint64(len(r)) {
-		r[w[280]] = (w[740]) & 0xffffffff
+	if r := m.Cells(15); w[194] < uint64(len(r)) {
+		r[w[194]] = (w[740]) & 0xffffffff
 	}
-	w[281] = (w[440]) & 0xffffffff
+	w[195] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(17); w[281] < uint64(len(r)) {
-		r[w[281]] = (w[740]) & 0x1
+	if r := m.Cells(17); w[195] < uint64(len(r)) {
+		r[w[195]] = (w[740]) & 0x1
 	}
-	w[740] = (w[384] >> 0x8)
+	w[740] = (w[416] >> 0x8)
 	if w[740] != 0x1 {
 		goto l1813
 	}
-	w[388] = 0xff
+	w[280] = 0xff
 	goto l1814
 l1813:
-	w[388] = (w[384]) & 0xff
+	w[280] = (w[416]) & 0xff
 l1814:
-	w[480] = (w[388]) & 0xff
-	if w[384] == 0x0 {
+	w[485] = (w[280]) & 0xff
+	if w[416] == 0x0 {
 		goto l1818
 	}
-	w[389] = 0x2
+	w[281] = 0x2
 	goto l1819
 l1818:
-	w[389] = 0x0
+	w[281] = 0x0
 l1819:
-	w[481] = (w[389]) & 0x3
+	w[486] = (w[281]) & 0x3
 	m.RegisterLock(6).Unlock()
 	if p.Exited() {
 		return 0
@@ -4106,25 +4106,25 @@ l1819:
 	goto dispatch
 l1822:
 	m.RegisterLock(0).Lock()
-	w[740] = (w[440] << 0x3)
-	w[282] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[282] < uint64(len(r)) {
-		w[390] = (r[w[282]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[196] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[196] < uint64(len(r)) {
+		w[417] = (r[w[196]]) & 0xffffffff
 	}
-	if w[443] != 0x1 {
+	if w[448] != 0x1 {
 		goto l1829
 	}
-	w[391] = 0x0
+	w[282] = 0x0
 	goto l1830
 l1829:
-	w[391] = (w[390] - min(w[390], w[427])) & 0xffffffff
+	w[282] = (w[417] - min(w[417], w[432])) & 0xffffffff
 l1830:
-	w[740] = (w[440] << 0x3)
-	w[283] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[283] < uint64(len(r)) {
-		r[w[283]] = (w[391]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[197] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[197] < uint64(len(r)) {
+		r[w[197]] = (w[282]) & 0xffffffff
 	}
-	w[442] = (w[391]) & 0xffffffff
+	w[447] = (w[282]) & 0xffffffff
 	m.RegisterLock(0).Unlock()
 	if p.Exited() {
 		return 0
@@ -4135,225 +4135,225 @@ l1836:
 	m.Op(34)(p)
 	m.RegisterLock(0).Lock()
 	m.Op(35)(p)
-	w[554] = (w[440]) & 0x1ff
-	w[555] = (w[429]) & 0x7
+	w[554] = (w[445]) & 0x1ff
+	w[555] = (w[434]) & 0x7
 	w[556] = 0x1
 	m.Op(36)(p)
 	w[557] = 0x0
-	w[558] = (w[440]) & 0x1ff
+	w[558] = (w[445]) & 0x1ff
 	w[560] = (w[539]) & 0xffffffffffff
-	w[284] = (w[440]) & 0xffffffff
-	if r := m.Cells(4); w[284] < uint64(len(r)) {
-		w[559] = (r[w[284]]) & 0xffff
+	w[198] = (w[445]) & 0xffffffff
+	if r := m.Cells(4); w[198] < uint64(len(r)) {
+		w[559] = (r[w[198]]) & 0xffff
 	}
-	w[285] = (w[440]) & 0xffffffff
-	if r := m.Cells(2); w[285] < uint64(len(r)) {
-		w[561] = (r[w[285]]) & 0xffffffffffff
+	w[199] = (w[445]) & 0xffffffff
+	if r := m.Cells(2); w[199] < uint64(len(r)) {
+		w[561] = (r[w[199]]) & 0xffffffffffff
 	}
-	w[286] = (w[440]) & 0xffffffff
-	if r := m.Cells(3); w[286] < uint64(len(r)) {
-		w[562] = (r[w[286]]) & 0xffffffffffff
+	w[200] = (w[445]) & 0xffffffff
+	if r := m.Cells(3); w[200] < uint64(len(r)) {
+		w[562] = (r[w[200]]) & 0xffffffffffff
 	}
-	w[287] = (w[440]) & 0xffffffff
-	if r := m.Cells(1); w[287] < uint64(len(r)) {
-		w[563] = (r[w[287]]) & 0xffffffff
+	w[201] = (w[445]) & 0xffffffff
+	if r := m.Cells(1); w[201] < uint64(len(r)) {
+		w[563] = (r[w[201]]) & 0xffffffff
 	}
-	w[288] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(0); w[288] < uint64(len(r)) {
-		w[564] = (r[w[288]]) & 0xffffffff
+	w[202] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(0); w[202] < uint64(len(r)) {
+		w[564] = (r[w[202]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[289] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(0); w[289] < uint64(len(r)) {
-		w[565] = (r[w[289]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[203] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(0); w[203] < uint64(len(r)) {
+		w[565] = (r[w[203]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[290] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(0); w[290] < uint64(len(r)) {
-		w[566] = (r[w[290]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[204] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(0); w[204] < uint64(len(r)) {
+		w[566] = (r[w[204]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[291] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(0); w[291] < uint64(len(r)) {
-		w[567] = (r[w[291]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[205] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(0); w[205] < uint64(len(r)) {
+		w[567] = (r[w[205]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[292] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(0); w[292] < uint64(len(r)) {
-		w[568] = (r[w[292]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[206] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(0); w[206] < uint64(len(r)) {
+		w[568] = (r[w[206]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[293] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(0); w[293] < uint64(len(r)) {
-		w[569] = (r[w[293]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[207] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(0); w[207] < uint64(len(r)) {
+		w[569] = (r[w[207]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[294] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(0); w[294] < uint64(len(r)) {
-		w[570] = (r[w[294]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[208] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(0); w[208] < uint64(len(r)) {
+		w[570] = (r[w[208]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[295] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(0); w[295] < uint64(len(r)) {
-		w[571] = (r[w[295]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[209] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(0); w[209] < uint64(len(r)) {
+		w[571] = (r[w[209]]) & 0xffffffff
 	}
-	w[296] = (w[440]) & 0xffffffff
-	if r := m.Cells(13); w[296] < uint64(len(r)) {
-		w[392] = (r[w[296]]) & 0x1ff
+	w[210] = (w[445]) & 0xffffffff
+	if r := m.Cells(13); w[210] < uint64(len(r)) {
+		w[418] = (r[w[210]]) & 0x1ff
 	}
 	m.Op(37)(p)
 	w[572] = 0x0
-	w[297] = (w[440]) & 0xffffffff
-	if r := m.Cells(17); w[297] < uint64(len(r)) {
-		w[393] = (r[w[297]]) & 0x1
+	w[211] = (w[445]) & 0xffffffff
+	if r := m.Cells(17); w[211] < uint64(len(r)) {
+		w[419] = (r[w[211]]) & 0x1
 	}
-	w[298] = (w[440]) & 0xffffffff
-	if r := m.Cells(16); w[298] < uint64(len(r)) {
-		w[394] = (r[w[298]]) & 0xffffffffffff
+	w[212] = (w[445]) & 0xffffffff
+	if r := m.Cells(16); w[212] < uint64(len(r)) {
+		w[420] = (r[w[212]]) & 0xffffffffffff
 	}
-	if w[392] != 0x0 {
+	if w[418] != 0x0 {
 		goto l1890
 	}
-	w[740] = w[539] - min(w[539], w[394])
+	w[740] = w[539] - min(w[539], w[420])
 	if w[740] >= w[501] {
 		goto l1890
 	}
-	w[395] = (w[393]) & 0x1
+	w[283] = (w[419]) & 0x1
 	goto l1891
 l1890:
-	w[395] = 0x0
+	w[283] = 0x0
 l1891:
-	w[573] = (w[395]) & 0x1
-	w[574] = (w[392] >> 0x8) & 0x1
-	w[575] = (w[392]) & 0xff
-	w[299] = (w[440]) & 0xffffffff
-	if r := m.Cells(14); w[299] < uint64(len(r)) {
-		w[576] = (r[w[299]]) & 0xffffffffffff
+	w[573] = (w[283]) & 0x1
+	w[574] = (w[418] >> 0x8) & 0x1
+	w[575] = (w[418]) & 0xff
+	w[213] = (w[445]) & 0xffffffff
+	if r := m.Cells(14); w[213] < uint64(len(r)) {
+		w[576] = (r[w[213]]) & 0xffffffffffff
 	}
-	w[300] = (w[440]) & 0xffffffff
-	if r := m.Cells(11); w[300] < uint64(len(r)) {
-		w[577] = (r[w[300]]) & 0xffffffff
+	w[214] = (w[445]) & 0xffffffff
+	if r := m.Cells(11); w[214] < uint64(len(r)) {
+		w[577] = (r[w[214]]) & 0xffffffff
 	}
-	w[301] = (w[440]) & 0xffffffff
-	if r := m.Cells(12); w[301] < uint64(len(r)) {
-		w[578] = (r[w[301]]) & 0xffffffff
+	w[215] = (w[445]) & 0xffffffff
+	if r := m.Cells(12); w[215] < uint64(len(r)) {
+		w[578] = (r[w[215]]) & 0xffffffff
 	}
-	w[302] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(6); w[302] < uint64(len(r)) {
-		w[579] = (r[w[302]]) & 0xffffffff
+	w[216] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(6); w[216] < uint64(len(r)) {
+		w[579] = (r[w[216]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[303] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(6); w[303] < uint64(len(r)) {
-		w[580] = (r[w[303]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[217] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(6); w[217] < uint64(len(r)) {
+		w[580] = (r[w[217]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[304] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(6); w[304] < uint64(len(r)) {
-		w[581] = (r[w[304]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[218] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(6); w[218] < uint64(len(r)) {
+		w[581] = (r[w[218]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[305] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(6); w[305] < uint64(len(r)) {
-		w[582] = (r[w[305]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[219] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(6); w[219] < uint64(len(r)) {
+		w[582] = (r[w[219]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[306] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(6); w[306] < uint64(len(r)) {
-		w[583] = (r[w[306]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[220] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(6); w[220] < uint64(len(r)) {
+		w[583] = (r[w[220]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[307] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(6); w[307] < uint64(len(r)) {
-		w[584] = (r[w[307]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[221] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(6); w[221] < uint64(len(r)) {
+		w[584] = (r[w[221]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[308] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(6); w[308] < uint64(len(r)) {
-		w[585] = (r[w[308]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[222] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(6); w[222] < uint64(len(r)) {
+		w[585] = (r[w[222]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[309] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(6); w[309] < uint64(len(r)) {
-		w[586] = (r[w[309]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[223] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(6); w[223] < uint64(len(r)) {
+		w[586] = (r[w[223]]) & 0xffffffff
 	}
-	w[310] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(7); w[310] < uint64(len(r)) {
-		w[587] = (r[w[310]]) & 0xffffffff
+	w[224] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(7); w[224] < uint64(len(r)) {
+		w[587] = (r[w[224]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[311] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(7); w[311] < uint64(len(r)) {
-		w[588] = (r[w[311]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[225] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(7); w[225] < uint64(len(r)) {
+		w[588] = (r[w[225]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[312] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(7); w[312] < uint64(len(r)) {
-		w[589] = (r[w[312]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[226] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(7); w[226] < uint64(len(r)) {
+		w[589] = (r[w[226]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[313] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(7); w[313] < uint64(len(r)) {
-		w[590] = (r[w[313]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[227] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(7); w[227] < uint64(len(r)) {
+		w[590] = (r[w[227]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[314] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(7); w[314] < uint64(len(r)) {
-		w[591] = (r[w[314]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[228] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(7); w[228] < uint64(len(r)) {
+		w[591] = (r[w[228]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[315] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(7); w[315] < uint64(len(r)) {
-		w[592] = (r[w[315]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[229] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(7); w[229] < uint64(len(r)) {
+		w[592] = (r[w[229]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[316] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(7); w[316] < uint64(len(r)) {
-		w[593] = (r[w[316]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[230] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(7); w[230] < uint64(len(r)) {
+		w[593] = (r[w[230]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[317] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(7); w[317] < uint64(len(r)) {
-		w[594] = (r[w[317]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[231] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(7); w[231] < uint64(len(r)) {
+		w[594] = (r[w[231]]) & 0xffffffff
 	}
-	w[318] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(9); w[318] < uint64(len(r)) {
-		w[595] = (r[w[318]]) & 0xffffffff
+	w[232] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(9); w[232] < uint64(len(r)) {
+		w[595] = (r[w[232]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[319] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(9); w[319] < uint64(len(r)) {
-		w[596] = (r[w[319]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[233] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(9); w[233] < uint64(len(r)) {
+		w[596] = (r[w[233]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[320] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(9); w[320] < uint64(len(r)) {
-		w[597] = (r[w[320]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[234] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(9); w[234] < uint64(len(r)) {
+		w[597] = (r[w[234]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[321] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(9); w[321] < uint64(len(r)) {
-		w[598] = (r[w[321]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[235] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(9); w[235] < uint64(len(r)) {
+		w[598] = (r[w[235]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[322] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(9); w[322] < uint64(len(r)) {
-		w[599] = (r[w[322]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[236] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(9); w[236] < uint64(len(r)) {
+		w[599] = (r[w[236]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[323] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(9); w[323] < uint64(len(r)) {
-		w[600] = (r[w[323]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[237] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(9); w[237] < uint64(len(r)) {
+		w[600] = (r[w[237]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[324] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(9); w[324] < uint64(len(r)) {
-		w[601] = (r[w[324]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[238] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(9); w[238] < uint64(len(r)) {
+		w[601] = (r[w[238]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[325] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(9); w[325] < uint64(len(r)) {
-		w[602] = (r[w[325]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[239] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(9); w[239] < uint64(len(r)) {
+		w[602] = (r[w[239]]) & 0xffffffff
 	}
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
@@ -4397,7 +4397,7 @@ l1891:
 	pc = ret
 	goto dispatch
 l1990:
-	w[495] = (p.Args[0]) & 0xff
+	w[497] = (p.Args[0]) & 0xff
 	if p.Exited() {
 		return 0
 	}
@@ -4413,7 +4413,7 @@ l1992:
 	pc = ret
 	goto dispatch
 l1996:
-	w[519] = (w[519] - min(w[519], w[444])) & 0xffff
+	w[519] = (w[519] - min(w[519], w[449])) & 0xffff
 	if p.Exited() {
 		return 0
 	}
@@ -4480,7 +4480,7 @@ l2015:
 	pc = ret
 	goto dispatch
 l2018:
-	w[524] = (w[441] >> w[523]) & 0xffffffff
+	w[524] = (w[446] >> w[523]) & 0xffffffff
 	if p.Exited() {
 		return 0
 	}
@@ -4518,27 +4518,27 @@ l2020:
 	goto dispatch
 l2045:
 	m.RegisterLock(2).Lock()
-	w[326] = (w[440]) & 0xffffffff
-	if r := m.Cells(2); w[326] < uint64(len(r)) {
-		w[397] = (r[w[326]]) & 0xffffffffffff
+	w[240] = (w[445]) & 0xffffffff
+	if r := m.Cells(2); w[240] < uint64(len(r)) {
+		w[422] = (r[w[240]]) & 0xffffffffffff
 	}
-	w[327] = (w[440]) & 0xffffffff
-	w[328] = (w[397] + w[427]) & 0xffffffffffff
-	if r := m.Cells(2); w[327] < uint64(len(r)) {
-		r[w[327]] = (w[328]) & 0xffffffffffff
+	w[241] = (w[445]) & 0xffffffff
+	w[242] = (w[422] + w[432]) & 0xffffffffffff
+	if r := m.Cells(2); w[241] < uint64(len(r)) {
+		r[w[241]] = (w[242]) & 0xffffffffffff
 	}
-	w[329] = (w[440]) & 0xffffffff
-	if r := m.Cells(3); w[329] < uint64(len(r)) {
-		w[398] = (r[w[329]]) & 0xffffffffffff
+	w[243] = (w[445]) & 0xffffffff
+	if r := m.Cells(3); w[243] < uint64(len(r)) {
+		w[423] = (r[w[243]]) & 0xffffffffffff
 	}
-	w[330] = (w[440]) & 0xffffffff
-	w[331] = (w[398] + 0x1) & 0xffffffffffff
-	if r := m.Cells(3); w[330] < uint64(len(r)) {
-		r[w[330]] = (w[331]) & 0xffffffffffff
+	w[244] = (w[445]) & 0xffffffff
+	w[245] = (w[423] + 0x1) & 0xffffffffffff
+	if r := m.Cells(3); w[244] < uint64(len(r)) {
+		r[w[244]] = (w[245]) & 0xffffffffffff
 	}
-	w[332] = (w[440]) & 0xffffffff
-	if r := m.Cells(4); w[332] < uint64(len(r)) {
-		r[w[332]] = (w[525]) & 0xffff
+	w[246] = (w[445]) & 0xffffffff
+	if r := m.Cells(4); w[246] < uint64(len(r)) {
+		r[w[246]] = (w[525]) & 0xffff
 	}
 	m.RegisterLock(2).Unlock()
 	if p.Exited() {
@@ -4547,9 +4547,9 @@ l2045:
 	pc = ret
 	goto dispatch
 l2060:
-	w[333] = (w[436]) & 0xffffffff
-	if n := m.Counters(5); w[333] < uint64(len(n)) {
-		n[w[333]].Add(p.Bytes)
+	w[247] = (w[441]) & 0xffffffff
+	if n := m.Counters(5); w[247] < uint64(len(n)) {
+		n[w[247]].Add(p.Bytes)
 	}
 	if p.Exited() {
 		return 0
@@ -4564,7 +4564,7 @@ l2063:
 	pc = ret
 	goto dispatch
 l2065:
-	w[495] = (w[429]) & 0xff
+	w[497] = (w[434]) & 0xff
 	if p.Exited() {
 		return 0
 	}
@@ -4579,9 +4579,9 @@ l2067:
 	pc = ret
 	goto dispatch
 l2070:
-	w[334] = (w[440]) & 0xffffffff
-	if n := m.Counters(6); w[334] < uint64(len(n)) {
-		n[w[334]].Add(p.Bytes)
+	w[248] = (w[445]) & 0xffffffff
+	if n := m.Counters(6); w[248] < uint64(len(n)) {
+		n[w[248]].Add(p.Bytes)
 	}
 	if p.Exited() {
 		return 0
@@ -4600,10 +4600,10 @@ l2075:
 	if w[657] < w[740] {
 		goto l2079
 	}
-	w[396] = 0x1
+	w[421] = 0x1
 	goto l2080
 l2079:
-	w[396] = 0x0
+	w[421] = 0x0
 l2080:
 	if p.Exited() {
 		return 0
@@ -4616,10 +4616,10 @@ l2081:
 	if w[642] < w[740] {
 		goto l2086
 	}
-	w[396] = 0x1
+	w[421] = 0x1
 	goto l2087
 l2086:
-	w[396] = 0x0
+	w[421] = 0x0
 l2087:
 	if p.Exited() {
 		return 0
@@ -4634,10 +4634,10 @@ l2088:
 		goto l2092
 	}
 l2090:
-	w[338] = 0x1
+	w[395] = 0x1
 	goto l2093
 l2092:
-	w[338] = 0x0
+	w[395] = 0x0
 l2093:
 	if p.Exited() {
 		return 0
@@ -4645,7 +4645,7 @@ l2093:
 	pc = ret
 	goto dispatch
 l2094:
-	w[440] = (w[531]) & 0x1ff
+	w[445] = (w[531]) & 0x1ff
 	if p.Exited() {
 		return 0
 	}
@@ -4659,9 +4659,9 @@ l2096:
 	pc = ret
 	goto dispatch
 l2098:
-	w[335] = (w[531]) & 0xffffffff
-	if n := m.Counters(2); w[335] < uint64(len(n)) {
-		n[w[335]].Add(p.Bytes)
+	w[249] = (w[531]) & 0xffffffff
+	if n := m.Counters(2); w[249] < uint64(len(n)) {
+		n[w[249]].Add(p.Bytes)
 	}
 	if p.Exited() {
 		return 0
@@ -4669,9 +4669,9 @@ l2098:
 	pc = ret
 	goto dispatch
 l2101:
-	w[336] = (w[531]) & 0xffffffff
-	if n := m.Counters(3); w[336] < uint64(len(n)) {
-		n[w[336]].Add(p.Bytes)
+	w[250] = (w[531]) & 0xffffffff
+	if n := m.Counters(3); w[250] < uint64(len(n)) {
+		n[w[250]].Add(p.Bytes)
 	}
 	if p.Exited() {
 		return 0
@@ -4679,9 +4679,9 @@ l2101:
 	pc = ret
 	goto dispatch
 l2104:
-	w[337] = (w[531]) & 0xffffffff
-	if n := m.Counters(4); w[337] < uint64(len(n)) {
-		n[w[337]].Add(p.Bytes)
+	w[251] = (w[531]) & 0xffffffff
+	if n := m.Counters(4); w[251] < uint64(len(n)) {
+		n[w[251]].Add(p.Bytes)
 	}
 	if p.Exited() {
 		return 0
@@ -4697,18 +4697,18 @@ l2107:
 	pc = ret
 	goto dispatch
 l2110:
-	w[436] = (w[529]) & 0x1ff
-	w[438] = (w[542]) & 0x1
+	w[441] = (w[529]) & 0x1ff
+	w[443] = (w[542]) & 0x1
 	if w[543] == 0x0 {
 		goto l2116
 	}
-	if w[482] != 0x0 {
+	if w[487] != 0x0 {
 		goto l2116
 	}
-	w[437] = 0x1
+	w[442] = 0x1
 	goto l2117
 l2116:
-	w[437] = 0x0
+	w[442] = 0x0
 l2117:
 	if w[716] == 0x0 {
 		goto l2120
@@ -4718,7 +4718,7 @@ l2117:
 l2120:
 	w[740] = 0x0
 l2121:
-	w[427] = (w[533] - w[740]) & 0xffffffff
+	w[432] = (w[533] - w[740]) & 0xffffffff
 	if w[716] == 0x0 {
 		goto l2125
 	}
@@ -4739,10 +4739,10 @@ l2131:
 	if w[740] >= w[741] {
 		goto l2134
 	}
-	w[439] = 0x1
+	w[444] = 0x1
 	goto l2135
 l2134:
-	w[439] = 0x0
+	w[444] = 0x0
 l2135:
 	w[510] = 0x0
 l2136:
@@ -4780,8 +4780,8 @@ l2136:
 		goto l2149
 	}
 l2147:
-	w[483] = 0x1
-	w[437] = 0x0
+	w[488] = 0x1
+	w[442] = 0x0
 l2149:
 	if w[730] == 0x0 {
 		goto l2153
@@ -4793,7 +4793,7 @@ l2149:
 l2152:
 	w[513] = (w[676] - min(w[676], w[512])) & 0xffff
 l2153:
-	if w[437] != 0x1 {
+	if w[442] != 0x1 {
 		goto l3137
 	}
 	w[510] = 0x1
@@ -4814,7 +4814,7 @@ l2155:
 	}
 	w[510] = 0xc
 l2162:
-	if w[483] != 0x1 {
+	if w[488] != 0x1 {
 		goto l2168
 	}
 	if w[510] == 0x6 {
@@ -4842,7 +4842,7 @@ l2168:
 		goto l3098
 	}
 	w[509] = (w[551]) & 0x1ff
-	w[429] = (w[552]) & 0x7
+	w[434] = (w[552]) & 0x7
 	w[508] = 0x1
 l2174:
 	m.Op(41)(p)
@@ -4850,7 +4850,7 @@ l2175:
 	if w[510] != 0x0 {
 		goto l2181
 	}
-	if w[436] == 0x1fe {
+	if w[441] == 0x1fe {
 		goto l2181
 	}
 	if w[725] == 0x0 {
@@ -4858,7 +4858,7 @@ l2175:
 	}
 	if t := m.Table(28); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[436]) & 0x1ff) << 32
+		key[0] |= ((w[441]) & 0x1ff) << 32
 		if w[725] != 0 {
 			key[0] |= ((w[651]) & 0xffffffff)
 		}
@@ -4874,7 +4874,7 @@ l2179:
 	}
 	if t := m.Table(29); t.Used() {
 		var key [3]uint64
-		key[2] |= ((w[436]) & 0x1ff)
+		key[2] |= ((w[441]) & 0x1ff)
 		if w[726] != 0 {
 			key[0] |= (w[660])
 		}
@@ -4897,7 +4897,7 @@ l2181:
 	if w[725] == 0x0 {
 		goto l3095
 	}
-	w[488] = (w[640]) & 0x3f
+	w[493] = (w[640]) & 0x3f
 l2185:
 	if w[725] != 0x0 {
 		goto l2187
@@ -4908,7 +4908,7 @@ l2185:
 l2187:
 	if t := m.Table(32); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[488]) & 0x3f)
+		key[0] |= ((w[493]) & 0x3f)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -4918,8 +4918,8 @@ l2187:
 l2188:
 	if t := m.Table(33); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[436]) & 0x1ff) << 6
-		key[0] |= ((w[488]) & 0x3f)
+		key[0] |= ((w[441]) & 0x1ff) << 6
+		key[0] |= ((w[493]) & 0x3f)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -4934,7 +4934,7 @@ l2189:
 		goto l2242
 	}
 l2191:
-	if w[436] == 0x1fe {
+	if w[441] == 0x1fe {
 		goto l2242
 	}
 	if w[725] == 0x0 {
@@ -4949,13 +4949,13 @@ l2191:
 	if w[665] != 0x0 {
 		goto l2198
 	}
-	w[108] = 0x1
+	w[359] = 0x1
 	goto l2199
 l2198:
-	w[108] = 0x0
+	w[359] = 0x0
 l2199:
-	w[489] = 0x0
-	w[490] = 0x0
+	w[494] = 0x0
+	w[495] = 0x0
 l2201:
 	if w[724] == 0x0 {
 		goto l2209
@@ -4982,7 +4982,7 @@ l2201:
 		goto l2210
 	}
 l2209:
-	if w[108] == 0x0 {
+	if w[359] == 0x0 {
 		goto l3060
 	}
 l2210:
@@ -5010,13 +5010,13 @@ l2210:
 	if w[635] == w[637] {
 		goto l3058
 	}
-	w[110] = (w[637]) & 0xffffffff
+	w[360] = (w[637]) & 0xffffffff
 l2219:
-	w[491] = (w[110]) & 0xffffffff
+	w[304] = (w[360]) & 0xffffffff
 l2220:
 	if t := m.Table(38); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[110]) & 0xffffffff)
+		key[0] |= ((w[360]) & 0xffffffff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -5024,7 +5024,7 @@ l2220:
 	}
 	goto dispatch
 l2221:
-	if w[490] == 0x0 {
+	if w[495] == 0x0 {
 		goto l2242
 	}
 	if w[724] == 0x0 {
@@ -5052,17 +5052,17 @@ l2221:
 		goto l2996
 	}
 	m.Op(42)(p)
-	w[104] = (w[637]) & 0xffffffff
+	w[54] = (w[637]) & 0xffffffff
 	w[633] = 0x2
 	w[636] = (w[634]) & 0xffffffffffff
 	w[637] = (w[635]) & 0xffffffff
-	w[634] = (w[490]) & 0xffffffffffff
-	w[635] = (w[104]) & 0xffffffff
-	w[429] = 0x7
+	w[634] = (w[495]) & 0xffffffffffff
+	w[635] = (w[54]) & 0xffffffff
+	w[434] = 0x7
 l2238:
 	w[611] = (w[612]) & 0xffffffffffff
-	w[612] = (w[490]) & 0xffffffffffff
-	w[509] = (w[436]) & 0x1ff
+	w[612] = (w[495]) & 0xffffffffffff
+	w[509] = (w[441]) & 0x1ff
 	w[508] = 0x1
 l2242:
 	if w[510] != 0x0 {
@@ -5090,17 +5090,17 @@ l2246:
 	if w[717] == 0x0 {
 		goto l2248
 	}
-	w[554] = (w[436]) & 0x1ff
+	w[554] = (w[441]) & 0x1ff
 l2248:
 	if w[717] == 0x0 {
 		goto l2250
 	}
-	w[555] = (w[429]) & 0x7
+	w[555] = (w[434]) & 0x7
 l2250:
 	if w[508] != 0x1 {
 		goto l2253
 	}
-	if w[436] == 0x1fe {
+	if w[441] == 0x1fe {
 		goto l2253
 	}
 	if t := m.Table(53); t.Used() {
@@ -5121,13 +5121,13 @@ l2253:
 	if w[732] == 0x0 {
 		goto l2259
 	}
-	if w[483] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2259
 	}
-	w[484] = 0x1
+	w[489] = 0x1
 	goto l2260
 l2259:
-	w[484] = 0x0
+	w[489] = 0x0
 l2260:
 	if w[726] == 0x0 {
 		goto l2966
@@ -5150,13 +5150,13 @@ l2268:
 	if w[510] != 0x0 {
 		goto l2833
 	}
-	if w[430] == 0x1 {
+	if w[435] == 0x1 {
 		goto l2272
 	}
-	if w[431] == 0x1 {
+	if w[436] == 0x1 {
 		goto l2272
 	}
-	if w[432] != 0x1 {
+	if w[437] != 0x1 {
 		goto l2937
 	}
 l2272:
@@ -5164,37 +5164,37 @@ l2272:
 l2273:
 	m.RegisterLock(0).Lock()
 	w[740] = (w[509] << 0x3)
-	w[34] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[34] < uint64(len(r)) {
-		w[121] = (r[w[34]]) & 0xffffffff
+	w[2] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[2] < uint64(len(r)) {
+		w[368] = (r[w[2]]) & 0xffffffff
 	}
-	w[516] = (w[121]) & 0xffffffff
-	w[741] = (w[121] + w[427])
+	w[516] = (w[368]) & 0xffffffff
+	w[741] = (w[368] + w[432])
 	w[740] = min(w[741], 0xffffffff)
 	if w[514] >= w[740] {
 		goto l2283
 	}
-	w[123] = 0x1
+	w[62] = 0x1
 	goto l2284
 l2283:
-	w[123] = 0x0
+	w[62] = 0x0
 l2284:
-	w[515] = (w[123]) & 0x1
-	w[741] = (w[121] + w[427])
+	w[515] = (w[62]) & 0x1
+	w[741] = (w[368] + w[432])
 	w[740] = min(w[741], 0xffffffff)
 	if w[514] >= w[740] {
 		goto l2290
 	}
-	w[124] = (w[121]) & 0xffffffff
+	w[63] = (w[368]) & 0xffffffff
 	goto l2292
 l2290:
-	w[740] = (w[121] + w[427])
-	w[124] = (min(w[740], 0xffffffff)) & 0xffffffff
+	w[740] = (w[368] + w[432])
+	w[63] = (min(w[740], 0xffffffff)) & 0xffffffff
 l2292:
 	w[740] = (w[509] << 0x3)
-	w[35] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[35] < uint64(len(r)) {
-		r[w[35]] = (w[124]) & 0xffffffff
+	w[3] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[3] < uint64(len(r)) {
+		r[w[3]] = (w[63]) & 0xffffffff
 	}
 	m.RegisterLock(0).Unlock()
 l2296:
@@ -5202,14 +5202,14 @@ l2296:
 		goto l2305
 	}
 	m.RegisterLock(1).Lock()
-	w[36] = (w[509]) & 0xffffffff
-	if r := m.Cells(1); w[36] < uint64(len(r)) {
-		w[122] = (r[w[36]]) & 0xffffffff
+	w[4] = (w[509]) & 0xffffffff
+	if r := m.Cells(1); w[4] < uint64(len(r)) {
+		w[369] = (r[w[4]]) & 0xffffffff
 	}
-	w[37] = (w[509]) & 0xffffffff
-	w[38] = (w[122] + 0x1) & 0xffffffff
-	if r := m.Cells(1); w[37] < uint64(len(r)) {
-		r[w[37]] = (w[38]) & 0xffffffff
+	w[5] = (w[509]) & 0xffffffff
+	w[6] = (w[369] + 0x1) & 0xffffffff
+	if r := m.Cells(1); w[5] < uint64(len(r)) {
+		r[w[5]] = (w[6]) & 0xffffffff
 	}
 	w[510] = 0xa
 	m.RegisterLock(1).Unlock()
@@ -5223,13 +5223,13 @@ l2305:
 	}
 	goto dispatch
 l2306:
-	w[740] = (w[445]) & 0x20
+	w[740] = (w[450]) & 0x20
 	if w[740] == 0x0 {
 		goto l2309
 	}
 	if t := m.Table(80); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[436]) & 0x1ff)
+		key[0] |= ((w[441]) & 0x1ff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -5237,285 +5237,285 @@ l2306:
 	}
 	goto dispatch
 l2309:
-	if w[433] != 0x1 {
+	if w[438] != 0x1 {
 		goto l2833
 	}
 	if w[510] != 0x0 {
 		goto l2828
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2363
 	}
-	w[740] = (w[445]) & 0x8
+	w[740] = (w[450]) & 0x8
 	if w[740] == 0x0 {
 		goto l2363
 	}
 	m.RegisterLock(15).Lock()
-	w[39] = (w[436]) & 0xffffffff
-	if r := m.Cells(15); w[39] < uint64(len(r)) {
-		w[127] = (r[w[39]]) & 0xffffffff
+	w[7] = (w[441]) & 0xffffffff
+	if r := m.Cells(15); w[7] < uint64(len(r)) {
+		w[370] = (r[w[7]]) & 0xffffffff
 	}
-	w[40] = (w[436]) & 0xffffffff
-	if r := m.Cells(16); w[40] < uint64(len(r)) {
-		w[128] = (r[w[40]]) & 0xffffffffffff
+	w[8] = (w[441]) & 0xffffffff
+	if r := m.Cells(16); w[8] < uint64(len(r)) {
+		w[371] = (r[w[8]]) & 0xffffffffffff
 	}
-	w[41] = (w[436]) & 0xffffffff
-	if r := m.Cells(17); w[41] < uint64(len(r)) {
-		w[129] = (r[w[41]]) & 0x1
+	w[9] = (w[441]) & 0xffffffff
+	if r := m.Cells(17); w[9] < uint64(len(r)) {
+		w[372] = (r[w[9]]) & 0x1
 	}
-	w[740] = w[538] - min(w[538], w[128])
+	w[740] = w[538] - min(w[538], w[371])
 	if w[740] >= w[501] {
 		goto l2328
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[128] - min(w[128], w[538])
+	w[741] = w[371] - min(w[371], w[538])
 	if w[740] < w[741] {
 		goto l2328
 	}
-	if w[538] < w[128] {
+	if w[538] < w[371] {
 		goto l2330
 	}
-	if w[127] >= w[502] {
+	if w[370] >= w[502] {
 		goto l2330
 	}
 l2328:
-	w[183] = 0x0
+	w[97] = 0x0
 	goto l2331
 l2330:
-	w[183] = (w[129]) & 0x1
+	w[97] = (w[372]) & 0x1
 l2331:
-	w[740] = w[538] - min(w[538], w[128])
+	w[740] = w[538] - min(w[538], w[371])
 	if w[740] >= w[501] {
 		goto l2337
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[128] - min(w[128], w[538])
+	w[741] = w[371] - min(w[371], w[538])
 	if w[740] < w[741] {
 		goto l2337
 	}
-	if w[538] < w[128] {
+	if w[538] < w[371] {
 		goto l2339
 	}
 l2337:
-	w[184] = 0x0
+	w[98] = 0x0
 	goto l2340
 l2339:
-	w[184] = (w[127]) & 0xffffffff
+	w[98] = (w[370]) & 0xffffffff
 l2340:
-	w[740] = w[538] - min(w[538], w[128])
+	w[740] = w[538] - min(w[538], w[371])
 	if w[740] >= w[501] {
 		goto l2345
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[128] - min(w[128], w[538])
+	w[741] = w[371] - min(w[371], w[538])
 	if w[740] >= w[741] {
 		goto l2347
 	}
 l2345:
-	w[185] = (w[538] + w[501]) & 0xffffffffffff
+	w[99] = (w[538] + w[501]) & 0xffffffffffff
 	goto l2352
 l2347:
-	if w[538] < w[128] {
+	if w[538] < w[371] {
 		goto l2350
 	}
-	w[186] = (w[128] + w[501]) & 0xffffffffffff
+	w[100] = (w[371] + w[501]) & 0xffffffffffff
 	goto l2351
 l2350:
-	w[186] = (w[128]) & 0xffffffffffff
+	w[100] = (w[371]) & 0xffffffffffff
 l2351:
-	w[185] = (w[186]) & 0xffffffffffff
+	w[99] = (w[100]) & 0xffffffffffff
 l2352:
-	w[127] = (w[184]) & 0xffffffff
-	w[128] = (w[185]) & 0xffffffffffff
-	w[129] = (w[183]) & 0x1
-	w[42] = (w[436]) & 0xffffffff
-	if r := m.Cells(15); w[42] < uint64(len(r)) {
-		r[w[42]] = (w[184]) & 0xffffffff
+	w[370] = (w[98]) & 0xffffffff
+	w[371] = (w[99]) & 0xffffffffffff
+	w[372] = (w[97]) & 0x1
+	w[10] = (w[441]) & 0xffffffff
+	if r := m.Cells(15); w[10] < uint64(len(r)) {
+		r[w[10]] = (w[98]) & 0xffffffff
 	}
-	w[43] = (w[436]) & 0xffffffff
-	if r := m.Cells(16); w[43] < uint64(len(r)) {
-		r[w[43]] = (w[185]) & 0xffffffffffff
+	w[11] = (w[441]) & 0xffffffff
+	if r := m.Cells(16); w[11] < uint64(len(r)) {
+		r[w[11]] = (w[99]) & 0xffffffffffff
 	}
-	w[44] = (w[436]) & 0xffffffff
-	if r := m.Cells(17); w[44] < uint64(len(r)) {
-		r[w[44]] = (w[183]) & 0x1
+	w[12] = (w[441]) & 0xffffffff
+	if r := m.Cells(17); w[12] < uint64(len(r)) {
+		r[w[12]] = (w[97]) & 0x1
 	}
-	w[459] = (w[183]) & 0x1
+	w[464] = (w[97]) & 0x1
 	m.RegisterLock(15).Unlock()
 l2363:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2474
 	}
-	w[740] = (w[445]) & 0x4
+	w[740] = (w[450]) & 0x4
 	if w[740] == 0x0 {
 		goto l2474
 	}
 	m.RegisterLock(6).Lock()
-	w[740] = (w[436] << 0x3)
-	w[45] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[45] < uint64(len(r)) {
-		w[130] = (r[w[45]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[13] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[13] < uint64(len(r)) {
+		w[373] = (r[w[13]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[46] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[46] < uint64(len(r)) {
-		w[131] = (r[w[46]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[14] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[14] < uint64(len(r)) {
+		w[374] = (r[w[14]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[47] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[47] < uint64(len(r)) {
-		w[132] = (r[w[47]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[15] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[15] < uint64(len(r)) {
+		w[375] = (r[w[15]]) & 0xffffffff
 	}
-	w[741] = (w[130] + w[131]) & 0xffffffff
-	w[740] = (w[741] + w[132])
-	w[464] = (w[740] + w[427]) & 0xffffffff
-	w[740] = (w[436] << 0x3)
-	w[48] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(19); w[48] < uint64(len(r)) {
-		w[133] = (r[w[48]]) & 0xffffffff
+	w[741] = (w[373] + w[374]) & 0xffffffff
+	w[740] = (w[741] + w[375])
+	w[469] = (w[740] + w[432]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[16] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(19); w[16] < uint64(len(r)) {
+		w[376] = (r[w[16]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[49] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(20); w[49] < uint64(len(r)) {
-		w[134] = (r[w[49]]) & 0x1ffffffffffff
+	w[740] = (w[441] << 0x3)
+	w[17] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(20); w[17] < uint64(len(r)) {
+		w[377] = (r[w[17]]) & 0x1ffffffffffff
 	}
-	w[465] = (w[134] >> 0x30) & 0x1
-	w[742] = (w[130] + w[131]) & 0xffffffff
-	w[741] = (w[742] + w[132])
-	w[740] = (w[741] + w[427]) & 0xffffffff
-	if w[740] >= w[133] {
+	w[470] = (w[377] >> 0x30) & 0x1
+	w[742] = (w[373] + w[374]) & 0xffffffff
+	w[741] = (w[742] + w[375])
+	w[740] = (w[741] + w[432]) & 0xffffffff
+	if w[740] >= w[376] {
 		goto l2392
 	}
-	w[136] = 0x1
+	w[66] = 0x1
 	goto l2393
 l2392:
-	w[136] = 0x0
+	w[66] = 0x0
 l2393:
-	w[466] = (w[136]) & 0x1
-	w[742] = (w[130] + w[131]) & 0xffffffff
-	w[741] = (w[742] + w[132])
-	w[740] = (w[741] + w[427]) & 0xffffffff
-	if w[740] >= w[133] {
+	w[471] = (w[66]) & 0x1
+	w[742] = (w[373] + w[374]) & 0xffffffff
+	w[741] = (w[742] + w[375])
+	w[740] = (w[741] + w[432]) & 0xffffffff
+	if w[740] >= w[376] {
 		goto l2403
 	}
-	w[742] = (w[130] + w[131])
-	w[741] = (w[742] + w[132]) & 0xffffffff
-	w[740] = (w[741] + w[427])
-	w[137] = (w[133] - w[740]) & 0xffffffff
+	w[742] = (w[373] + w[374])
+	w[741] = (w[742] + w[375]) & 0xffffffff
+	w[740] = (w[741] + w[432])
+	w[67] = (w[376] - w[740]) & 0xffffffff
 	goto l2407
 l2403:
-	w[742] = (w[130] + w[131])
-	w[741] = (w[742] + w[132]) & 0xffffffff
-	w[740] = (w[741] + w[427])
-	w[137] = (w[740] - w[133]) & 0xffffffff
+	w[742] = (w[373] + w[374])
+	w[741] = (w[742] + w[375]) & 0xffffffff
+	w[740] = (w[741] + w[432])
+	w[67] = (w[740] - w[376]) & 0xffffffff
 l2407:
-	w[467] = (w[137]) & 0xffffffff
-	w[741] = (w[134]) & 0xffffffffffff
+	w[472] = (w[67]) & 0xffffffff
+	w[741] = (w[377]) & 0xffffffffffff
 	w[740] = w[538] - min(w[538], w[741])
 	if w[740] < 0x100000000 {
 		goto l2413
 	}
-	w[138] = 0xffffffff
+	w[68] = 0xffffffff
 	goto l2415
 l2413:
-	w[740] = (w[134]) & 0xffffffffffff
-	w[138] = (w[538] - min(w[538], w[740])) & 0xffffffff
+	w[740] = (w[377]) & 0xffffffffffff
+	w[68] = (w[538] - min(w[538], w[740])) & 0xffffffff
 l2415:
-	w[468] = (w[138]) & 0xffffffff
-	w[740] = (w[436] << 0x3)
-	w[50] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(21); w[50] < uint64(len(r)) {
-		w[474] = (r[w[50]]) & 0xffffffff
+	w[473] = (w[68]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[18] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(21); w[18] < uint64(len(r)) {
+		w[479] = (r[w[18]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[51] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(22); w[51] < uint64(len(r)) {
-		w[475] = (r[w[51]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[19] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(22); w[19] < uint64(len(r)) {
+		w[480] = (r[w[19]]) & 0xffffffff
 	}
-	w[52] = (w[436]) & 0xffffffff
-	if r := m.Cells(23); w[52] < uint64(len(r)) {
-		w[135] = (r[w[52]]) & 0xfffffffffffff
+	w[20] = (w[441]) & 0xffffffff
+	if r := m.Cells(23); w[20] < uint64(len(r)) {
+		w[378] = (r[w[20]]) & 0xfffffffffffff
 	}
-	w[740] = (w[135] >> 0x30)
-	w[741] = (w[428] | 0x8)
+	w[740] = (w[378] >> 0x30)
+	w[741] = (w[433] | 0x8)
 	if w[740] != w[741] {
 		goto l2429
 	}
-	w[139] = 0x1
+	w[69] = 0x1
 	goto l2430
 l2429:
-	w[139] = 0x0
+	w[69] = 0x0
 l2430:
-	w[478] = (w[139]) & 0x1
-	w[740] = (w[135] >> 0x30)
-	w[741] = (w[428] | 0x8)
+	w[483] = (w[69]) & 0x1
+	w[740] = (w[378] >> 0x30)
+	w[741] = (w[433] | 0x8)
 	if w[740] != w[741] {
 		goto l2439
 	}
-	w[741] = (w[135]) & 0xffffffffffff
+	w[741] = (w[378]) & 0xffffffffffff
 	w[740] = w[538] - min(w[538], w[741])
-	if w[456] >= w[740] {
+	if w[461] >= w[740] {
 		goto l2439
 	}
-	w[140] = 0x1
+	w[70] = 0x1
 	goto l2440
 l2439:
-	w[140] = 0x0
+	w[70] = 0x0
 l2440:
-	w[479] = (w[140]) & 0x1
+	w[484] = (w[70]) & 0x1
 	m.RegisterLock(6).Unlock()
 l2442:
-	if w[465] != 0x1 {
+	if w[470] != 0x1 {
 		goto l2474
 	}
-	if w[467] != 0x0 {
+	if w[472] != 0x0 {
 		goto l2906
 	}
-	w[473] = 0x0
+	w[478] = 0x0
 l2445:
-	if w[466] != 0x1 {
+	if w[471] != 0x1 {
 		goto l2449
 	}
 	w[740] = 0x0
-	w[144] = (w[740] - w[473]) & 0xffffffff
+	w[74] = (w[740] - w[478]) & 0xffffffff
 	goto l2450
 l2449:
-	w[144] = (w[473]) & 0xffffffff
+	w[74] = (w[478]) & 0xffffffff
 l2450:
-	w[741] = (w[144] - w[474]) & 0xffffffff
+	w[741] = (w[74] - w[479]) & 0xffffffff
 	w[740] = (w[741] >> 0x1f)
 	if w[740] != 0x1 {
 		goto l2457
 	}
 	w[740] = 0x0
-	w[741] = (w[144] - w[474])
-	w[145] = (w[740] - w[741]) & 0xffffffff
+	w[741] = (w[74] - w[479])
+	w[75] = (w[740] - w[741]) & 0xffffffff
 	goto l2458
 l2457:
-	w[145] = (w[144] - w[474]) & 0xffffffff
+	w[75] = (w[74] - w[479]) & 0xffffffff
 l2458:
-	w[743] = (w[144] - w[474])
+	w[743] = (w[74] - w[479])
 	w[742] = (w[743] + 0x40000000) & 0xffffffff
 	w[741] = (w[742] >> 0x2)
 	w[740] = (w[741] + 0xf0000000)
-	w[474] = (w[474] + w[740]) & 0xffffffff
-	w[743] = (w[145] - w[475])
+	w[479] = (w[479] + w[740]) & 0xffffffff
+	w[743] = (w[75] - w[480])
 	w[742] = (w[743] + 0x40000000) & 0xffffffff
 	w[741] = (w[742] >> 0x2)
 	w[740] = (w[741] + 0xf0000000)
-	w[475] = (w[475] + w[740]) & 0xffffffff
-	w[741] = (w[475] << 0x2) & 0xffffffff
-	w[740] = (w[474] + w[741])
-	w[476] = (w[740] + 0xffffffff) & 0xffffffff
+	w[480] = (w[480] + w[740]) & 0xffffffff
+	w[741] = (w[480] << 0x2) & 0xffffffff
+	w[740] = (w[479] + w[741])
+	w[481] = (w[740] + 0xffffffff) & 0xffffffff
 l2471:
-	w[740] = (w[476] >> 0x1f)
+	w[740] = (w[481] >> 0x1f)
 	if w[740] != 0x0 {
 		goto l2474
 	}
 	if t := m.Table(91); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[461]) & 0xff) << 32
-		key[0] |= ((w[476]) & 0xffffffff)
+		key[0] |= ((w[466]) & 0xff) << 32
+		key[0] |= ((w[481]) & 0xffffffff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -5524,461 +5524,461 @@ l2471:
 	goto dispatch
 l2474:
 	m.RegisterLock(6).Lock()
-	w[740] = (w[436] << 0x3)
-	w[53] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[53] < uint64(len(r)) {
-		w[146] = (r[w[53]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[21] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[21] < uint64(len(r)) {
+		w[379] = (r[w[21]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[54] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[54] < uint64(len(r)) {
-		w[147] = (r[w[54]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[22] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[22] < uint64(len(r)) {
+		w[380] = (r[w[22]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[55] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(8); w[55] < uint64(len(r)) {
-		w[148] = (r[w[55]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[23] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(8); w[23] < uint64(len(r)) {
+		w[381] = (r[w[23]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[56] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[56] < uint64(len(r)) {
-		w[149] = (r[w[56]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[24] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[24] < uint64(len(r)) {
+		w[382] = (r[w[24]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[57] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(10); w[57] < uint64(len(r)) {
-		w[150] = (r[w[57]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[25] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(10); w[25] < uint64(len(r)) {
+		w[383] = (r[w[25]]) & 0xffffffff
 	}
-	w[58] = (w[436]) & 0xffffffff
-	if r := m.Cells(11); w[58] < uint64(len(r)) {
-		w[151] = (r[w[58]]) & 0xffffffff
+	w[26] = (w[441]) & 0xffffffff
+	if r := m.Cells(11); w[26] < uint64(len(r)) {
+		w[384] = (r[w[26]]) & 0xffffffff
 	}
-	w[59] = (w[436]) & 0xffffffff
-	if r := m.Cells(12); w[59] < uint64(len(r)) {
-		w[152] = (r[w[59]]) & 0xffffffff
+	w[27] = (w[441]) & 0xffffffff
+	if r := m.Cells(12); w[27] < uint64(len(r)) {
+		w[385] = (r[w[27]]) & 0xffffffff
 	}
-	w[60] = (w[436]) & 0xffffffff
-	if r := m.Cells(13); w[60] < uint64(len(r)) {
-		w[153] = (r[w[60]]) & 0x1ff
+	w[28] = (w[441]) & 0xffffffff
+	if r := m.Cells(13); w[28] < uint64(len(r)) {
+		w[386] = (r[w[28]]) & 0x1ff
 	}
-	w[61] = (w[436]) & 0xffffffff
-	if r := m.Cells(14); w[61] < uint64(len(r)) {
-		w[154] = (r[w[61]]) & 0xffffffffffff
+	w[29] = (w[441]) & 0xffffffff
+	if r := m.Cells(14); w[29] < uint64(len(r)) {
+		w[387] = (r[w[29]]) & 0xffffffffffff
 	}
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[155] = (r[w[740]]) & 0xffffffff
+		w[388] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[156] = (r[w[740]]) & 0xffffffff
+		w[389] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[157] = (r[w[740]]) & 0xffffffff
+		w[390] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[158] = (r[w[740]]) & 0xffffffff
+		w[391] = (r[w[740]]) & 0xffffffff
 	}
-	w[742] = w[448] - min(w[448], w[155])
-	w[743] = w[156] - min(w[156], w[496])
+	w[742] = w[453] - min(w[453], w[388])
+	w[743] = w[389] - min(w[389], w[498])
 	w[741] = w[742] - min(w[742], w[743])
-	w[742] = w[157] - min(w[157], w[497])
+	w[742] = w[390] - min(w[390], w[499])
 	w[740] = w[741] - min(w[741], w[742])
-	w[741] = w[158] - min(w[158], w[498])
-	w[499] = (w[740] - min(w[740], w[741])) & 0xffffffff
-	w[742] = (w[448] + w[496]) & 0xffffffff
-	w[741] = (w[742] + w[497])
-	w[740] = (w[741] + w[498]) & 0xffffffff
-	w[743] = (w[155] + w[156]) & 0xffffffff
-	w[742] = (w[743] + w[157])
-	w[741] = (w[742] + w[158]) & 0xffffffff
-	w[500] = (w[740] - min(w[740], w[741])) & 0xffffffff
-	w[740] = (w[445]) & 0x1
+	w[741] = w[391] - min(w[391], w[500])
+	w[307] = (w[740] - min(w[740], w[741])) & 0xffffffff
+	w[742] = (w[453] + w[498]) & 0xffffffff
+	w[741] = (w[742] + w[499])
+	w[740] = (w[741] + w[500]) & 0xffffffff
+	w[743] = (w[388] + w[389]) & 0xffffffff
+	w[742] = (w[743] + w[390])
+	w[741] = (w[742] + w[391]) & 0xffffffff
+	w[308] = (w[740] - min(w[740], w[741])) & 0xffffffff
+	w[740] = (w[450]) & 0x1
 	if w[740] == 0x0 {
 		goto l2532
 	}
-	w[744] = w[448] - min(w[448], w[155])
-	w[745] = w[156] - min(w[156], w[496])
+	w[744] = w[453] - min(w[453], w[388])
+	w[745] = w[389] - min(w[389], w[498])
 	w[743] = w[744] - min(w[744], w[745])
-	w[744] = w[157] - min(w[157], w[497])
+	w[744] = w[390] - min(w[390], w[499])
 	w[742] = w[743] - min(w[743], w[744])
-	w[743] = w[158] - min(w[158], w[498])
+	w[743] = w[391] - min(w[391], w[500])
 	w[741] = w[742] - min(w[742], w[743])
-	w[740] = (w[741] << w[451]) & 0xffffffffffff
-	w[161] = (w[740] >> w[452]) & 0xffffffffffff
+	w[740] = (w[741] << w[456]) & 0xffffffffffff
+	w[76] = (w[740] >> w[457]) & 0xffffffffffff
 	goto l2533
 l2532:
-	w[161] = (w[450]) & 0xffffffffffff
+	w[76] = (w[455]) & 0xffffffffffff
 l2533:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2548
 	}
-	w[742] = (w[445]) & 0x2
+	w[742] = (w[450]) & 0x2
 	if w[742] == 0x0 {
 		goto l2538
 	}
-	w[741] = w[152]
+	w[741] = w[385]
 	goto l2539
 l2538:
-	w[741] = w[149]
+	w[741] = w[382]
 l2539:
-	w[740] = (w[741] + w[427]) & 0xffffffff
-	if w[457] < w[740] {
+	w[740] = (w[741] + w[432]) & 0xffffffff
+	if w[462] < w[740] {
 		goto l2548
 	}
-	w[740] = (w[445]) & 0x2
+	w[740] = (w[450]) & 0x2
 	if w[740] == 0x0 {
 		goto l2545
 	}
-	w[163] = 0x3
+	w[78] = 0x3
 	goto l2546
 l2545:
-	w[163] = 0x2
+	w[78] = 0x2
 l2546:
-	w[162] = (w[163]) & 0xffffffff
+	w[77] = (w[78]) & 0xffffffff
 	goto l2549
 l2548:
-	w[162] = 0x4
+	w[77] = 0x4
 l2549:
-	w[460] = (w[162]) & 0xffffffff
-	w[743] = w[448] - min(w[448], w[155])
-	w[744] = w[156] - min(w[156], w[496])
+	w[465] = (w[77]) & 0xffffffff
+	w[743] = w[453] - min(w[453], w[388])
+	w[744] = w[389] - min(w[389], w[498])
 	w[742] = w[743] - min(w[743], w[744])
-	w[743] = w[157] - min(w[157], w[497])
+	w[743] = w[390] - min(w[390], w[499])
 	w[741] = w[742] - min(w[742], w[743])
-	w[742] = w[158] - min(w[158], w[498])
+	w[742] = w[391] - min(w[391], w[500])
 	w[740] = w[741] - min(w[741], w[742])
-	if w[740] < w[427] {
+	if w[740] < w[432] {
 		goto l2581
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2561
 	}
-	if w[459] != 0x1 {
+	if w[464] != 0x1 {
 		goto l2561
 	}
-	if w[153] == 0x0 {
+	if w[386] == 0x0 {
 		goto l2579
 	}
 l2561:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2568
 	}
-	w[742] = (w[445]) & 0x2
+	w[742] = (w[450]) & 0x2
 	if w[742] == 0x0 {
 		goto l2568
 	}
-	w[742] = (w[445]) & 0x10
+	w[742] = (w[450]) & 0x10
 	if w[742] != 0x0 {
 		goto l2568
 	}
-	w[741] = w[151]
+	w[741] = w[384]
 	goto l2569
 l2568:
-	w[741] = w[147]
+	w[741] = w[380]
 l2569:
-	w[740] = (w[741] + w[427])
-	if w[447] != 0x1 {
+	w[740] = (w[741] + w[432])
+	if w[452] != 0x1 {
 		goto l2577
 	}
-	w[742] = (w[445]) & 0x2
+	w[742] = (w[450]) & 0x2
 	if w[742] == 0x0 {
 		goto l2577
 	}
-	w[742] = (w[445]) & 0x10
+	w[742] = (w[450]) & 0x10
 	if w[742] != 0x0 {
 		goto l2577
 	}
-	w[741] = (w[161] * w[455]) & 0xffffffffffff
+	w[741] = (w[76] * w[460]) & 0xffffffffffff
 	goto l2578
 l2577:
-	w[741] = w[161]
+	w[741] = w[76]
 l2578:
 	if w[740] >= w[741] {
 		goto l2581
 	}
 l2579:
-	w[164] = 0x1
+	w[79] = 0x1
 	goto l2582
 l2581:
-	w[164] = (w[162]) & 0xffffffff
+	w[79] = (w[77]) & 0xffffffff
 l2582:
-	w[460] = (w[164]) & 0xffffffff
-	w[740] = (w[146] + w[427]) & 0xffffffff
-	if w[449] < w[740] {
+	w[465] = (w[79]) & 0xffffffff
+	w[740] = (w[379] + w[432]) & 0xffffffff
+	if w[454] < w[740] {
 		goto l2587
 	}
-	w[165] = 0x0
+	w[80] = 0x0
 	goto l2588
 l2587:
-	w[165] = (w[164]) & 0xffffffff
+	w[80] = (w[79]) & 0xffffffff
 l2588:
-	w[460] = (w[165]) & 0xffffffff
-	w[743] = (w[448] + w[496]) & 0xffffffff
-	w[742] = (w[743] + w[497])
-	w[741] = (w[742] + w[498]) & 0xffffffff
-	w[744] = (w[155] + w[156]) & 0xffffffff
-	w[743] = (w[744] + w[157])
-	w[742] = (w[743] + w[158]) & 0xffffffff
+	w[465] = (w[80]) & 0xffffffff
+	w[743] = (w[453] + w[498]) & 0xffffffff
+	w[742] = (w[743] + w[499])
+	w[741] = (w[742] + w[500]) & 0xffffffff
+	w[744] = (w[388] + w[389]) & 0xffffffff
+	w[743] = (w[744] + w[390])
+	w[742] = (w[743] + w[391]) & 0xffffffff
 	w[740] = w[741] - min(w[741], w[742])
-	if w[740] < w[427] {
+	if w[740] < w[432] {
 		goto l2599
 	}
-	w[166] = (w[165]) & 0xffffffff
+	w[81] = (w[80]) & 0xffffffff
 	goto l2600
 l2599:
-	w[166] = 0x4
+	w[81] = 0x4
 l2600:
-	w[460] = (w[166]) & 0xffffffff
-	if w[166] == 0x1 {
+	w[465] = (w[81]) & 0xffffffff
+	if w[81] == 0x1 {
 		goto l2603
 	}
-	if w[166] != 0x3 {
+	if w[81] != 0x3 {
 		goto l2605
 	}
 l2603:
-	w[167] = (w[427]) & 0xffffffff
+	w[82] = (w[432]) & 0xffffffff
 	goto l2606
 l2605:
-	w[167] = 0x0
+	w[82] = 0x0
 l2606:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2609
 	}
-	w[168] = (w[167]) & 0xffffffff
+	w[83] = (w[82]) & 0xffffffff
 	goto l2610
 l2609:
-	w[168] = 0x0
+	w[83] = 0x0
 l2610:
-	if w[166] != 0x0 {
+	if w[81] != 0x0 {
 		goto l2613
 	}
-	w[740] = w[427]
+	w[740] = w[432]
 	goto l2614
 l2613:
 	w[740] = 0x0
 l2614:
-	w[146] = (w[146] + w[740]) & 0xffffffff
-	w[147] = (w[147] + w[167]) & 0xffffffff
-	w[148] = (w[148] + w[168]) & 0xffffffff
-	if w[166] != 0x2 {
+	w[379] = (w[379] + w[740]) & 0xffffffff
+	w[380] = (w[380] + w[82]) & 0xffffffff
+	w[381] = (w[381] + w[83]) & 0xffffffff
+	if w[81] != 0x2 {
 		goto l2620
 	}
-	w[740] = w[427]
+	w[740] = w[432]
 	goto l2621
 l2620:
 	w[740] = 0x0
 l2621:
-	w[149] = (w[149] + w[740]) & 0xffffffff
-	w[151] = (w[151] + w[168]) & 0xffffffff
-	if w[166] != 0x3 {
+	w[382] = (w[382] + w[740]) & 0xffffffff
+	w[384] = (w[384] + w[83]) & 0xffffffff
+	if w[81] != 0x3 {
 		goto l2626
 	}
-	w[740] = w[427]
+	w[740] = w[432]
 	goto l2627
 l2626:
 	w[740] = 0x0
 l2627:
-	w[152] = (w[152] + w[740]) & 0xffffffff
-	w[743] = w[448] - min(w[448], w[155])
-	w[744] = w[156] - min(w[156], w[496])
+	w[385] = (w[385] + w[740]) & 0xffffffff
+	w[743] = w[453] - min(w[453], w[388])
+	w[744] = w[389] - min(w[389], w[498])
 	w[742] = w[743] - min(w[743], w[744])
-	w[743] = w[157] - min(w[157], w[497])
+	w[743] = w[390] - min(w[390], w[499])
 	w[741] = w[742] - min(w[742], w[743])
-	w[742] = w[158] - min(w[158], w[498])
+	w[742] = w[391] - min(w[391], w[500])
 	w[740] = w[741] - min(w[741], w[742])
-	if w[166] != 0x1 {
+	if w[81] != 0x1 {
 		goto l2638
 	}
-	w[741] = w[427]
+	w[741] = w[432]
 	goto l2639
 l2638:
 	w[741] = 0x0
 l2639:
-	w[499] = (w[740] - w[741]) & 0xffffffff
-	if w[447] != 0x1 {
+	w[307] = (w[740] - w[741]) & 0xffffffff
+	if w[452] != 0x1 {
 		goto l2648
 	}
-	if w[166] == 0x4 {
+	if w[81] == 0x4 {
 		goto l2648
 	}
-	if w[479] != 0x1 {
+	if w[484] != 0x1 {
 		goto l2645
 	}
-	w[170] = 0x0
+	w[85] = 0x0
 	goto l2646
 l2645:
-	w[170] = (w[477]) & 0xffffffff
+	w[85] = (w[482]) & 0xffffffff
 l2646:
-	w[169] = (w[170]) & 0xffffffff
+	w[84] = (w[85]) & 0xffffffff
 	goto l2649
 l2648:
-	w[169] = (w[150]) & 0xffffffff
+	w[84] = (w[383]) & 0xffffffff
 l2649:
-	w[150] = (w[169]) & 0xffffffff
-	w[740] = (w[436] << 0x3)
-	w[62] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[62] < uint64(len(r)) {
-		r[w[62]] = (w[146]) & 0xffffffff
+	w[383] = (w[84]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[30] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[30] < uint64(len(r)) {
+		r[w[30]] = (w[379]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[63] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[63] < uint64(len(r)) {
-		r[w[63]] = (w[147]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[31] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[31] < uint64(len(r)) {
+		r[w[31]] = (w[380]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[64] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(8); w[64] < uint64(len(r)) {
-		r[w[64]] = (w[148]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[32] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(8); w[32] < uint64(len(r)) {
+		r[w[32]] = (w[381]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[65] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[65] < uint64(len(r)) {
-		r[w[65]] = (w[149]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[33] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[33] < uint64(len(r)) {
+		r[w[33]] = (w[382]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[66] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(10); w[66] < uint64(len(r)) {
-		r[w[66]] = (w[169]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[34] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(10); w[34] < uint64(len(r)) {
+		r[w[34]] = (w[84]) & 0xffffffff
 	}
-	w[67] = (w[436]) & 0xffffffff
-	if r := m.Cells(11); w[67] < uint64(len(r)) {
-		r[w[67]] = (w[151]) & 0xffffffff
+	w[35] = (w[441]) & 0xffffffff
+	if r := m.Cells(11); w[35] < uint64(len(r)) {
+		r[w[35]] = (w[384]) & 0xffffffff
 	}
-	w[68] = (w[436]) & 0xffffffff
-	if r := m.Cells(12); w[68] < uint64(len(r)) {
-		r[w[68]] = (w[152]) & 0xffffffff
+	w[36] = (w[441]) & 0xffffffff
+	if r := m.Cells(12); w[36] < uint64(len(r)) {
+		r[w[36]] = (w[385]) & 0xffffffff
 	}
-	if r := m.Cells(18); w[166] < uint64(len(r)) {
-		w[159] = (r[w[166]]) & 0xffffffff
+	if r := m.Cells(18); w[81] < uint64(len(r)) {
+		w[392] = (r[w[81]]) & 0xffffffff
 	}
-	w[69] = (w[166] + 0x5) & 0xffffffff
-	if r := m.Cells(18); w[69] < uint64(len(r)) {
-		w[160] = (r[w[69]]) & 0xffffffff
+	w[37] = (w[81] + 0x5) & 0xffffffff
+	if r := m.Cells(18); w[37] < uint64(len(r)) {
+		w[393] = (r[w[37]]) & 0xffffffff
 	}
-	w[159] = (w[159] + w[427]) & 0xffffffff
-	if r := m.Cells(18); w[166] < uint64(len(r)) {
-		r[w[166]] = (w[159]) & 0xffffffff
+	w[392] = (w[392] + w[432]) & 0xffffffff
+	if r := m.Cells(18); w[81] < uint64(len(r)) {
+		r[w[81]] = (w[392]) & 0xffffffff
 	}
-	if w[160] >= w[159] {
+	if w[393] >= w[392] {
 		goto l2677
 	}
-	w[171] = (w[159]) & 0xffffffff
+	w[86] = (w[392]) & 0xffffffff
 	goto l2678
 l2677:
-	w[171] = (w[160]) & 0xffffffff
+	w[86] = (w[393]) & 0xffffffff
 l2678:
-	w[70] = (w[166] + 0x5) & 0xffffffff
-	if r := m.Cells(18); w[70] < uint64(len(r)) {
-		r[w[70]] = (w[171]) & 0xffffffff
+	w[38] = (w[81] + 0x5) & 0xffffffff
+	if r := m.Cells(18); w[38] < uint64(len(r)) {
+		r[w[38]] = (w[86]) & 0xffffffff
 	}
-	w[740] = (w[153] >> 0x8)
+	w[740] = (w[386] >> 0x8)
 	if w[740] != 0x1 {
 		goto l2684
 	}
-	w[172] = 0xff
+	w[87] = 0xff
 	goto l2685
 l2684:
-	w[172] = (w[153]) & 0xff
+	w[87] = (w[386]) & 0xff
 l2685:
-	w[740] = (w[445]) & 0x1
+	w[740] = (w[450]) & 0x1
 	if w[740] == 0x0 {
 		goto l2702
 	}
-	w[745] = w[448] - min(w[448], w[155])
-	w[746] = w[156] - min(w[156], w[496])
+	w[745] = w[453] - min(w[453], w[388])
+	w[746] = w[389] - min(w[389], w[498])
 	w[744] = w[745] - min(w[745], w[746])
-	w[745] = w[157] - min(w[157], w[497])
+	w[745] = w[390] - min(w[390], w[499])
 	w[743] = w[744] - min(w[744], w[745])
-	w[744] = w[158] - min(w[158], w[498])
+	w[744] = w[391] - min(w[391], w[500])
 	w[742] = w[743] - min(w[743], w[744])
-	if w[166] != 0x1 {
+	if w[81] != 0x1 {
 		goto l2697
 	}
-	w[743] = w[427]
+	w[743] = w[432]
 	goto l2698
 l2697:
 	w[743] = 0x0
 l2698:
 	w[741] = (w[742] - w[743]) & 0xffffffff
-	w[740] = (w[741] << w[451]) & 0xffffffffffff
-	w[173] = (w[740] >> w[452]) & 0xffffffffffff
+	w[740] = (w[741] << w[456]) & 0xffffffffffff
+	w[88] = (w[740] >> w[457]) & 0xffffffffffff
 	goto l2703
 l2702:
-	w[173] = (w[450]) & 0xffffffffffff
+	w[88] = (w[455]) & 0xffffffffffff
 l2703:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2708
 	}
-	if w[459] != 0x1 {
+	if w[464] != 0x1 {
 		goto l2708
 	}
-	if w[153] != 0x0 {
+	if w[386] != 0x0 {
 		goto l2708
 	}
-	w[174] = (w[448]) & 0xffffffffffff
+	w[89] = (w[453]) & 0xffffffffffff
 	goto l2709
 l2708:
-	w[174] = (w[173] * w[455]) & 0xffffffffffff
+	w[89] = (w[88] * w[460]) & 0xffffffffffff
 l2709:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2714
 	}
-	if w[459] != 0x1 {
+	if w[464] != 0x1 {
 		goto l2714
 	}
-	if w[153] != 0x0 {
+	if w[386] != 0x0 {
 		goto l2714
 	}
-	w[175] = (w[448]) & 0xffffffffffff
+	w[90] = (w[453]) & 0xffffffffffff
 	goto l2715
 l2714:
-	w[175] = (w[173]) & 0xffffffffffff
+	w[90] = (w[88]) & 0xffffffffffff
 l2715:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2725
 	}
-	w[743] = (w[146] + w[147])
-	w[742] = (w[743] + w[149]) & 0xffffffff
+	w[743] = (w[379] + w[380])
+	w[742] = (w[743] + w[382]) & 0xffffffff
 	if w[742] == 0x0 {
 		goto l2725
 	}
-	if w[166] == 0x4 {
+	if w[81] == 0x4 {
 		goto l2723
 	}
-	if w[166] == 0x2 {
+	if w[81] == 0x2 {
 		goto l2723
 	}
-	w[742] = (w[147] + w[169])
-	if w[175] >= w[742] {
+	w[742] = (w[380] + w[84])
+	if w[90] >= w[742] {
 		goto l2725
 	}
 l2723:
-	w[741] = (w[446]) & 0x1ff
+	w[741] = (w[451]) & 0x1ff
 	goto l2726
 l2725:
 	w[741] = 0x0
 l2726:
-	w[740] = (w[153] | w[741])
-	if w[447] != 0x1 {
+	w[740] = (w[386] | w[741])
+	if w[452] != 0x1 {
 		goto l2736
 	}
-	w[742] = (w[445]) & 0x2
+	w[742] = (w[450]) & 0x2
 	if w[742] == 0x0 {
 		goto l2736
 	}
-	if w[151] == 0x0 {
+	if w[384] == 0x0 {
 		goto l2736
 	}
-	if w[166] == 0x4 {
+	if w[81] == 0x4 {
 		goto l2734
 	}
-	if w[166] == 0x3 {
+	if w[81] == 0x3 {
 		goto l2734
 	}
-	if w[174] >= w[151] {
+	if w[89] >= w[384] {
 		goto l2736
 	}
 l2734:
@@ -5987,181 +5987,181 @@ l2734:
 l2736:
 	w[741] = 0x0
 l2737:
-	w[153] = (w[740] | w[741]) & 0x1ff
-	w[71] = (w[436]) & 0xffffffff
-	if r := m.Cells(13); w[71] < uint64(len(r)) {
-		r[w[71]] = (w[153]) & 0x1ff
+	w[386] = (w[740] | w[741]) & 0x1ff
+	w[39] = (w[441]) & 0xffffffff
+	if r := m.Cells(13); w[39] < uint64(len(r)) {
+		r[w[39]] = (w[386]) & 0x1ff
 	}
-	w[740] = (w[153] >> 0x8)
+	w[740] = (w[386] >> 0x8)
 	if w[740] != 0x1 {
 		goto l2744
 	}
-	w[176] = 0xff
+	w[91] = 0xff
 	goto l2745
 l2744:
-	w[176] = (w[153]) & 0xff
+	w[91] = (w[386]) & 0xff
 l2745:
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] == 0x0 {
 		goto l2751
 	}
-	if w[172] == 0x0 {
+	if w[87] == 0x0 {
 		goto l2763
 	}
-	w[740] = (w[153] >> 0x8)
+	w[740] = (w[386] >> 0x8)
 	if w[740] == 0x1 {
 		goto l2763
 	}
 l2751:
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] != 0x0 {
 		goto l2765
 	}
-	if w[172] == 0x0 {
+	if w[87] == 0x0 {
 		goto l2765
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l2765
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2761
 	}
-	w[740] = (w[172] & w[446])
+	w[740] = (w[87] & w[451])
 	if w[740] == 0x0 {
 		goto l2761
 	}
-	w[740] = w[538] - min(w[538], w[154])
+	w[740] = w[538] - min(w[538], w[387])
 	if w[740] >= w[503] {
 		goto l2763
 	}
 l2761:
-	w[740] = w[538] - min(w[538], w[154])
-	if w[740] < w[458] {
+	w[740] = w[538] - min(w[538], w[387])
+	if w[740] < w[463] {
 		goto l2765
 	}
 l2763:
-	w[177] = (w[538]) & 0xffffffffffff
+	w[92] = (w[538]) & 0xffffffffffff
 	goto l2766
 l2765:
-	w[177] = (w[154]) & 0xffffffffffff
+	w[92] = (w[387]) & 0xffffffffffff
 l2766:
-	w[72] = (w[436]) & 0xffffffff
-	if r := m.Cells(14); w[72] < uint64(len(r)) {
-		r[w[72]] = (w[177]) & 0xffffffffffff
+	w[40] = (w[441]) & 0xffffffff
+	if r := m.Cells(14); w[40] < uint64(len(r)) {
+		r[w[40]] = (w[92]) & 0xffffffffffff
 	}
-	w[740] = (w[153] >> 0x8)
+	w[740] = (w[386] >> 0x8)
 	if w[740] != 0x1 {
 		goto l2772
 	}
-	w[178] = 0xff
+	w[93] = 0xff
 	goto l2789
 l2772:
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] != 0x0 {
 		goto l2786
 	}
-	if w[172] == 0x0 {
+	if w[87] == 0x0 {
 		goto l2786
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l2786
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2782
 	}
-	w[740] = (w[172] & w[446])
+	w[740] = (w[87] & w[451])
 	if w[740] == 0x0 {
 		goto l2782
 	}
-	w[740] = w[538] - min(w[538], w[154])
+	w[740] = w[538] - min(w[538], w[387])
 	if w[740] >= w[503] {
 		goto l2784
 	}
 l2782:
-	w[740] = w[538] - min(w[538], w[154])
-	if w[740] < w[458] {
+	w[740] = w[538] - min(w[538], w[387])
+	if w[740] < w[463] {
 		goto l2786
 	}
 l2784:
-	w[179] = (w[172]) & 0xff
+	w[94] = (w[87]) & 0xff
 	goto l2788
 l2786:
-	w[740] = (w[172] ^ 0xffffffffffffffff)
-	w[179] = (w[176] & w[740]) & 0xff
+	w[740] = (w[87] ^ 0xffffffffffffffff)
+	w[94] = (w[91] & w[740]) & 0xff
 l2788:
-	w[178] = (w[179]) & 0xff
+	w[93] = (w[94]) & 0xff
 l2789:
-	w[480] = (w[178]) & 0xff
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[485] = (w[93]) & 0xff
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] == 0x0 {
 		goto l2795
 	}
-	w[180] = 0x1
+	w[95] = 0x1
 	goto l2811
 l2795:
-	w[741] = (w[172] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[176] & w[741])
+	w[741] = (w[87] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[91] & w[741])
 	if w[740] != 0x0 {
 		goto l2809
 	}
-	if w[172] == 0x0 {
+	if w[87] == 0x0 {
 		goto l2809
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l2809
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2805
 	}
-	w[740] = (w[172] & w[446])
+	w[740] = (w[87] & w[451])
 	if w[740] == 0x0 {
 		goto l2805
 	}
-	w[740] = w[538] - min(w[538], w[154])
+	w[740] = w[538] - min(w[538], w[387])
 	if w[740] >= w[503] {
 		goto l2807
 	}
 l2805:
-	w[740] = w[538] - min(w[538], w[154])
-	if w[740] < w[458] {
+	w[740] = w[538] - min(w[538], w[387])
+	if w[740] < w[463] {
 		goto l2809
 	}
 l2807:
-	w[181] = 0x3
+	w[96] = 0x3
 	goto l2810
 l2809:
-	w[181] = 0x0
+	w[96] = 0x0
 l2810:
-	w[180] = (w[181]) & 0x3
+	w[95] = (w[96]) & 0x3
 l2811:
-	w[481] = (w[180]) & 0x3
+	w[486] = (w[95]) & 0x3
 	m.RegisterLock(6).Unlock()
 l2813:
-	if w[481] == 0x0 {
+	if w[486] == 0x0 {
 		goto l2817
 	}
-	w[83] = (w[436] + 0x400) & 0xffffffff
-	w[546] = (w[83] | 0x8000) & 0xffff
+	w[51] = (w[441] + 0x400) & 0xffffffff
+	w[546] = (w[51] | 0x8000) & 0xffff
 	w[547] = 0x1
 l2817:
-	if w[460] != 0x4 {
+	if w[465] != 0x4 {
 		goto l2879
 	}
 	m.RegisterLock(0).Lock()
 	w[740] = (w[509] << 0x3)
-	w[80] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[80] < uint64(len(r)) {
-		w[182] = (r[w[80]]) & 0xffffffff
+	w[48] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[48] < uint64(len(r)) {
+		w[394] = (r[w[48]]) & 0xffffffff
 	}
 	w[740] = (w[509] << 0x3)
-	w[81] = (w[740] | w[429]) & 0xffffffff
-	w[82] = (w[182] - min(w[182], w[427])) & 0xffffffff
-	if r := m.Cells(0); w[81] < uint64(len(r)) {
-		r[w[81]] = (w[82]) & 0xffffffff
+	w[49] = (w[740] | w[434]) & 0xffffffff
+	w[50] = (w[394] - min(w[394], w[432])) & 0xffffffff
+	if r := m.Cells(0); w[49] < uint64(len(r)) {
+		r[w[49]] = (w[50]) & 0xffffffff
 	}
 	w[510] = 0xd
 	m.RegisterLock(0).Unlock()
@@ -6169,13 +6169,13 @@ l2828:
 	if w[510] == 0x0 {
 		goto l2833
 	}
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2833
 	}
-	w[740] = (w[436] << 0x3)
-	w[92] = (w[740] | w[428]) & 0xffffffff
-	if n := m.Counters(0); w[92] < uint64(len(n)) {
-		n[w[92]].Add(p.Bytes)
+	w[740] = (w[441] << 0x3)
+	w[52] = (w[740] | w[433]) & 0xffffffff
+	if n := m.Counters(0); w[52] < uint64(len(n)) {
+		n[w[52]].Add(p.Bytes)
 	}
 l2833:
 	if w[510] != 0x0 {
@@ -6184,7 +6184,7 @@ l2833:
 	if t := m.Table(98); t.Used() {
 		var key [1]uint64
 		key[0] |= ((w[509]) & 0x1ff) << 3
-		key[0] |= ((w[429]) & 0x7)
+		key[0] |= ((w[434]) & 0x7)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6192,7 +6192,7 @@ l2833:
 	}
 	goto dispatch
 l2835:
-	if w[434] != 0x1 {
+	if w[439] != 0x1 {
 		goto l2838
 	}
 	if w[725] == 0x0 {
@@ -6217,9 +6217,9 @@ l2835:
 	}
 	goto dispatch
 l2838:
-	w[517] = (w[516] - min(w[516], w[435])) & 0xffffffff
+	w[517] = (w[516] - min(w[516], w[440])) & 0xffffffff
 l2839:
-	if w[434] != 0x1 {
+	if w[439] != 0x1 {
 		goto l2843
 	}
 	if w[725] == 0x0 {
@@ -6247,7 +6247,7 @@ l2839:
 	}
 	goto dispatch
 l2843:
-	if w[434] != 0x1 {
+	if w[439] != 0x1 {
 		goto l2846
 	}
 	if w[726] == 0x0 {
@@ -6256,7 +6256,7 @@ l2843:
 	p.Args, pc, ret = m.Table(102).Match(p).Next()
 	goto dispatch
 l2846:
-	if w[434] != 0x1 {
+	if w[439] != 0x1 {
 		goto l2850
 	}
 	if w[726] == 0x0 {
@@ -6274,17 +6274,17 @@ l2850:
 	if w[726] == 0x0 {
 		goto l2873
 	}
-	w[93] = w[660]
-	w[94] = w[661]
-	w[95] = w[662]
-	w[96] = w[663]
-	w[97] = (w[509]) & 0x1ff
+	w[349] = w[660]
+	w[350] = w[661]
+	w[351] = w[662]
+	w[352] = w[663]
+	w[353] = (w[509]) & 0x1ff
 	w[548] = 0x3
 l2858:
 	if w[732] == 0x0 {
 		goto l2863
 	}
-	if w[483] != 0x0 {
+	if w[488] != 0x0 {
 		goto l2863
 	}
 	if w[683] != 0x11 {
@@ -6300,12 +6300,12 @@ l2863:
 		goto l2867
 	}
 	w[530] = (w[509]) & 0x1ff
-	w[544] = (w[429]) & 0x7
+	w[544] = (w[434]) & 0x7
 	return 0
 l2867:
-	w[101] = (w[510]) & 0xffffffff
-	if n := m.Counters(1); w[101] < uint64(len(n)) {
-		n[w[101]].Add(p.Bytes)
+	w[53] = (w[510]) & 0xffffffff
+	if n := m.Counters(1); w[53] < uint64(len(n)) {
+		n[w[53]].Add(p.Bytes)
 	}
 	m.Op(46)(p)
 	return 0
@@ -6334,66 +6334,66 @@ l2873:
 	if w[518] != 0x1 {
 		goto l2858
 	}
-	w[98] = (w[651]) & 0xffffffff
-	w[99] = (w[652]) & 0xffffffff
-	w[100] = (w[509]) & 0x1ff
+	w[354] = (w[651]) & 0xffffffff
+	w[355] = (w[652]) & 0xffffffff
+	w[356] = (w[509]) & 0x1ff
 	w[548] = 0x4
 	goto l2858
 l2879:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l2828
 	}
-	w[740] = (w[445]) & 0x4
+	w[740] = (w[450]) & 0x4
 	if w[740] == 0x0 {
 		goto l2828
 	}
 	m.RegisterLock(19).Lock()
-	w[740] = (w[436] << 0x3)
-	w[73] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(19); w[73] < uint64(len(r)) {
-		r[w[73]] = (w[464]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[41] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(19); w[41] < uint64(len(r)) {
+		r[w[41]] = (w[469]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[74] = (w[740] | w[428]) & 0xffffffff
-	w[75] = (w[538] | 0x1000000000000) & 0x1ffffffffffff
-	if r := m.Cells(20); w[74] < uint64(len(r)) {
-		r[w[74]] = (w[75]) & 0x1ffffffffffff
+	w[740] = (w[441] << 0x3)
+	w[42] = (w[740] | w[433]) & 0xffffffff
+	w[43] = (w[538] | 0x1000000000000) & 0x1ffffffffffff
+	if r := m.Cells(20); w[42] < uint64(len(r)) {
+		r[w[42]] = (w[43]) & 0x1ffffffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[76] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(21); w[76] < uint64(len(r)) {
-		r[w[76]] = (w[474]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[44] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(21); w[44] < uint64(len(r)) {
+		r[w[44]] = (w[479]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[77] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(22); w[77] < uint64(len(r)) {
-		r[w[77]] = (w[475]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[45] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(22); w[45] < uint64(len(r)) {
+		r[w[45]] = (w[480]) & 0xffffffff
 	}
 	m.RegisterLock(19).Unlock()
 l2897:
-	if w[478] != 0x0 {
+	if w[483] != 0x0 {
 		goto l2828
 	}
 	m.RegisterLock(23).Lock()
-	w[78] = (w[436]) & 0xffffffff
-	w[741] = (w[428] | 0x8)
+	w[46] = (w[441]) & 0xffffffff
+	w[741] = (w[433] | 0x8)
 	w[740] = (w[741] << 0x30)
-	w[79] = (w[740] | w[538]) & 0xfffffffffffff
-	if r := m.Cells(23); w[78] < uint64(len(r)) {
-		r[w[78]] = (w[79]) & 0xfffffffffffff
+	w[47] = (w[740] | w[538]) & 0xfffffffffffff
+	if r := m.Cells(23); w[46] < uint64(len(r)) {
+		r[w[46]] = (w[47]) & 0xfffffffffffff
 	}
 	m.RegisterLock(23).Unlock()
 	goto l2828
 l2906:
-	if w[468] != 0x0 {
+	if w[473] != 0x0 {
 		goto l2909
 	}
-	w[473] = (w[463]) & 0xffffffff
+	w[478] = (w[468]) & 0xffffffff
 	goto l2445
 l2909:
 	if t := m.Table(85); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[467]) & 0xffffffff)
+		key[0] |= ((w[472]) & 0xffffffff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6403,7 +6403,7 @@ l2909:
 l2910:
 	if t := m.Table(86); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[468]) & 0xffffffff)
+		key[0] |= ((w[473]) & 0xffffffff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6411,46 +6411,46 @@ l2910:
 	}
 	goto dispatch
 l2911:
-	w[740] = (w[469] + w[462]) & 0xffffffff
-	if w[740] >= w[470] {
+	w[740] = (w[474] + w[467]) & 0xffffffff
+	if w[740] >= w[475] {
 		goto l2915
 	}
-	w[141] = 0x1
+	w[71] = 0x1
 	goto l2916
 l2915:
-	w[141] = 0x0
+	w[71] = 0x0
 l2916:
-	w[471] = (w[141]) & 0x1
-	w[740] = (w[469] + w[462]) & 0xffffffff
-	if w[740] >= w[470] {
+	w[476] = (w[71]) & 0x1
+	w[740] = (w[474] + w[467]) & 0xffffffff
+	if w[740] >= w[475] {
 		goto l2922
 	}
-	w[740] = (w[469] + w[462])
-	w[142] = (w[470] - w[740]) & 0xffffffff
+	w[740] = (w[474] + w[467])
+	w[72] = (w[475] - w[740]) & 0xffffffff
 	goto l2924
 l2922:
-	w[740] = (w[469] + w[462])
-	w[142] = (w[740] - w[470]) & 0xffffffff
+	w[740] = (w[474] + w[467])
+	w[72] = (w[740] - w[475]) & 0xffffffff
 l2924:
-	w[472] = (w[142]) & 0xffffffff
-	w[741] = (w[469] + w[462])
-	w[740] = (w[470] - w[741]) & 0xffffffff
+	w[477] = (w[72]) & 0xffffffff
+	w[741] = (w[474] + w[467])
+	w[740] = (w[475] - w[741]) & 0xffffffff
 	if w[740] >= 0x10001 {
 		goto l2930
 	}
-	w[143] = 0x1
+	w[73] = 0x1
 	goto l2931
 l2930:
-	w[143] = 0x0
+	w[73] = 0x0
 l2931:
-	w[473] = (w[143]) & 0xffffffff
+	w[478] = (w[73]) & 0xffffffff
 l2932:
-	if w[471] != 0x0 {
+	if w[476] != 0x0 {
 		goto l2445
 	}
 	if t := m.Table(88); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[472]) & 0xffffffff)
+		key[0] |= ((w[477]) & 0xffffffff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6458,16 +6458,16 @@ l2932:
 	}
 	goto dispatch
 l2934:
-	if w[463] >= w[473] {
+	if w[468] >= w[478] {
 		goto l2445
 	}
-	w[473] = (w[463]) & 0xffffffff
+	w[478] = (w[468]) & 0xffffffff
 	goto l2445
 l2937:
 	if t := m.Table(76); t.Used() {
 		var key [1]uint64
 		key[0] |= ((w[509]) & 0x1ff) << 3
-		key[0] |= ((w[429]) & 0x7)
+		key[0] |= ((w[434]) & 0x7)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6477,7 +6477,7 @@ l2937:
 l2939:
 	if t := m.Table(56); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[484]) & 0x1)
+		key[0] |= ((w[489]) & 0x1)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6500,21 +6500,21 @@ l2940:
 	}
 	goto dispatch
 l2941:
-	w[117] = 0x1
+	w[364] = 0x1
 	goto l2944
 l2944:
-	if w[117] == 0x0 {
+	if w[364] == 0x0 {
 		goto l2957
 	}
 	if w[508] != 0x0 {
 		goto l2948
 	}
-	w[118] = 0x1
+	w[365] = 0x1
 	goto l2949
 l2948:
-	w[118] = 0x0
+	w[365] = 0x0
 l2949:
-	if w[118] == 0x0 {
+	if w[365] == 0x0 {
 		goto l2952
 	}
 	w[510] = 0x8
@@ -6529,14 +6529,14 @@ l2955:
 	w[659] = (w[659] + 0xff) & 0xff
 	goto l2268
 l2957:
-	w[118] = 0x1
+	w[365] = 0x1
 	goto l2960
 l2960:
 	goto l2949
 l2961:
 	goto l2964
 l2964:
-	w[117] = 0x0
+	w[364] = 0x0
 	goto l2944
 l2966:
 	if w[725] == 0x0 {
@@ -6544,7 +6544,7 @@ l2966:
 	}
 	if t := m.Table(65); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[484]) & 0x1)
+		key[0] |= ((w[489]) & 0x1)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -6564,21 +6564,21 @@ l2968:
 	}
 	goto dispatch
 l2969:
-	w[119] = 0x1
+	w[366] = 0x1
 	goto l2972
 l2972:
-	if w[119] == 0x0 {
+	if w[366] == 0x0 {
 		goto l2985
 	}
 	if w[508] != 0x0 {
 		goto l2976
 	}
-	w[120] = 0x1
+	w[367] = 0x1
 	goto l2977
 l2976:
-	w[120] = 0x0
+	w[367] = 0x0
 l2977:
-	if w[120] == 0x0 {
+	if w[367] == 0x0 {
 		goto l2980
 	}
 	w[510] = 0x8
@@ -6593,14 +6593,14 @@ l2983:
 	w[648] = (w[648] + 0xff) & 0xff
 	goto l2268
 l2985:
-	w[120] = 0x1
+	w[367] = 0x1
 	goto l2988
 l2988:
 	goto l2977
 l2989:
 	goto l2992
 l2992:
-	w[119] = 0x0
+	w[366] = 0x0
 	goto l2972
 l2994:
 	w[510] = 0x7
@@ -6615,7 +6615,7 @@ l2996:
 	if w[659] != 0xff {
 		goto l3029
 	}
-	if w[438] != 0x0 {
+	if w[443] != 0x0 {
 		goto l3029
 	}
 	m.Op(47)(p)
@@ -6642,52 +6642,52 @@ l3007:
 	w[661] = w[670]
 	w[657] = 0x20
 	w[664] = 0x88
-	if w[489] != 0x1 {
+	if w[494] != 0x1 {
 		goto l3016
 	}
-	w[109] = 0xe0
+	w[58] = 0xe0
 	goto l3017
 l3016:
-	w[109] = 0x40
+	w[58] = 0x40
 l3017:
-	w[667] = (w[109]) & 0xff
+	w[667] = (w[58]) & 0xff
 	m.Op(49)(p)
 	w[671] = 0x2
 	w[672] = 0x1
-	w[673] = (w[490]) & 0xffffffffffff
-	w[494] = 0x1
-	w[429] = 0x7
+	w[673] = (w[495]) & 0xffffffffffff
+	w[496] = 0x1
+	w[434] = 0x7
 l3024:
 	w[611] = (w[612]) & 0xffffffffffff
-	w[612] = (w[490]) & 0xffffffffffff
-	w[509] = (w[436]) & 0x1ff
+	w[612] = (w[495]) & 0xffffffffffff
+	w[509] = (w[441]) & 0x1ff
 	w[508] = 0x1
 	goto l2242
 l3029:
-	if w[489] != 0x1 {
+	if w[494] != 0x1 {
 		goto l2242
 	}
-	if w[108] == 0x0 {
+	if w[359] == 0x0 {
 		goto l3045
 	}
-	w[105] = (w[652]) & 0xffffffff
+	w[55] = (w[652]) & 0xffffffff
 	w[664] = 0x0
 	w[740] = (w[666] + 0x800)
 	w[742] = (w[666] + 0x800)
 	w[741] = (w[742] >> 0x10)
 	w[666] = (w[740] + w[741]) & 0xffff
 	w[652] = (w[651]) & 0xffffffff
-	w[651] = (w[105]) & 0xffffffff
+	w[651] = (w[55]) & 0xffffffff
 	w[648] = 0x40
 l3040:
 	w[611] = (w[612]) & 0xffffffffffff
-	w[612] = (w[490]) & 0xffffffffffff
-	w[509] = (w[436]) & 0x1ff
+	w[612] = (w[495]) & 0xffffffffffff
+	w[509] = (w[441]) & 0x1ff
 	w[508] = 0x1
 	goto l2242
 l3045:
-	w[106] = w[662]
-	w[107] = w[663]
+	w[56] = w[662]
+	w[57] = w[663]
 	w[664] = 0x81
 	w[740] = (w[666] + 0xfeff)
 	w[742] = (w[666] + 0xfeff)
@@ -6695,12 +6695,12 @@ l3045:
 	w[666] = (w[740] + w[741]) & 0xffff
 	w[662] = w[660]
 	w[663] = w[661]
-	w[660] = w[106]
-	w[661] = w[107]
+	w[660] = w[56]
+	w[661] = w[57]
 	w[659] = 0x40
 	goto l3040
 l3058:
-	w[110] = (w[652]) & 0xffffffff
+	w[360] = (w[652]) & 0xffffffff
 	goto l2219
 l3060:
 	if w[728] == 0x0 {
@@ -6712,7 +6712,7 @@ l3060:
 	if w[659] != 0xff {
 		goto l3071
 	}
-	if w[438] != 0x0 {
+	if w[443] != 0x0 {
 		goto l3071
 	}
 	m.Op(50)(p)
@@ -6755,7 +6755,7 @@ l3075:
 	if w[659] != 0xff {
 		goto l3092
 	}
-	if w[438] != 0x0 {
+	if w[443] != 0x0 {
 		goto l3092
 	}
 	m.Op(52)(p)
@@ -6776,16 +6776,16 @@ l3075:
 		goto l3092
 	}
 l3086:
-	w[111] = w[669]
-	w[112] = w[670]
+	w[361] = w[669]
+	w[362] = w[670]
 l3088:
-	w[492] = w[111]
-	w[493] = w[112]
+	w[305] = w[361]
+	w[306] = w[362]
 l3090:
 	if t := m.Table(42); t.Used() {
 		var key [2]uint64
-		key[0] |= (w[111])
-		key[1] |= (w[112])
+		key[0] |= (w[361])
+		key[1] |= (w[362])
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:2]).Next()
 	} else {
@@ -6793,22 +6793,22 @@ l3090:
 	}
 	goto dispatch
 l3092:
-	w[111] = w[662]
-	w[112] = w[663]
+	w[361] = w[662]
+	w[362] = w[663]
 	goto l3088
 l3095:
 	if w[726] == 0x0 {
 		goto l2185
 	}
-	w[488] = (w[654]) & 0x3f
+	w[493] = (w[654]) & 0x3f
 	goto l2185
 l3098:
 	if w[553] != 0x2 {
 		goto l3104
 	}
 	w[509] = (w[551]) & 0x1ff
-	w[429] = 0x7
-	w[430] = 0x1
+	w[434] = 0x7
+	w[435] = 0x1
 	w[508] = 0x1
 	goto l2174
 l3104:
@@ -6820,28 +6820,28 @@ l3104:
 	}
 l3106:
 	w[509] = (w[551]) & 0x1ff
-	w[429] = 0x7
+	w[434] = 0x7
 l3108:
 	if w[553] != 0x3 {
 		goto l3118
 	}
-	w[102] = 0x1
+	w[357] = 0x1
 l3110:
-	w[431] = (w[102]) & 0x1
+	w[436] = (w[357]) & 0x1
 l3111:
 	if w[553] != 0x4 {
 		goto l3116
 	}
-	w[103] = 0x1
+	w[358] = 0x1
 l3113:
-	w[432] = (w[103]) & 0x1
+	w[437] = (w[358]) & 0x1
 	w[508] = 0x1
 	goto l2174
 l3116:
-	w[103] = 0x0
+	w[358] = 0x0
 	goto l3113
 l3118:
-	w[102] = 0x0
+	w[357] = 0x0
 	goto l3110
 l3120:
 	if w[553] == 0x1 {
@@ -6906,7 +6906,7 @@ l3147:
 	w[510] = 0x2
 	goto l2155
 l3149:
-	if w[439] != 0x1 {
+	if w[444] != 0x1 {
 		goto l3152
 	}
 	w[510] = 0x2
@@ -6918,7 +6918,7 @@ l3152:
 	w[510] = 0x3
 	goto l2155
 l3155:
-	if w[438] != 0x1 {
+	if w[443] != 0x1 {
 		goto l2155
 	}
 	w[510] = 0x4
@@ -6930,7 +6930,7 @@ l3158:
 	if w[653] != 0x6 {
 		goto l3161
 	}
-	if w[439] != 0x1 {
+	if w[444] != 0x1 {
 		goto l2155
 	}
 l3161:
@@ -6947,10 +6947,10 @@ l3165:
 		goto l3169
 	}
 l3167:
-	w[338] = 0x1
+	w[395] = 0x1
 	goto l3170
 l3169:
-	w[338] = 0x0
+	w[395] = 0x0
 l3170:
 	if w[532] == 0x1 {
 		goto l3172
@@ -6959,20 +6959,20 @@ l3170:
 		goto l3277
 	}
 l3172:
-	if w[481] == 0x0 {
+	if w[486] == 0x0 {
 		goto l0
 	}
-	if w[338] != 0x0 {
+	if w[395] != 0x0 {
 		goto l3176
 	}
-	if w[431] == 0x1 {
+	if w[436] == 0x1 {
 		goto l3176
 	}
-	if w[432] != 0x1 {
+	if w[437] != 0x1 {
 		goto l0
 	}
 l3176:
-	w[440] = (w[531]) & 0x1ff
+	w[445] = (w[531]) & 0x1ff
 l3177:
 	m.Op(54)(p)
 	m.Op(55)(p)
@@ -7014,139 +7014,139 @@ l3206:
 	}
 	goto dispatch
 l3207:
-	if w[481] != 0x2 {
+	if w[486] != 0x2 {
 		goto l3209
 	}
 	w[527] = 0x0
 l3209:
 	m.Op(76)(p)
 	w[615] = 0x0
-	if w[431] != 0x1 {
+	if w[436] != 0x1 {
 		goto l3214
 	}
-	w[339] = 0xff
+	w[252] = 0xff
 	goto l3215
 l3214:
-	w[339] = (w[480]) & 0xff
+	w[252] = (w[485]) & 0xff
 l3215:
-	w[616] = (w[339]) & 0xff
-	w[740] = (w[480]) & 0x1
+	w[616] = (w[252]) & 0xff
+	w[740] = (w[485]) & 0x1
 	if w[740] != 0x1 {
 		goto l3220
 	}
-	w[340] = (w[527]) & 0xffff
+	w[253] = (w[527]) & 0xffff
 	goto l3221
 l3220:
-	w[340] = 0x0
+	w[253] = 0x0
 l3221:
-	w[617] = (w[340]) & 0xffff
-	w[740] = (w[480] >> 0x1) & 0x1
+	w[617] = (w[253]) & 0xffff
+	w[740] = (w[485] >> 0x1) & 0x1
 	if w[740] != 0x1 {
 		goto l3226
 	}
-	w[341] = (w[527]) & 0xffff
+	w[254] = (w[527]) & 0xffff
 	goto l3227
 l3226:
-	w[341] = 0x0
+	w[254] = 0x0
 l3227:
-	w[618] = (w[341]) & 0xffff
-	w[740] = (w[480] >> 0x2) & 0x1
+	w[618] = (w[254]) & 0xffff
+	w[740] = (w[485] >> 0x2) & 0x1
 	if w[740] != 0x1 {
 		goto l3232
 	}
-	w[342] = (w[527]) & 0xffff
+	w[255] = (w[527]) & 0xffff
 	goto l3233
 l3232:
-	w[342] = 0x0
+	w[255] = 0x0
 l3233:
-	w[619] = (w[342]) & 0xffff
-	w[740] = (w[480] >> 0x3) & 0x1
+	w[619] = (w[255]) & 0xffff
+	w[740] = (w[485] >> 0x3) & 0x1
 	if w[740] != 0x1 {
 		goto l3238
 	}
-	w[343] = (w[527]) & 0xffff
+	w[256] = (w[527]) & 0xffff
 	goto l3239
 l3238:
-	w[343] = 0x0
+	w[256] = 0x0
 l3239:
-	w[620] = (w[343]) & 0xffff
-	w[740] = (w[480] >> 0x4) & 0x1
+	w[620] = (w[256]) & 0xffff
+	w[740] = (w[485] >> 0x4) & 0x1
 	if w[740] != 0x1 {
 		goto l3244
 	}
-	w[344] = (w[527]) & 0xffff
+	w[257] = (w[527]) & 0xffff
 	goto l3245
 l3244:
-	w[344] = 0x0
+	w[257] = 0x0
 l3245:
-	w[621] = (w[344]) & 0xffff
-	w[740] = (w[480] >> 0x5) & 0x1
+	w[621] = (w[257]) & 0xffff
+	w[740] = (w[485] >> 0x5) & 0x1
 	if w[740] != 0x1 {
 		goto l3250
 	}
-	w[345] = (w[527]) & 0xffff
+	w[258] = (w[527]) & 0xffff
 	goto l3251
 l3250:
-	w[345] = 0x0
+	w[258] = 0x0
 l3251:
-	w[622] = (w[345]) & 0xffff
-	w[740] = (w[480] >> 0x6) & 0x1
+	w[622] = (w[258]) & 0xffff
+	w[740] = (w[485] >> 0x6) & 0x1
 	if w[740] != 0x1 {
 		goto l3256
 	}
-	w[346] = (w[527]) & 0xffff
+	w[259] = (w[527]) & 0xffff
 	goto l3257
 l3256:
-	w[346] = 0x0
+	w[259] = 0x0
 l3257:
-	w[623] = (w[346]) & 0xffff
-	w[740] = (w[480] >> 0x7)
+	w[623] = (w[259]) & 0xffff
+	w[740] = (w[485] >> 0x7)
 	if w[740] != 0x1 {
 		goto l3262
 	}
-	w[347] = (w[527]) & 0xffff
+	w[260] = (w[527]) & 0xffff
 	goto l3263
 l3262:
-	w[347] = 0x0
+	w[260] = 0x0
 l3263:
-	w[624] = (w[347]) & 0xffff
+	w[624] = (w[260]) & 0xffff
 l3264:
 	w[740] = 0x3c
 	m.Op(77)(p)
 l3266:
-	if w[481] != 0x1 {
+	if w[486] != 0x1 {
 		goto l3270
 	}
-	w[335] = (w[531]) & 0xffffffff
-	if n := m.Counters(2); w[335] < uint64(len(n)) {
-		n[w[335]].Add(p.Bytes)
+	w[249] = (w[531]) & 0xffffffff
+	if n := m.Counters(2); w[249] < uint64(len(n)) {
+		n[w[249]].Add(p.Bytes)
 	}
 	return 0
 l3270:
-	if w[481] != 0x2 {
+	if w[486] != 0x2 {
 		goto l3274
 	}
-	w[336] = (w[531]) & 0xffffffff
-	if n := m.Counters(3); w[336] < uint64(len(n)) {
-		n[w[336]].Add(p.Bytes)
+	w[250] = (w[531]) & 0xffffffff
+	if n := m.Counters(3); w[250] < uint64(len(n)) {
+		n[w[250]].Add(p.Bytes)
 	}
 	return 0
 l3274:
-	w[337] = (w[531]) & 0xffffffff
-	if n := m.Counters(4); w[337] < uint64(len(n)) {
-		n[w[337]].Add(p.Bytes)
+	w[251] = (w[531]) & 0xffffffff
+	if n := m.Counters(4); w[251] < uint64(len(n)) {
+		n[w[251]].Add(p.Bytes)
 	}
 	return 0
 l3277:
-	w[440] = (w[531]) & 0x1ff
-	w[441] = (w[536]) & 0xffffffff
+	w[445] = (w[531]) & 0x1ff
+	w[446] = (w[536]) & 0xffffffff
 	if w[537] != 0x0 {
 		goto l3282
 	}
-	w[443] = 0x1
+	w[448] = 0x1
 	goto l3283
 l3282:
-	w[443] = 0x0
+	w[448] = 0x0
 l3283:
 	w[740] = 0x0
 	w[741] = 0xffff
@@ -7154,277 +7154,277 @@ l3283:
 		goto l3288
 	}
 	m.Op(78)(p)
-	w[444] = (w[739]) & 0xffff
+	w[449] = (w[739]) & 0xffff
 l3288:
 	m.RegisterLock(0).Lock()
-	w[740] = (w[440] << 0x3)
-	w[282] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[282] < uint64(len(r)) {
-		w[390] = (r[w[282]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[196] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[196] < uint64(len(r)) {
+		w[417] = (r[w[196]]) & 0xffffffff
 	}
-	if w[443] != 0x1 {
+	if w[448] != 0x1 {
 		goto l3295
 	}
-	w[391] = 0x0
+	w[282] = 0x0
 	goto l3296
 l3295:
-	w[391] = (w[390] - min(w[390], w[427])) & 0xffffffff
+	w[282] = (w[417] - min(w[417], w[432])) & 0xffffffff
 l3296:
-	w[740] = (w[440] << 0x3)
-	w[283] = (w[740] | w[429]) & 0xffffffff
-	if r := m.Cells(0); w[283] < uint64(len(r)) {
-		r[w[283]] = (w[391]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[197] = (w[740] | w[434]) & 0xffffffff
+	if r := m.Cells(0); w[197] < uint64(len(r)) {
+		r[w[197]] = (w[282]) & 0xffffffff
 	}
-	w[442] = (w[391]) & 0xffffffff
+	w[447] = (w[282]) & 0xffffffff
 	m.RegisterLock(0).Unlock()
 l3301:
-	if w[433] != 0x1 {
+	if w[438] != 0x1 {
 		goto l3580
 	}
 	m.RegisterLock(6).Lock()
-	w[740] = (w[436] << 0x3)
-	w[187] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[187] < uint64(len(r)) {
-		w[348] = (r[w[187]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[101] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[101] < uint64(len(r)) {
+		w[396] = (r[w[101]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[188] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[188] < uint64(len(r)) {
-		w[349] = (r[w[188]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[102] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[102] < uint64(len(r)) {
+		w[397] = (r[w[102]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[189] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(8); w[189] < uint64(len(r)) {
-		w[350] = (r[w[189]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[103] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(8); w[103] < uint64(len(r)) {
+		w[398] = (r[w[103]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[190] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[190] < uint64(len(r)) {
-		w[351] = (r[w[190]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[104] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[104] < uint64(len(r)) {
+		w[399] = (r[w[104]]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[191] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(10); w[191] < uint64(len(r)) {
-		w[352] = (r[w[191]]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[105] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(10); w[105] < uint64(len(r)) {
+		w[400] = (r[w[105]]) & 0xffffffff
 	}
-	w[192] = (w[436]) & 0xffffffff
-	if r := m.Cells(11); w[192] < uint64(len(r)) {
-		w[353] = (r[w[192]]) & 0xffffffff
+	w[106] = (w[441]) & 0xffffffff
+	if r := m.Cells(11); w[106] < uint64(len(r)) {
+		w[401] = (r[w[106]]) & 0xffffffff
 	}
-	w[193] = (w[436]) & 0xffffffff
-	if r := m.Cells(12); w[193] < uint64(len(r)) {
-		w[354] = (r[w[193]]) & 0xffffffff
+	w[107] = (w[441]) & 0xffffffff
+	if r := m.Cells(12); w[107] < uint64(len(r)) {
+		w[402] = (r[w[107]]) & 0xffffffff
 	}
-	w[194] = (w[436]) & 0xffffffff
-	if r := m.Cells(13); w[194] < uint64(len(r)) {
-		w[355] = (r[w[194]]) & 0x1ff
+	w[108] = (w[441]) & 0xffffffff
+	if r := m.Cells(13); w[108] < uint64(len(r)) {
+		w[403] = (r[w[108]]) & 0x1ff
 	}
-	w[195] = (w[436]) & 0xffffffff
-	if r := m.Cells(14); w[195] < uint64(len(r)) {
-		w[356] = (r[w[195]]) & 0xffffffffffff
+	w[109] = (w[441]) & 0xffffffff
+	if r := m.Cells(14); w[109] < uint64(len(r)) {
+		w[404] = (r[w[109]]) & 0xffffffffffff
 	}
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[357] = (r[w[740]]) & 0xffffffff
+		w[405] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[358] = (r[w[740]]) & 0xffffffff
+		w[406] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[359] = (r[w[740]]) & 0xffffffff
+		w[407] = (r[w[740]]) & 0xffffffff
 	}
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[360] = (r[w[740]]) & 0xffffffff
+		w[408] = (r[w[740]]) & 0xffffffff
 	}
-	if w[427] >= w[351] {
+	if w[432] >= w[399] {
 		goto l3337
 	}
-	w[361] = (w[427]) & 0xffffffff
+	w[261] = (w[432]) & 0xffffffff
 	goto l3338
 l3337:
-	w[361] = (w[351]) & 0xffffffff
+	w[261] = (w[399]) & 0xffffffff
 l3338:
-	w[740] = (w[427] - w[361]) & 0xffffffff
-	if w[740] >= w[349] {
+	w[740] = (w[432] - w[261]) & 0xffffffff
+	if w[740] >= w[397] {
 		goto l3342
 	}
-	w[362] = (w[427] - w[361]) & 0xffffffff
+	w[262] = (w[432] - w[261]) & 0xffffffff
 	goto l3343
 l3342:
-	w[362] = (w[349]) & 0xffffffff
+	w[262] = (w[397]) & 0xffffffff
 l3343:
-	w[741] = (w[427] - w[361])
-	w[740] = (w[741] - w[362]) & 0xffffffff
-	if w[740] >= w[348] {
+	w[741] = (w[432] - w[261])
+	w[740] = (w[741] - w[262]) & 0xffffffff
+	if w[740] >= w[396] {
 		goto l3349
 	}
-	w[740] = (w[427] - w[361])
-	w[363] = (w[740] - w[362]) & 0xffffffff
+	w[740] = (w[432] - w[261])
+	w[263] = (w[740] - w[262]) & 0xffffffff
 	goto l3350
 l3349:
-	w[363] = (w[348]) & 0xffffffff
+	w[263] = (w[396]) & 0xffffffff
 l3350:
-	if w[362] >= w[350] {
+	if w[262] >= w[398] {
 		goto l3353
 	}
-	w[364] = (w[362]) & 0xffffffff
+	w[264] = (w[262]) & 0xffffffff
 	goto l3354
 l3353:
-	w[364] = (w[350]) & 0xffffffff
+	w[264] = (w[398]) & 0xffffffff
 l3354:
-	if w[364] >= w[354] {
+	if w[264] >= w[402] {
 		goto l3357
 	}
-	w[365] = (w[364]) & 0xffffffff
+	w[265] = (w[264]) & 0xffffffff
 	goto l3358
 l3357:
-	w[365] = (w[354]) & 0xffffffff
+	w[265] = (w[402]) & 0xffffffff
 l3358:
-	w[348] = (w[348] - w[363]) & 0xffffffff
-	w[349] = (w[349] - w[362]) & 0xffffffff
-	w[350] = (w[350] - w[364]) & 0xffffffff
-	w[351] = (w[351] - w[361]) & 0xffffffff
-	w[353] = (w[353] - min(w[353], w[364])) & 0xffffffff
-	w[354] = (w[354] - w[365]) & 0xffffffff
-	w[740] = (w[362] - w[365]) & 0xffffffff
-	w[357] = (w[357] - min(w[357], w[740])) & 0xffffffff
-	w[740] = (w[436] << 0x3)
-	w[196] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(6); w[196] < uint64(len(r)) {
-		r[w[196]] = (w[348]) & 0xffffffff
+	w[396] = (w[396] - w[263]) & 0xffffffff
+	w[397] = (w[397] - w[262]) & 0xffffffff
+	w[398] = (w[398] - w[264]) & 0xffffffff
+	w[399] = (w[399] - w[261]) & 0xffffffff
+	w[401] = (w[401] - min(w[401], w[264])) & 0xffffffff
+	w[402] = (w[402] - w[265]) & 0xffffffff
+	w[740] = (w[262] - w[265]) & 0xffffffff
+	w[405] = (w[405] - min(w[405], w[740])) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[110] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(6); w[110] < uint64(len(r)) {
+		r[w[110]] = (w[396]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[197] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(7); w[197] < uint64(len(r)) {
-		r[w[197]] = (w[349]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[111] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(7); w[111] < uint64(len(r)) {
+		r[w[111]] = (w[397]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[198] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(8); w[198] < uint64(len(r)) {
-		r[w[198]] = (w[350]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[112] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(8); w[112] < uint64(len(r)) {
+		r[w[112]] = (w[398]) & 0xffffffff
 	}
-	w[740] = (w[436] << 0x3)
-	w[199] = (w[740] | w[428]) & 0xffffffff
-	if r := m.Cells(9); w[199] < uint64(len(r)) {
-		r[w[199]] = (w[351]) & 0xffffffff
+	w[740] = (w[441] << 0x3)
+	w[113] = (w[740] | w[433]) & 0xffffffff
+	if r := m.Cells(9); w[113] < uint64(len(r)) {
+		r[w[113]] = (w[399]) & 0xffffffff
 	}
-	w[200] = (w[436]) & 0xffffffff
-	if r := m.Cells(11); w[200] < uint64(len(r)) {
-		r[w[200]] = (w[353]) & 0xffffffff
+	w[114] = (w[441]) & 0xffffffff
+	if r := m.Cells(11); w[114] < uint64(len(r)) {
+		r[w[114]] = (w[401]) & 0xffffffff
 	}
-	w[201] = (w[436]) & 0xffffffff
-	if r := m.Cells(12); w[201] < uint64(len(r)) {
-		r[w[201]] = (w[354]) & 0xffffffff
+	w[115] = (w[441]) & 0xffffffff
+	if r := m.Cells(12); w[115] < uint64(len(r)) {
+		r[w[115]] = (w[402]) & 0xffffffff
 	}
-	w[358] = (w[358] - min(w[358], w[363])) & 0xffffffff
-	w[359] = (w[359] - min(w[359], w[361])) & 0xffffffff
-	w[360] = (w[360] - min(w[360], w[365])) & 0xffffffff
+	w[406] = (w[406] - min(w[406], w[263])) & 0xffffffff
+	w[407] = (w[407] - min(w[407], w[261])) & 0xffffffff
+	w[408] = (w[408] - min(w[408], w[265])) & 0xffffffff
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[357]) & 0xffffffff
+		r[w[740]] = (w[405]) & 0xffffffff
 	}
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[358]) & 0xffffffff
+		r[w[740]] = (w[406]) & 0xffffffff
 	}
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[359]) & 0xffffffff
+		r[w[740]] = (w[407]) & 0xffffffff
 	}
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[360]) & 0xffffffff
+		r[w[740]] = (w[408]) & 0xffffffff
 	}
-	w[740] = (w[355] >> 0x8)
+	w[740] = (w[403] >> 0x8)
 	if w[740] != 0x1 {
 		goto l3397
 	}
-	w[366] = 0xff
+	w[266] = 0xff
 	goto l3398
 l3397:
-	w[366] = (w[355]) & 0xff
+	w[266] = (w[403]) & 0xff
 l3398:
-	w[742] = w[448] - min(w[448], w[357])
-	w[743] = w[358] - min(w[358], w[496])
+	w[742] = w[453] - min(w[453], w[405])
+	w[743] = w[406] - min(w[406], w[498])
 	w[741] = w[742] - min(w[742], w[743])
-	w[742] = w[359] - min(w[359], w[497])
+	w[742] = w[407] - min(w[407], w[499])
 	w[740] = w[741] - min(w[741], w[742])
-	w[741] = w[360] - min(w[360], w[498])
-	w[499] = (w[740] - min(w[740], w[741])) & 0xffffffff
-	w[740] = (w[445]) & 0x1
+	w[741] = w[408] - min(w[408], w[500])
+	w[307] = (w[740] - min(w[740], w[741])) & 0xffffffff
+	w[740] = (w[450]) & 0x1
 	if w[740] == 0x0 {
 		goto l3417
 	}
-	w[744] = w[448] - min(w[448], w[357])
-	w[745] = w[358] - min(w[358], w[496])
+	w[744] = w[453] - min(w[453], w[405])
+	w[745] = w[406] - min(w[406], w[498])
 	w[743] = w[744] - min(w[744], w[745])
-	w[744] = w[359] - min(w[359], w[497])
+	w[744] = w[407] - min(w[407], w[499])
 	w[742] = w[743] - min(w[743], w[744])
-	w[743] = w[360] - min(w[360], w[498])
+	w[743] = w[408] - min(w[408], w[500])
 	w[741] = w[742] - min(w[742], w[743])
-	w[740] = (w[741] << w[451]) & 0xffffffffffff
-	w[367] = (w[740] >> w[452]) & 0xffffffffffff
+	w[740] = (w[741] << w[456]) & 0xffffffffffff
+	w[267] = (w[740] >> w[457]) & 0xffffffffffff
 	goto l3418
 l3417:
-	w[367] = (w[450]) & 0xffffffffffff
+	w[267] = (w[455]) & 0xffffffffffff
 l3418:
-	if w[355] != 0x0 {
+	if w[403] != 0x0 {
 		goto l3421
 	}
-	w[368] = 0x0
+	w[268] = 0x0
 	goto l3422
 l3421:
-	w[368] = 0x1
+	w[268] = 0x1
 l3422:
-	w[504] = (w[368]) & 0x1
-	w[744] = (w[355]) & 0xff
-	w[743] = (w[744] & w[446])
+	w[504] = (w[268]) & 0x1
+	w[744] = (w[403]) & 0xff
+	w[743] = (w[744] & w[451])
 	if w[743] == 0x0 {
 		goto l3435
 	}
-	w[744] = (w[348] + w[349])
-	w[743] = (w[744] + w[351]) & 0xffffffff
+	w[744] = (w[396] + w[397])
+	w[743] = (w[744] + w[399]) & 0xffffffff
 	if w[743] == 0x0 {
 		goto l3433
 	}
-	if w[351] != 0x0 {
+	if w[399] != 0x0 {
 		goto l3435
 	}
-	w[744] = (w[349] + w[352])
-	w[743] = (w[744] + w[453])
-	if w[743] >= w[367] {
+	w[744] = (w[397] + w[400])
+	w[743] = (w[744] + w[458])
+	if w[743] >= w[267] {
 		goto l3435
 	}
 l3433:
-	w[742] = (w[446]) & 0x1ff
+	w[742] = (w[451]) & 0x1ff
 	goto l3436
 l3435:
 	w[742] = 0x0
 l3436:
 	w[741] = (w[742] ^ 0xffffffffffffffff) & 0x1ff
-	w[740] = (w[355] & w[741])
-	w[742] = (w[355] >> 0x8)
+	w[740] = (w[403] & w[741])
+	w[742] = (w[403] >> 0x8)
 	if w[742] != 0x1 {
 		goto l3449
 	}
-	if w[354] != 0x0 {
+	if w[402] != 0x0 {
 		goto l3449
 	}
-	if w[447] == 0x1 {
+	if w[452] == 0x1 {
 		goto l3443
 	}
-	if w[364] == 0x0 {
+	if w[264] == 0x0 {
 		goto l3449
 	}
 l3443:
-	if w[353] == 0x0 {
+	if w[401] == 0x0 {
 		goto l3447
 	}
-	w[742] = (w[353] + w[454])
-	w[743] = (w[367] * w[455]) & 0xffffffffffff
+	w[742] = (w[401] + w[459])
+	w[743] = (w[267] * w[460]) & 0xffffffffffff
 	if w[742] >= w[743] {
 		goto l3449
 	}
@@ -7434,474 +7434,474 @@ l3447:
 l3449:
 	w[741] = 0x1ff
 l3450:
-	w[355] = (w[740] & w[741]) & 0x1ff
-	if w[355] != 0x0 {
+	w[403] = (w[740] & w[741]) & 0x1ff
+	if w[403] != 0x0 {
 		goto l3454
 	}
-	w[369] = 0x0
+	w[269] = 0x0
 	goto l3455
 l3454:
-	w[369] = 0x1
+	w[269] = 0x1
 l3455:
-	w[505] = (w[369]) & 0x1
-	w[202] = (w[436]) & 0xffffffff
-	if r := m.Cells(13); w[202] < uint64(len(r)) {
-		r[w[202]] = (w[355]) & 0x1ff
+	w[505] = (w[269]) & 0x1
+	w[116] = (w[441]) & 0xffffffff
+	if r := m.Cells(13); w[116] < uint64(len(r)) {
+		r[w[116]] = (w[403]) & 0x1ff
 	}
-	w[740] = (w[355] >> 0x8)
+	w[740] = (w[403] >> 0x8)
 	if w[740] != 0x1 {
 		goto l3462
 	}
-	w[370] = 0xff
+	w[270] = 0xff
 	goto l3463
 l3462:
-	w[370] = (w[355]) & 0xff
+	w[270] = (w[403]) & 0xff
 l3463:
-	w[741] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[366] & w[741])
+	w[741] = (w[270] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[266] & w[741])
 	if w[740] != 0x0 {
 		goto l3472
 	}
-	if w[366] == 0x0 {
+	if w[266] == 0x0 {
 		goto l3472
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l3472
 	}
-	w[740] = w[539] - min(w[539], w[356])
-	if w[740] < w[458] {
+	w[740] = w[539] - min(w[539], w[404])
+	if w[740] < w[463] {
 		goto l3472
 	}
-	w[371] = (w[539]) & 0xffffffffffff
+	w[271] = (w[539]) & 0xffffffffffff
 	goto l3473
 l3472:
-	w[371] = (w[356]) & 0xffffffffffff
+	w[271] = (w[404]) & 0xffffffffffff
 l3473:
-	w[203] = (w[436]) & 0xffffffff
-	if r := m.Cells(14); w[203] < uint64(len(r)) {
-		r[w[203]] = (w[371]) & 0xffffffffffff
+	w[117] = (w[441]) & 0xffffffff
+	if r := m.Cells(14); w[117] < uint64(len(r)) {
+		r[w[117]] = (w[271]) & 0xffffffffffff
 	}
-	w[741] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[366] & w[741])
+	w[741] = (w[270] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[266] & w[741])
 	if w[740] != 0x0 {
 		goto l3484
 	}
-	if w[366] == 0x0 {
+	if w[266] == 0x0 {
 		goto l3484
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l3484
 	}
-	w[740] = w[539] - min(w[539], w[356])
-	if w[740] < w[458] {
+	w[740] = w[539] - min(w[539], w[404])
+	if w[740] < w[463] {
 		goto l3484
 	}
-	w[372] = (w[366]) & 0xff
+	w[272] = (w[266]) & 0xff
 	goto l3486
 l3484:
-	w[740] = (w[370] ^ 0xffffffffffffffff)
-	w[372] = (w[366] & w[740]) & 0xff
+	w[740] = (w[270] ^ 0xffffffffffffffff)
+	w[272] = (w[266] & w[740]) & 0xff
 l3486:
-	w[480] = (w[372]) & 0xff
-	w[741] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[366] & w[741])
+	w[485] = (w[272]) & 0xff
+	w[741] = (w[270] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[266] & w[741])
 	if w[740] == 0x0 {
 		goto l3492
 	}
-	w[373] = 0x2
+	w[273] = 0x2
 	goto l3503
 l3492:
-	w[741] = (w[370] ^ 0xffffffffffffffff) & 0xff
-	w[740] = (w[366] & w[741])
+	w[741] = (w[270] ^ 0xffffffffffffffff) & 0xff
+	w[740] = (w[266] & w[741])
 	if w[740] != 0x0 {
 		goto l3501
 	}
-	if w[366] == 0x0 {
+	if w[266] == 0x0 {
 		goto l3501
 	}
-	if w[458] == 0x0 {
+	if w[463] == 0x0 {
 		goto l3501
 	}
-	w[740] = w[539] - min(w[539], w[356])
-	if w[740] < w[458] {
+	w[740] = w[539] - min(w[539], w[404])
+	if w[740] < w[463] {
 		goto l3501
 	}
-	w[374] = 0x3
+	w[274] = 0x3
 	goto l3502
 l3501:
-	w[374] = 0x0
+	w[274] = 0x0
 l3502:
-	w[373] = (w[374]) & 0x3
+	w[273] = (w[274]) & 0x3
 l3503:
-	w[481] = (w[373]) & 0x3
+	w[486] = (w[273]) & 0x3
 	m.RegisterLock(6).Unlock()
 l3505:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l3508
 	}
-	w[333] = (w[436]) & 0xffffffff
-	if n := m.Counters(5); w[333] < uint64(len(n)) {
-		n[w[333]].Add(p.Bytes)
+	w[247] = (w[441]) & 0xffffffff
+	if n := m.Counters(5); w[247] < uint64(len(n)) {
+		n[w[247]].Add(p.Bytes)
 	}
 l3508:
-	if w[481] == 0x0 {
+	if w[486] == 0x0 {
 		goto l3512
 	}
-	w[204] = (w[436] + 0x400) & 0xffffffff
-	w[546] = (w[204] | 0x8000) & 0xffff
+	w[118] = (w[441] + 0x400) & 0xffffffff
+	w[546] = (w[118] | 0x8000) & 0xffff
 	w[547] = 0x1
 l3512:
-	if w[447] != 0x1 {
+	if w[452] != 0x1 {
 		goto l3580
 	}
-	w[740] = (w[445]) & 0x8
+	w[740] = (w[450]) & 0x8
 	if w[740] == 0x0 {
 		goto l3580
 	}
 	m.RegisterLock(15).Lock()
-	w[205] = (w[436]) & 0xffffffff
-	if r := m.Cells(15); w[205] < uint64(len(r)) {
-		w[375] = (r[w[205]]) & 0xffffffff
+	w[119] = (w[441]) & 0xffffffff
+	if r := m.Cells(15); w[119] < uint64(len(r)) {
+		w[409] = (r[w[119]]) & 0xffffffff
 	}
-	w[206] = (w[436]) & 0xffffffff
-	if r := m.Cells(16); w[206] < uint64(len(r)) {
-		w[376] = (r[w[206]]) & 0xffffffffffff
+	w[120] = (w[441]) & 0xffffffff
+	if r := m.Cells(16); w[120] < uint64(len(r)) {
+		w[410] = (r[w[120]]) & 0xffffffffffff
 	}
-	w[207] = (w[436]) & 0xffffffff
-	if r := m.Cells(17); w[207] < uint64(len(r)) {
-		w[377] = (r[w[207]]) & 0x1
+	w[121] = (w[441]) & 0xffffffff
+	if r := m.Cells(17); w[121] < uint64(len(r)) {
+		w[411] = (r[w[121]]) & 0x1
 	}
-	w[740] = w[539] - min(w[539], w[376])
+	w[740] = w[539] - min(w[539], w[410])
 	if w[740] >= w[501] {
 		goto l3529
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[376] - min(w[376], w[539])
+	w[741] = w[410] - min(w[410], w[539])
 	if w[740] < w[741] {
 		goto l3529
 	}
-	if w[539] < w[376] {
+	if w[539] < w[410] {
 		goto l3531
 	}
-	if w[375] >= w[502] {
+	if w[409] >= w[502] {
 		goto l3531
 	}
 l3529:
-	w[399] = 0x0
+	w[284] = 0x0
 	goto l3532
 l3531:
-	w[399] = (w[377]) & 0x1
+	w[284] = (w[411]) & 0x1
 l3532:
-	w[740] = w[539] - min(w[539], w[376])
+	w[740] = w[539] - min(w[539], w[410])
 	if w[740] >= w[501] {
 		goto l3538
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[376] - min(w[376], w[539])
+	w[741] = w[410] - min(w[410], w[539])
 	if w[740] < w[741] {
 		goto l3538
 	}
-	if w[539] < w[376] {
+	if w[539] < w[410] {
 		goto l3540
 	}
 l3538:
-	w[400] = 0x0
+	w[285] = 0x0
 	goto l3541
 l3540:
-	w[400] = (w[375]) & 0xffffffff
+	w[285] = (w[409]) & 0xffffffff
 l3541:
-	w[740] = w[539] - min(w[539], w[376])
+	w[740] = w[539] - min(w[539], w[410])
 	if w[740] >= w[501] {
 		goto l3546
 	}
 	w[740] = (w[501] << 0x1) & 0xffffffffffff
-	w[741] = w[376] - min(w[376], w[539])
+	w[741] = w[410] - min(w[410], w[539])
 	if w[740] >= w[741] {
 		goto l3548
 	}
 l3546:
-	w[401] = (w[539] + w[501]) & 0xffffffffffff
+	w[286] = (w[539] + w[501]) & 0xffffffffffff
 	goto l3553
 l3548:
-	if w[539] < w[376] {
+	if w[539] < w[410] {
 		goto l3551
 	}
-	w[402] = (w[376] + w[501]) & 0xffffffffffff
+	w[287] = (w[410] + w[501]) & 0xffffffffffff
 	goto l3552
 l3551:
-	w[402] = (w[376]) & 0xffffffffffff
+	w[287] = (w[410]) & 0xffffffffffff
 l3552:
-	w[401] = (w[402]) & 0xffffffffffff
+	w[286] = (w[287]) & 0xffffffffffff
 l3553:
-	w[375] = (w[400]) & 0xffffffff
-	w[376] = (w[401]) & 0xffffffffffff
-	w[377] = (w[399]) & 0x1
-	w[740] = (w[400] + w[427])
-	w[375] = (min(w[740], 0xffffffff)) & 0xffffffff
+	w[409] = (w[285]) & 0xffffffff
+	w[410] = (w[286]) & 0xffffffffffff
+	w[411] = (w[284]) & 0x1
+	w[740] = (w[285] + w[432])
+	w[409] = (min(w[740], 0xffffffff)) & 0xffffffff
 	if w[504] != 0x1 {
 		goto l3561
 	}
-	w[378] = 0x0
+	w[275] = 0x0
 	goto l3562
 l3561:
-	w[378] = (w[399]) & 0x1
+	w[275] = (w[284]) & 0x1
 l3562:
-	w[377] = (w[378]) & 0x1
+	w[411] = (w[275]) & 0x1
 	if w[505] != 0x0 {
 		goto l3569
 	}
-	w[741] = (w[400] + w[427])
+	w[741] = (w[285] + w[432])
 	w[740] = min(w[741], 0xffffffff)
 	if w[740] < w[502] {
 		goto l3569
 	}
-	w[379] = 0x1
+	w[276] = 0x1
 	goto l3570
 l3569:
-	w[379] = (w[378]) & 0x1
+	w[276] = (w[275]) & 0x1
 l3570:
-	w[377] = (w[379]) & 0x1
-	w[208] = (w[436]) & 0xffffffff
-	w[740] = (w[400] + w[427])
-	w[209] = (min(w[740], 0xffffffff)) & 0xffffffff
-	if r := m.Cells(15); w[208] < uint64(len(r)) {
-		r[w[208]] = (w[209]) & 0xffffffff
+	w[411] = (w[276]) & 0x1
+	w[122] = (w[441]) & 0xffffffff
+	w[740] = (w[285] + w[432])
+	w[123] = (min(w[740], 0xffffffff)) & 0xffffffff
+	if r := m.Cells(15); w[122] < uint64(len(r)) {
+		r[w[122]] = (w[123]) & 0xffffffff
 	}
-	w[210] = (w[436]) & 0xffffffff
-	if r := m.Cells(16); w[210] < uint64(len(r)) {
-		r[w[210]] = (w[401]) & 0xffffffffffff
+	w[124] = (w[441]) & 0xffffffff
+	if r := m.Cells(16); w[124] < uint64(len(r)) {
+		r[w[124]] = (w[286]) & 0xffffffffffff
 	}
-	w[211] = (w[436]) & 0xffffffff
-	if r := m.Cells(17); w[211] < uint64(len(r)) {
-		r[w[211]] = (w[379]) & 0x1
+	w[125] = (w[441]) & 0xffffffff
+	if r := m.Cells(17); w[125] < uint64(len(r)) {
+		r[w[125]] = (w[276]) & 0x1
 	}
 	m.RegisterLock(15).Unlock()
 l3580:
-	if w[430] != 0x1 {
+	if w[435] != 0x1 {
 		goto l3735
 	}
 	m.Op(79)(p)
 	m.RegisterLock(0).Lock()
 	m.Op(80)(p)
-	w[554] = (w[440]) & 0x1ff
-	w[555] = (w[429]) & 0x7
+	w[554] = (w[445]) & 0x1ff
+	w[555] = (w[434]) & 0x7
 	w[556] = 0x1
 	m.Op(81)(p)
 	w[557] = 0x0
-	w[558] = (w[440]) & 0x1ff
+	w[558] = (w[445]) & 0x1ff
 	w[560] = (w[539]) & 0xffffffffffff
-	w[284] = (w[440]) & 0xffffffff
-	if r := m.Cells(4); w[284] < uint64(len(r)) {
-		w[559] = (r[w[284]]) & 0xffff
+	w[198] = (w[445]) & 0xffffffff
+	if r := m.Cells(4); w[198] < uint64(len(r)) {
+		w[559] = (r[w[198]]) & 0xffff
 	}
-	w[285] = (w[440]) & 0xffffffff
-	if r := m.Cells(2); w[285] < uint64(len(r)) {
-		w[561] = (r[w[285]]) & 0xffffffffffff
+	w[199] = (w[445]) & 0xffffffff
+	if r := m.Cells(2); w[199] < uint64(len(r)) {
+		w[561] = (r[w[199]]) & 0xffffffffffff
 	}
-	w[286] = (w[440]) & 0xffffffff
-	if r := m.Cells(3); w[286] < uint64(len(r)) {
-		w[562] = (r[w[286]]) & 0xffffffffffff
+	w[200] = (w[445]) & 0xffffffff
+	if r := m.Cells(3); w[200] < uint64(len(r)) {
+		w[562] = (r[w[200]]) & 0xffffffffffff
 	}
-	w[287] = (w[440]) & 0xffffffff
-	if r := m.Cells(1); w[287] < uint64(len(r)) {
-		w[563] = (r[w[287]]) & 0xffffffff
+	w[201] = (w[445]) & 0xffffffff
+	if r := m.Cells(1); w[201] < uint64(len(r)) {
+		w[563] = (r[w[201]]) & 0xffffffff
 	}
-	w[288] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(0); w[288] < uint64(len(r)) {
-		w[564] = (r[w[288]]) & 0xffffffff
+	w[202] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(0); w[202] < uint64(len(r)) {
+		w[564] = (r[w[202]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[289] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(0); w[289] < uint64(len(r)) {
-		w[565] = (r[w[289]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[203] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(0); w[203] < uint64(len(r)) {
+		w[565] = (r[w[203]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[290] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(0); w[290] < uint64(len(r)) {
-		w[566] = (r[w[290]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[204] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(0); w[204] < uint64(len(r)) {
+		w[566] = (r[w[204]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[291] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(0); w[291] < uint64(len(r)) {
-		w[567] = (r[w[291]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[205] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(0); w[205] < uint64(len(r)) {
+		w[567] = (r[w[205]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[292] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(0); w[292] < uint64(len(r)) {
-		w[568] = (r[w[292]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[206] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(0); w[206] < uint64(len(r)) {
+		w[568] = (r[w[206]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[293] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(0); w[293] < uint64(len(r)) {
-		w[569] = (r[w[293]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[207] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(0); w[207] < uint64(len(r)) {
+		w[569] = (r[w[207]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[294] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(0); w[294] < uint64(len(r)) {
-		w[570] = (r[w[294]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[208] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(0); w[208] < uint64(len(r)) {
+		w[570] = (r[w[208]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[295] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(0); w[295] < uint64(len(r)) {
-		w[571] = (r[w[295]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[209] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(0); w[209] < uint64(len(r)) {
+		w[571] = (r[w[209]]) & 0xffffffff
 	}
-	w[296] = (w[440]) & 0xffffffff
-	if r := m.Cells(13); w[296] < uint64(len(r)) {
-		w[392] = (r[w[296]]) & 0x1ff
+	w[210] = (w[445]) & 0xffffffff
+	if r := m.Cells(13); w[210] < uint64(len(r)) {
+		w[418] = (r[w[210]]) & 0x1ff
 	}
 	m.Op(82)(p)
 	w[572] = 0x0
-	w[297] = (w[440]) & 0xffffffff
-	if r := m.Cells(17); w[297] < uint64(len(r)) {
-		w[393] = (r[w[297]]) & 0x1
+	w[211] = (w[445]) & 0xffffffff
+	if r := m.Cells(17); w[211] < uint64(len(r)) {
+		w[419] = (r[w[211]]) & 0x1
 	}
-	w[298] = (w[440]) & 0xffffffff
-	if r := m.Cells(16); w[298] < uint64(len(r)) {
-		w[394] = (r[w[298]]) & 0xffffffffffff
+	w[212] = (w[445]) & 0xffffffff
+	if r := m.Cells(16); w[212] < uint64(len(r)) {
+		w[420] = (r[w[212]]) & 0xffffffffffff
 	}
-	if w[392] != 0x0 {
+	if w[418] != 0x0 {
 		goto l3635
 	}
-	w[740] = w[539] - min(w[539], w[394])
+	w[740] = w[539] - min(w[539], w[420])
 	if w[740] >= w[501] {
 		goto l3635
 	}
-	w[395] = (w[393]) & 0x1
+	w[283] = (w[419]) & 0x1
 	goto l3636
 l3635:
-	w[395] = 0x0
+	w[283] = 0x0
 l3636:
-	w[573] = (w[395]) & 0x1
-	w[574] = (w[392] >> 0x8) & 0x1
-	w[575] = (w[392]) & 0xff
-	w[299] = (w[440]) & 0xffffffff
-	if r := m.Cells(14); w[299] < uint64(len(r)) {
-		w[576] = (r[w[299]]) & 0xffffffffffff
+	w[573] = (w[283]) & 0x1
+	w[574] = (w[418] >> 0x8) & 0x1
+	w[575] = (w[418]) & 0xff
+	w[213] = (w[445]) & 0xffffffff
+	if r := m.Cells(14); w[213] < uint64(len(r)) {
+		w[576] = (r[w[213]]) & 0xffffffffffff
 	}
-	w[300] = (w[440]) & 0xffffffff
-	if r := m.Cells(11); w[300] < uint64(len(r)) {
-		w[577] = (r[w[300]]) & 0xffffffff
+	w[214] = (w[445]) & 0xffffffff
+	if r := m.Cells(11); w[214] < uint64(len(r)) {
+		w[577] = (r[w[214]]) & 0xffffffff
 	}
-	w[301] = (w[440]) & 0xffffffff
-	if r := m.Cells(12); w[301] < uint64(len(r)) {
-		w[578] = (r[w[301]]) & 0xffffffff
+	w[215] = (w[445]) & 0xffffffff
+	if r := m.Cells(12); w[215] < uint64(len(r)) {
+		w[578] = (r[w[215]]) & 0xffffffff
 	}
-	w[302] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(6); w[302] < uint64(len(r)) {
-		w[579] = (r[w[302]]) & 0xffffffff
+	w[216] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(6); w[216] < uint64(len(r)) {
+		w[579] = (r[w[216]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[303] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(6); w[303] < uint64(len(r)) {
-		w[580] = (r[w[303]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[217] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(6); w[217] < uint64(len(r)) {
+		w[580] = (r[w[217]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[304] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(6); w[304] < uint64(len(r)) {
-		w[581] = (r[w[304]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[218] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(6); w[218] < uint64(len(r)) {
+		w[581] = (r[w[218]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[305] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(6); w[305] < uint64(len(r)) {
-		w[582] = (r[w[305]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[219] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(6); w[219] < uint64(len(r)) {
+		w[582] = (r[w[219]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[306] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(6); w[306] < uint64(len(r)) {
-		w[583] = (r[w[306]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[220] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(6); w[220] < uint64(len(r)) {
+		w[583] = (r[w[220]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[307] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(6); w[307] < uint64(len(r)) {
-		w[584] = (r[w[307]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[221] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(6); w[221] < uint64(len(r)) {
+		w[584] = (r[w[221]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[308] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(6); w[308] < uint64(len(r)) {
-		w[585] = (r[w[308]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[222] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(6); w[222] < uint64(len(r)) {
+		w[585] = (r[w[222]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[309] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(6); w[309] < uint64(len(r)) {
-		w[586] = (r[w[309]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[223] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(6); w[223] < uint64(len(r)) {
+		w[586] = (r[w[223]]) & 0xffffffff
 	}
-	w[310] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(7); w[310] < uint64(len(r)) {
-		w[587] = (r[w[310]]) & 0xffffffff
+	w[224] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(7); w[224] < uint64(len(r)) {
+		w[587] = (r[w[224]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[311] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(7); w[311] < uint64(len(r)) {
-		w[588] = (r[w[311]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[225] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(7); w[225] < uint64(len(r)) {
+		w[588] = (r[w[225]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[312] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(7); w[312] < uint64(len(r)) {
-		w[589] = (r[w[312]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[226] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(7); w[226] < uint64(len(r)) {
+		w[589] = (r[w[226]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[313] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(7); w[313] < uint64(len(r)) {
-		w[590] = (r[w[313]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[227] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(7); w[227] < uint64(len(r)) {
+		w[590] = (r[w[227]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[314] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(7); w[314] < uint64(len(r)) {
-		w[591] = (r[w[314]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[228] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(7); w[228] < uint64(len(r)) {
+		w[591] = (r[w[228]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[315] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(7); w[315] < uint64(len(r)) {
-		w[592] = (r[w[315]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[229] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(7); w[229] < uint64(len(r)) {
+		w[592] = (r[w[229]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[316] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(7); w[316] < uint64(len(r)) {
-		w[593] = (r[w[316]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[230] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(7); w[230] < uint64(len(r)) {
+		w[593] = (r[w[230]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[317] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(7); w[317] < uint64(len(r)) {
-		w[594] = (r[w[317]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[231] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(7); w[231] < uint64(len(r)) {
+		w[594] = (r[w[231]]) & 0xffffffff
 	}
-	w[318] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(9); w[318] < uint64(len(r)) {
-		w[595] = (r[w[318]]) & 0xffffffff
+	w[232] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(9); w[232] < uint64(len(r)) {
+		w[595] = (r[w[232]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[319] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(9); w[319] < uint64(len(r)) {
-		w[596] = (r[w[319]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[233] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(9); w[233] < uint64(len(r)) {
+		w[596] = (r[w[233]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[320] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(9); w[320] < uint64(len(r)) {
-		w[597] = (r[w[320]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[234] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(9); w[234] < uint64(len(r)) {
+		w[597] = (r[w[234]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[321] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(9); w[321] < uint64(len(r)) {
-		w[598] = (r[w[321]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[235] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(9); w[235] < uint64(len(r)) {
+		w[598] = (r[w[235]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[322] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(9); w[322] < uint64(len(r)) {
-		w[599] = (r[w[322]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[236] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(9); w[236] < uint64(len(r)) {
+		w[599] = (r[w[236]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[323] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(9); w[323] < uint64(len(r)) {
-		w[600] = (r[w[323]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[237] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(9); w[237] < uint64(len(r)) {
+		w[600] = (r[w[237]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[324] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(9); w[324] < uint64(len(r)) {
-		w[601] = (r[w[324]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[238] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(9); w[238] < uint64(len(r)) {
+		w[601] = (r[w[238]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[325] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(9); w[325] < uint64(len(r)) {
-		w[602] = (r[w[325]]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[239] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(9); w[239] < uint64(len(r)) {
+		w[602] = (r[w[239]]) & 0xffffffff
 	}
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
@@ -7941,510 +7941,510 @@ l3636:
 	m.RegisterLock(0).Unlock()
 	goto l3172
 l3735:
-	if w[431] == 0x1 {
+	if w[436] == 0x1 {
 		goto l3737
 	}
-	if w[432] != 0x1 {
+	if w[437] != 0x1 {
 		goto l4050
 	}
 l3737:
-	if w[432] != 0x1 {
+	if w[437] != 0x1 {
 		goto l4026
 	}
 	m.RegisterLock(6).Lock()
-	w[403] = 0x0
-	w[404] = 0x0
-	w[215] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(6); w[215] < uint64(len(r)) {
-		w[405] = (r[w[215]]) & 0xffffffff
+	w[288] = 0x0
+	w[289] = 0x0
+	w[129] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(6); w[129] < uint64(len(r)) {
+		w[424] = (r[w[129]]) & 0xffffffff
 	}
-	w[216] = (w[440] << 0x3) & 0xffffffff
+	w[130] = (w[445] << 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[216] < uint64(len(r)) {
-		r[w[216]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[130] < uint64(len(r)) {
+		r[w[130]] = (w[740]) & 0xffffffff
 	}
-	w[403] = (w[405]) & 0xffffffff
-	w[217] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(7); w[217] < uint64(len(r)) {
-		w[405] = (r[w[217]]) & 0xffffffff
+	w[288] = (w[424]) & 0xffffffff
+	w[131] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(7); w[131] < uint64(len(r)) {
+		w[424] = (r[w[131]]) & 0xffffffff
 	}
-	w[218] = (w[440] << 0x3) & 0xffffffff
+	w[132] = (w[445] << 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[218] < uint64(len(r)) {
-		r[w[218]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[132] < uint64(len(r)) {
+		r[w[132]] = (w[740]) & 0xffffffff
 	}
-	w[404] = (w[405]) & 0xffffffff
-	w[219] = (w[440] << 0x3) & 0xffffffff
-	if r := m.Cells(9); w[219] < uint64(len(r)) {
-		w[405] = (r[w[219]]) & 0xffffffff
+	w[289] = (w[424]) & 0xffffffff
+	w[133] = (w[445] << 0x3) & 0xffffffff
+	if r := m.Cells(9); w[133] < uint64(len(r)) {
+		w[424] = (r[w[133]]) & 0xffffffff
 	}
-	w[220] = (w[440] << 0x3) & 0xffffffff
+	w[134] = (w[445] << 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[220] < uint64(len(r)) {
-		r[w[220]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[134] < uint64(len(r)) {
+		r[w[134]] = (w[740]) & 0xffffffff
 	}
-	w[221] = (w[440] << 0x3) & 0xffffffff
+	w[135] = (w[445] << 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[221] < uint64(len(r)) {
-		r[w[221]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[135] < uint64(len(r)) {
+		r[w[135]] = (w[740]) & 0xffffffff
 	}
-	w[406] = (w[403]) & 0xffffffff
-	w[407] = (w[404]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[222] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(6); w[222] < uint64(len(r)) {
-		w[408] = (r[w[222]]) & 0xffffffff
+	w[290] = (w[288]) & 0xffffffff
+	w[291] = (w[289]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[136] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(6); w[136] < uint64(len(r)) {
+		w[425] = (r[w[136]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[223] = (w[740] + 0x1) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[137] = (w[740] + 0x1) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[223] < uint64(len(r)) {
-		r[w[223]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[137] < uint64(len(r)) {
+		r[w[137]] = (w[740]) & 0xffffffff
 	}
-	w[406] = (w[403] + w[408]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[224] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(7); w[224] < uint64(len(r)) {
-		w[408] = (r[w[224]]) & 0xffffffff
+	w[290] = (w[288] + w[425]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[138] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(7); w[138] < uint64(len(r)) {
+		w[425] = (r[w[138]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[225] = (w[740] + 0x1) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[139] = (w[740] + 0x1) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[225] < uint64(len(r)) {
-		r[w[225]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[139] < uint64(len(r)) {
+		r[w[139]] = (w[740]) & 0xffffffff
 	}
-	w[407] = (w[404] + w[408]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[226] = (w[740] + 0x1) & 0xffffffff
-	if r := m.Cells(9); w[226] < uint64(len(r)) {
-		w[408] = (r[w[226]]) & 0xffffffff
+	w[291] = (w[289] + w[425]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[140] = (w[740] + 0x1) & 0xffffffff
+	if r := m.Cells(9); w[140] < uint64(len(r)) {
+		w[425] = (r[w[140]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[227] = (w[740] + 0x1) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[141] = (w[740] + 0x1) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[227] < uint64(len(r)) {
-		r[w[227]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[141] < uint64(len(r)) {
+		r[w[141]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[228] = (w[740] + 0x1) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[142] = (w[740] + 0x1) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[228] < uint64(len(r)) {
-		r[w[228]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[142] < uint64(len(r)) {
+		r[w[142]] = (w[740]) & 0xffffffff
 	}
-	w[409] = (w[406]) & 0xffffffff
-	w[410] = (w[407]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[229] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(6); w[229] < uint64(len(r)) {
-		w[411] = (r[w[229]]) & 0xffffffff
+	w[292] = (w[290]) & 0xffffffff
+	w[293] = (w[291]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[143] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(6); w[143] < uint64(len(r)) {
+		w[426] = (r[w[143]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[230] = (w[740] + 0x2) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[144] = (w[740] + 0x2) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[230] < uint64(len(r)) {
-		r[w[230]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[144] < uint64(len(r)) {
+		r[w[144]] = (w[740]) & 0xffffffff
 	}
-	w[409] = (w[406] + w[411]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[231] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(7); w[231] < uint64(len(r)) {
-		w[411] = (r[w[231]]) & 0xffffffff
+	w[292] = (w[290] + w[426]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[145] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(7); w[145] < uint64(len(r)) {
+		w[426] = (r[w[145]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[232] = (w[740] + 0x2) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[146] = (w[740] + 0x2) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[232] < uint64(len(r)) {
-		r[w[232]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[146] < uint64(len(r)) {
+		r[w[146]] = (w[740]) & 0xffffffff
 	}
-	w[410] = (w[407] + w[411]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[233] = (w[740] + 0x2) & 0xffffffff
-	if r := m.Cells(9); w[233] < uint64(len(r)) {
-		w[411] = (r[w[233]]) & 0xffffffff
+	w[293] = (w[291] + w[426]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[147] = (w[740] + 0x2) & 0xffffffff
+	if r := m.Cells(9); w[147] < uint64(len(r)) {
+		w[426] = (r[w[147]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[234] = (w[740] + 0x2) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[148] = (w[740] + 0x2) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[234] < uint64(len(r)) {
-		r[w[234]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[148] < uint64(len(r)) {
+		r[w[148]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[235] = (w[740] + 0x2) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[149] = (w[740] + 0x2) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[235] < uint64(len(r)) {
-		r[w[235]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[149] < uint64(len(r)) {
+		r[w[149]] = (w[740]) & 0xffffffff
 	}
-	w[412] = (w[409]) & 0xffffffff
-	w[413] = (w[410]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[236] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(6); w[236] < uint64(len(r)) {
-		w[414] = (r[w[236]]) & 0xffffffff
+	w[294] = (w[292]) & 0xffffffff
+	w[295] = (w[293]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[150] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(6); w[150] < uint64(len(r)) {
+		w[427] = (r[w[150]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[237] = (w[740] + 0x3) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[151] = (w[740] + 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[237] < uint64(len(r)) {
-		r[w[237]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[151] < uint64(len(r)) {
+		r[w[151]] = (w[740]) & 0xffffffff
 	}
-	w[412] = (w[409] + w[414]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[238] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(7); w[238] < uint64(len(r)) {
-		w[414] = (r[w[238]]) & 0xffffffff
+	w[294] = (w[292] + w[427]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[152] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(7); w[152] < uint64(len(r)) {
+		w[427] = (r[w[152]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[239] = (w[740] + 0x3) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[153] = (w[740] + 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[239] < uint64(len(r)) {
-		r[w[239]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[153] < uint64(len(r)) {
+		r[w[153]] = (w[740]) & 0xffffffff
 	}
-	w[413] = (w[410] + w[414]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[240] = (w[740] + 0x3) & 0xffffffff
-	if r := m.Cells(9); w[240] < uint64(len(r)) {
-		w[414] = (r[w[240]]) & 0xffffffff
+	w[295] = (w[293] + w[427]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[154] = (w[740] + 0x3) & 0xffffffff
+	if r := m.Cells(9); w[154] < uint64(len(r)) {
+		w[427] = (r[w[154]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[241] = (w[740] + 0x3) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[155] = (w[740] + 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[241] < uint64(len(r)) {
-		r[w[241]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[155] < uint64(len(r)) {
+		r[w[155]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[242] = (w[740] + 0x3) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[156] = (w[740] + 0x3) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[242] < uint64(len(r)) {
-		r[w[242]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[156] < uint64(len(r)) {
+		r[w[156]] = (w[740]) & 0xffffffff
 	}
-	w[415] = (w[412]) & 0xffffffff
-	w[416] = (w[413]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[243] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(6); w[243] < uint64(len(r)) {
-		w[417] = (r[w[243]]) & 0xffffffff
+	w[296] = (w[294]) & 0xffffffff
+	w[297] = (w[295]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[157] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(6); w[157] < uint64(len(r)) {
+		w[428] = (r[w[157]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[244] = (w[740] + 0x4) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[158] = (w[740] + 0x4) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[244] < uint64(len(r)) {
-		r[w[244]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[158] < uint64(len(r)) {
+		r[w[158]] = (w[740]) & 0xffffffff
 	}
-	w[415] = (w[412] + w[417]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[245] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(7); w[245] < uint64(len(r)) {
-		w[417] = (r[w[245]]) & 0xffffffff
+	w[296] = (w[294] + w[428]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[159] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(7); w[159] < uint64(len(r)) {
+		w[428] = (r[w[159]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[246] = (w[740] + 0x4) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[160] = (w[740] + 0x4) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[246] < uint64(len(r)) {
-		r[w[246]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[160] < uint64(len(r)) {
+		r[w[160]] = (w[740]) & 0xffffffff
 	}
-	w[416] = (w[413] + w[417]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[247] = (w[740] + 0x4) & 0xffffffff
-	if r := m.Cells(9); w[247] < uint64(len(r)) {
-		w[417] = (r[w[247]]) & 0xffffffff
+	w[297] = (w[295] + w[428]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[161] = (w[740] + 0x4) & 0xffffffff
+	if r := m.Cells(9); w[161] < uint64(len(r)) {
+		w[428] = (r[w[161]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[248] = (w[740] + 0x4) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[162] = (w[740] + 0x4) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[248] < uint64(len(r)) {
-		r[w[248]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[162] < uint64(len(r)) {
+		r[w[162]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[249] = (w[740] + 0x4) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[163] = (w[740] + 0x4) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[249] < uint64(len(r)) {
-		r[w[249]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[163] < uint64(len(r)) {
+		r[w[163]] = (w[740]) & 0xffffffff
 	}
-	w[418] = (w[415]) & 0xffffffff
-	w[419] = (w[416]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[250] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(6); w[250] < uint64(len(r)) {
-		w[420] = (r[w[250]]) & 0xffffffff
+	w[298] = (w[296]) & 0xffffffff
+	w[299] = (w[297]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[164] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(6); w[164] < uint64(len(r)) {
+		w[429] = (r[w[164]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[251] = (w[740] + 0x5) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[165] = (w[740] + 0x5) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[251] < uint64(len(r)) {
-		r[w[251]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[165] < uint64(len(r)) {
+		r[w[165]] = (w[740]) & 0xffffffff
 	}
-	w[418] = (w[415] + w[420]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[252] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(7); w[252] < uint64(len(r)) {
-		w[420] = (r[w[252]]) & 0xffffffff
+	w[298] = (w[296] + w[429]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[166] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(7); w[166] < uint64(len(r)) {
+		w[429] = (r[w[166]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[253] = (w[740] + 0x5) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[167] = (w[740] + 0x5) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[253] < uint64(len(r)) {
-		r[w[253]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[167] < uint64(len(r)) {
+		r[w[167]] = (w[740]) & 0xffffffff
 	}
-	w[419] = (w[416] + w[420]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[254] = (w[740] + 0x5) & 0xffffffff
-	if r := m.Cells(9); w[254] < uint64(len(r)) {
-		w[420] = (r[w[254]]) & 0xffffffff
+	w[299] = (w[297] + w[429]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[168] = (w[740] + 0x5) & 0xffffffff
+	if r := m.Cells(9); w[168] < uint64(len(r)) {
+		w[429] = (r[w[168]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[255] = (w[740] + 0x5) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[169] = (w[740] + 0x5) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[255] < uint64(len(r)) {
-		r[w[255]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[169] < uint64(len(r)) {
+		r[w[169]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[256] = (w[740] + 0x5) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[170] = (w[740] + 0x5) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[256] < uint64(len(r)) {
-		r[w[256]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[170] < uint64(len(r)) {
+		r[w[170]] = (w[740]) & 0xffffffff
 	}
-	w[421] = (w[418]) & 0xffffffff
-	w[422] = (w[419]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[257] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(6); w[257] < uint64(len(r)) {
-		w[423] = (r[w[257]]) & 0xffffffff
+	w[300] = (w[298]) & 0xffffffff
+	w[301] = (w[299]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[171] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(6); w[171] < uint64(len(r)) {
+		w[430] = (r[w[171]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[258] = (w[740] + 0x6) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[172] = (w[740] + 0x6) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[258] < uint64(len(r)) {
-		r[w[258]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[172] < uint64(len(r)) {
+		r[w[172]] = (w[740]) & 0xffffffff
 	}
-	w[421] = (w[418] + w[423]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[259] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(7); w[259] < uint64(len(r)) {
-		w[423] = (r[w[259]]) & 0xffffffff
+	w[300] = (w[298] + w[430]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[173] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(7); w[173] < uint64(len(r)) {
+		w[430] = (r[w[173]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[260] = (w[740] + 0x6) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[174] = (w[740] + 0x6) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[260] < uint64(len(r)) {
-		r[w[260]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[174] < uint64(len(r)) {
+		r[w[174]] = (w[740]) & 0xffffffff
 	}
-	w[422] = (w[419] + w[423]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[261] = (w[740] + 0x6) & 0xffffffff
-	if r := m.Cells(9); w[261] < uint64(len(r)) {
-		w[423] = (r[w[261]]) & 0xffffffff
+	w[301] = (w[299] + w[430]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[175] = (w[740] + 0x6) & 0xffffffff
+	if r := m.Cells(9); w[175] < uint64(len(r)) {
+		w[430] = (r[w[175]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[262] = (w[740] + 0x6) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[176] = (w[740] + 0x6) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[262] < uint64(len(r)) {
-		r[w[262]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[176] < uint64(len(r)) {
+		r[w[176]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[263] = (w[740] + 0x6) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[177] = (w[740] + 0x6) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[263] < uint64(len(r)) {
-		r[w[263]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[177] < uint64(len(r)) {
+		r[w[177]] = (w[740]) & 0xffffffff
 	}
-	w[424] = (w[421]) & 0xffffffff
-	w[425] = (w[422]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[264] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(6); w[264] < uint64(len(r)) {
-		w[426] = (r[w[264]]) & 0xffffffff
+	w[302] = (w[300]) & 0xffffffff
+	w[303] = (w[301]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[178] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(6); w[178] < uint64(len(r)) {
+		w[431] = (r[w[178]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[265] = (w[740] + 0x7) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[179] = (w[740] + 0x7) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(6); w[265] < uint64(len(r)) {
-		r[w[265]] = (w[740]) & 0xffffffff
+	if r := m.Cells(6); w[179] < uint64(len(r)) {
+		r[w[179]] = (w[740]) & 0xffffffff
 	}
-	w[424] = (w[421] + w[426]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[266] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(7); w[266] < uint64(len(r)) {
-		w[426] = (r[w[266]]) & 0xffffffff
+	w[302] = (w[300] + w[431]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[180] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(7); w[180] < uint64(len(r)) {
+		w[431] = (r[w[180]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[267] = (w[740] + 0x7) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[181] = (w[740] + 0x7) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(7); w[267] < uint64(len(r)) {
-		r[w[267]] = (w[740]) & 0xffffffff
+	if r := m.Cells(7); w[181] < uint64(len(r)) {
+		r[w[181]] = (w[740]) & 0xffffffff
 	}
-	w[425] = (w[422] + w[426]) & 0xffffffff
-	w[740] = (w[440] << 0x3)
-	w[268] = (w[740] + 0x7) & 0xffffffff
-	if r := m.Cells(9); w[268] < uint64(len(r)) {
-		w[426] = (r[w[268]]) & 0xffffffff
+	w[303] = (w[301] + w[431]) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[182] = (w[740] + 0x7) & 0xffffffff
+	if r := m.Cells(9); w[182] < uint64(len(r)) {
+		w[431] = (r[w[182]]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[269] = (w[740] + 0x7) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[183] = (w[740] + 0x7) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(9); w[269] < uint64(len(r)) {
-		r[w[269]] = (w[740]) & 0xffffffff
+	if r := m.Cells(9); w[183] < uint64(len(r)) {
+		r[w[183]] = (w[740]) & 0xffffffff
 	}
-	w[740] = (w[440] << 0x3)
-	w[270] = (w[740] + 0x7) & 0xffffffff
+	w[740] = (w[445] << 0x3)
+	w[184] = (w[740] + 0x7) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(8); w[270] < uint64(len(r)) {
-		r[w[270]] = (w[740]) & 0xffffffff
+	if r := m.Cells(8); w[184] < uint64(len(r)) {
+		r[w[184]] = (w[740]) & 0xffffffff
 	}
-	w[271] = (w[440]) & 0xffffffff
-	if r := m.Cells(12); w[271] < uint64(len(r)) {
-		w[383] = (r[w[271]]) & 0xffffffff
+	w[185] = (w[445]) & 0xffffffff
+	if r := m.Cells(12); w[185] < uint64(len(r)) {
+		w[415] = (r[w[185]]) & 0xffffffff
 	}
-	w[272] = (w[440]) & 0xffffffff
+	w[186] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(12); w[272] < uint64(len(r)) {
-		r[w[272]] = (w[740]) & 0xffffffff
+	if r := m.Cells(12); w[186] < uint64(len(r)) {
+		r[w[186]] = (w[740]) & 0xffffffff
 	}
-	w[273] = (w[440]) & 0xffffffff
+	w[187] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(11); w[273] < uint64(len(r)) {
-		r[w[273]] = (w[740]) & 0xffffffff
+	if r := m.Cells(11); w[187] < uint64(len(r)) {
+		r[w[187]] = (w[740]) & 0xffffffff
 	}
-	w[740] = 0x0
-	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[382] = (r[w[740]]) & 0xffffffff
-	}
-	w[274] = (w[382] - min(w[382], w[424])) & 0xffffffff
 	w[740] = 0x0
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[274]) & 0xffffffff
+		w[414] = (r[w[740]]) & 0xffffffff
+	}
+	w[188] = (w[414] - min(w[414], w[302])) & 0xffffffff
+	w[740] = 0x0
+	if r := m.Cells(18); w[740] < uint64(len(r)) {
+		r[w[740]] = (w[188]) & 0xffffffff
 	}
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[382] = (r[w[740]]) & 0xffffffff
+		w[414] = (r[w[740]]) & 0xffffffff
 	}
-	w[740] = (w[425] - w[383]) & 0xffffffff
-	w[275] = (w[382] - min(w[382], w[740])) & 0xffffffff
+	w[740] = (w[303] - w[415]) & 0xffffffff
+	w[189] = (w[414] - min(w[414], w[740])) & 0xffffffff
 	w[740] = 0x1
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[275]) & 0xffffffff
+		r[w[740]] = (w[189]) & 0xffffffff
 	}
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[382] = (r[w[740]]) & 0xffffffff
+		w[414] = (r[w[740]]) & 0xffffffff
 	}
-	w[746] = (w[405] + w[408]) & 0xffffffff
-	w[745] = (w[746] + w[411])
-	w[744] = (w[745] + w[414]) & 0xffffffff
-	w[743] = (w[744] + w[417])
-	w[742] = (w[743] + w[420]) & 0xffffffff
-	w[741] = (w[742] + w[423])
-	w[740] = (w[741] + w[426]) & 0xffffffff
-	w[276] = (w[382] - min(w[382], w[740])) & 0xffffffff
+	w[746] = (w[424] + w[425]) & 0xffffffff
+	w[745] = (w[746] + w[426])
+	w[744] = (w[745] + w[427]) & 0xffffffff
+	w[743] = (w[744] + w[428])
+	w[742] = (w[743] + w[429]) & 0xffffffff
+	w[741] = (w[742] + w[430])
+	w[740] = (w[741] + w[431]) & 0xffffffff
+	w[190] = (w[414] - min(w[414], w[740])) & 0xffffffff
 	w[740] = 0x2
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[276]) & 0xffffffff
+		r[w[740]] = (w[190]) & 0xffffffff
 	}
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		w[382] = (r[w[740]]) & 0xffffffff
+		w[414] = (r[w[740]]) & 0xffffffff
 	}
-	w[277] = (w[382] - min(w[382], w[383])) & 0xffffffff
+	w[191] = (w[414] - min(w[414], w[415])) & 0xffffffff
 	w[740] = 0x3
 	if r := m.Cells(18); w[740] < uint64(len(r)) {
-		r[w[740]] = (w[277]) & 0xffffffff
+		r[w[740]] = (w[191]) & 0xffffffff
 	}
-	w[278] = (w[440]) & 0xffffffff
-	if r := m.Cells(13); w[278] < uint64(len(r)) {
-		w[384] = (r[w[278]]) & 0x1ff
+	w[192] = (w[445]) & 0xffffffff
+	if r := m.Cells(13); w[192] < uint64(len(r)) {
+		w[416] = (r[w[192]]) & 0x1ff
 	}
-	w[279] = (w[440]) & 0xffffffff
+	w[193] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(13); w[279] < uint64(len(r)) {
-		r[w[279]] = (w[740]) & 0x1ff
+	if r := m.Cells(13); w[193] < uint64(len(r)) {
+		r[w[193]] = (w[740]) & 0x1ff
 	}
-	w[280] = (w[440]) & 0xffffffff
+	w[194] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(15); w[280] < uint64(len(r)) {
-		r[w[280]] = (w[740]) & 0xffffffff
+	if r := m.Cells(15); w[194] < uint64(len(r)) {
+		r[w[194]] = (w[740]) & 0xffffffff
 	}
-	w[281] = (w[440]) & 0xffffffff
+	w[195] = (w[445]) & 0xffffffff
 	w[740] = 0x0
-	if r := m.Cells(17); w[281] < uint64(len(r)) {
-		r[w[281]] = (w[740]) & 0x1
+	if r := m.Cells(17); w[195] < uint64(len(r)) {
+		r[w[195]] = (w[740]) & 0x1
 	}
-	w[740] = (w[384] >> 0x8)
+	w[740] = (w[416] >> 0x8)
 	if w[740] != 0x1 {
 		goto l4015
 	}
-	w[388] = 0xff
+	w[280] = 0xff
 	goto l4016
 l4015:
-	w[388] = (w[384]) & 0xff
+	w[280] = (w[416]) & 0xff
 l4016:
-	w[480] = (w[388]) & 0xff
-	if w[384] == 0x0 {
+	w[485] = (w[280]) & 0xff
+	if w[416] == 0x0 {
 		goto l4020
 	}
-	w[389] = 0x2
+	w[281] = 0x2
 	goto l4021
 l4020:
-	w[389] = 0x0
+	w[281] = 0x0
 l4021:
-	w[481] = (w[389]) & 0x3
+	w[486] = (w[281]) & 0x3
 	m.RegisterLock(6).Unlock()
 l4023:
-	if w[481] != 0x0 {
+	if w[486] != 0x0 {
 		goto l3172
 	}
 	m.Op(84)(p)
 	goto l3172
 l4026:
 	m.RegisterLock(13).Lock()
-	w[212] = (w[440]) & 0xffffffff
-	if r := m.Cells(13); w[212] < uint64(len(r)) {
-		w[380] = (r[w[212]]) & 0x1ff
+	w[126] = (w[445]) & 0xffffffff
+	if r := m.Cells(13); w[126] < uint64(len(r)) {
+		w[412] = (r[w[126]]) & 0x1ff
 	}
-	w[213] = (w[440]) & 0xffffffff
-	if r := m.Cells(14); w[213] < uint64(len(r)) {
-		w[381] = (r[w[213]]) & 0xffffffffffff
+	w[127] = (w[445]) & 0xffffffff
+	if r := m.Cells(14); w[127] < uint64(len(r)) {
+		w[413] = (r[w[127]]) & 0xffffffffffff
 	}
-	w[740] = (w[380] >> 0x8)
+	w[740] = (w[412] >> 0x8)
 	if w[740] != 0x1 {
 		goto l4035
 	}
-	w[385] = 0xff
+	w[277] = 0xff
 	goto l4036
 l4035:
-	w[385] = (w[380]) & 0xff
+	w[277] = (w[412]) & 0xff
 l4036:
-	w[480] = (w[385]) & 0xff
-	if w[380] == 0x0 {
+	w[485] = (w[277]) & 0xff
+	if w[412] == 0x0 {
 		goto l4040
 	}
-	w[386] = 0x3
+	w[278] = 0x3
 	goto l4041
 l4040:
-	w[386] = 0x2
+	w[278] = 0x2
 l4041:
-	w[481] = (w[386]) & 0x3
-	if w[380] == 0x0 {
+	w[486] = (w[278]) & 0x3
+	if w[412] == 0x0 {
 		goto l4045
 	}
-	w[387] = (w[539]) & 0xffffffffffff
+	w[279] = (w[539]) & 0xffffffffffff
 	goto l4046
 l4045:
-	w[387] = (w[381]) & 0xffffffffffff
+	w[279] = (w[413]) & 0xffffffffffff
 l4046:
-	w[214] = (w[440]) & 0xffffffff
-	if r := m.Cells(14); w[214] < uint64(len(r)) {
-		r[w[214]] = (w[387]) & 0xffffffffffff
+	w[128] = (w[445]) & 0xffffffff
+	if r := m.Cells(14); w[128] < uint64(len(r)) {
+		r[w[128]] = (w[279]) & 0xffffffffffff
 	}
 	m.RegisterLock(13).Unlock()
 	goto l4023
 l4050:
-	if w[440] == 0x1fe {
+	if w[445] == 0x1fe {
 		goto l4134
 	}
-	w[495] = (w[429]) & 0xff
+	w[497] = (w[434]) & 0xff
 l4052:
 	if t := m.Table(122); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[440]) & 0x1ff) << 3
-		key[0] |= ((w[429]) & 0x7)
+		key[0] |= ((w[445]) & 0x1ff) << 3
+		key[0] |= ((w[434]) & 0x7)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -8454,8 +8454,8 @@ l4052:
 l4053:
 	if t := m.Table(123); t.Used() {
 		var key [1]uint64
-		key[0] |= ((w[495]) & 0xff) << 32
-		key[0] |= ((w[442]) & 0xffffffff)
+		key[0] |= ((w[497]) & 0xff) << 32
+		key[0] |= ((w[447]) & 0xffffffff)
 		copy(p.Key()[:], key[:])
 		p.Args, pc, ret = t.Lookup(p, p.Key()[:1]).Next()
 	} else {
@@ -8466,7 +8466,7 @@ l4054:
 	if w[520] != 0x0 {
 		goto l4158
 	}
-	w[519] = (w[519] - min(w[519], w[444])) & 0xffff
+	w[519] = (w[519] - min(w[519], w[449])) & 0xffff
 l4056:
 	if w[725] == 0x0 {
 		goto l4062
@@ -8503,9 +8503,9 @@ l4068:
 	if w[521] != 0x1 {
 		goto l4071
 	}
-	w[334] = (w[440]) & 0xffffffff
-	if n := m.Counters(6); w[334] < uint64(len(n)) {
-		n[w[334]].Add(p.Bytes)
+	w[248] = (w[445]) & 0xffffffff
+	if n := m.Counters(6); w[248] < uint64(len(n)) {
+		n[w[248]].Add(p.Bytes)
 	}
 l4071:
 	if t := m.Table(129); t.Used() {
@@ -8517,9 +8517,9 @@ l4071:
 	}
 	goto dispatch
 l4072:
-	w[524] = (w[441] >> w[523]) & 0xffffffff
+	w[524] = (w[446] >> w[523]) & 0xffffffff
 l4073:
-	if w[483] != 0x1 {
+	if w[488] != 0x1 {
 		goto l4075
 	}
 	w[522] = 0x0
@@ -8566,12 +8566,12 @@ l4085:
 	if w[657] < w[740] {
 		goto l4094
 	}
-	w[396] = 0x1
+	w[421] = 0x1
 	goto l4095
 l4094:
-	w[396] = 0x0
+	w[421] = 0x0
 l4095:
-	if w[396] == 0x0 {
+	if w[421] == 0x0 {
 		goto l4134
 	}
 	if w[700] == 0x7 {
@@ -8647,27 +8647,27 @@ l4110:
 	w[712] = (w[525]) & 0xffff
 l4134:
 	m.RegisterLock(2).Lock()
-	w[326] = (w[440]) & 0xffffffff
-	if r := m.Cells(2); w[326] < uint64(len(r)) {
-		w[397] = (r[w[326]]) & 0xffffffffffff
+	w[240] = (w[445]) & 0xffffffff
+	if r := m.Cells(2); w[240] < uint64(len(r)) {
+		w[422] = (r[w[240]]) & 0xffffffffffff
 	}
-	w[327] = (w[440]) & 0xffffffff
-	w[328] = (w[397] + w[427]) & 0xffffffffffff
-	if r := m.Cells(2); w[327] < uint64(len(r)) {
-		r[w[327]] = (w[328]) & 0xffffffffffff
+	w[241] = (w[445]) & 0xffffffff
+	w[242] = (w[422] + w[432]) & 0xffffffffffff
+	if r := m.Cells(2); w[241] < uint64(len(r)) {
+		r[w[241]] = (w[242]) & 0xffffffffffff
 	}
-	w[329] = (w[440]) & 0xffffffff
-	if r := m.Cells(3); w[329] < uint64(len(r)) {
-		w[398] = (r[w[329]]) & 0xffffffffffff
+	w[243] = (w[445]) & 0xffffffff
+	if r := m.Cells(3); w[243] < uint64(len(r)) {
+		w[423] = (r[w[243]]) & 0xffffffffffff
 	}
-	w[330] = (w[440]) & 0xffffffff
-	w[331] = (w[398] + 0x1) & 0xffffffffffff
-	if r := m.Cells(3); w[330] < uint64(len(r)) {
-		r[w[330]] = (w[331]) & 0xffffffffffff
+	w[244] = (w[445]) & 0xffffffff
+	w[245] = (w[423] + 0x1) & 0xffffffffffff
+	if r := m.Cells(3); w[244] < uint64(len(r)) {
+		r[w[244]] = (w[245]) & 0xffffffffffff
 	}
-	w[332] = (w[440]) & 0xffffffff
-	if r := m.Cells(4); w[332] < uint64(len(r)) {
-		r[w[332]] = (w[525]) & 0xffff
+	w[246] = (w[445]) & 0xffffffff
+	if r := m.Cells(4); w[246] < uint64(len(r)) {
+		r[w[246]] = (w[525]) & 0xffff
 	}
 	m.RegisterLock(2).Unlock()
 	goto l3172
@@ -8677,10 +8677,10 @@ l4149:
 	if w[642] < w[740] {
 		goto l4154
 	}
-	w[396] = 0x1
+	w[421] = 0x1
 	goto l4155
 l4154:
-	w[396] = 0x0
+	w[421] = 0x0
 l4155:
 	goto l4095
 l4156:
@@ -8958,9 +8958,9 @@ s9:
 	if !p.Machine().ParserOp(0)(p) {
 		return
 	}
-	w[506] = (w[0] >> 0x10) & 0xffff
-	w[507] = (w[0]) & 0xffff
-	w[482] = 0x1
+	w[506] = (w[309] >> 0x10) & 0xffff
+	w[507] = (w[309]) & 0xffff
+	w[487] = 0x1
 	if p.Left() < 20 {
 		p.TooShort()
 		return
