@@ -289,7 +289,7 @@ func (o *outbox) sent(bytes int64) {
 	o.budget.Release(bytes)
 }
 
-// finish makes the messages that wait now the last ones.
+// finish ends the queue: no message is sent after those that wait now.
 func (o *outbox) finish() {
 	o.mu.Lock()
 	o.last = true

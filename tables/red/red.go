@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Depth is how a program's table sees the depth of a queue.
+// Depth converts the depth of a queue to the key of a program's table.
 type Depth struct {
 	Unit units.Bytes
 	// Max is the largest value of the key; deeper queues have this value too.

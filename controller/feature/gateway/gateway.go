@@ -71,8 +71,8 @@ const sectionKey = "gateway"
 // a switch may override any of its keys in its own section. Targets: all but tofino1, where plan
 // refuses the section and hosts need a neighbour entry for their gateway.
 type Config struct {
-	// IPv4 is the gateway's address, which every leaf has and no host; default 169.254.1.1, a link-local address
-	// (RFC 3927), which works for hosts with any prefix; "off" for none.
+	// IPv4 is the gateway's address. All leaves have it, and no host may have it. Default 169.254.1.1, a
+	// link-local address (RFC 3927), which works for hosts with any prefix; "off" for none.
 	IPv4 netip.Addr
 	// IPv6 is the gateway's IPv6 address; default fe80::1; "off" for none.
 	IPv6 netip.Addr

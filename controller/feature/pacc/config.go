@@ -93,8 +93,8 @@ func read(m *yamlnode.Map, _ *config.Config) any {
 	}
 }
 
-// Params returns the parameters of a port with this rate: in the time of a fabric at line
-// rate, for the analysis, and in this fabric's own, for the loop. Amounts are the same.
+// Params returns the parameters of a port with this rate. line has the times of a fabric at line rate, for the
+// analysis; own has the times of this fabric, for the loop. Amounts are the same in both.
 func (p Config) Params(c *config.Config, rate units.Rate) (line, own cnpgen.Params) {
 	lineRate, _ := c.LineRate(rate)
 	line = cnpgen.ParamsFor(lineRate, p.Interval)

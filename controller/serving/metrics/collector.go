@@ -213,7 +213,7 @@ func end(e *pb.Endpoint) string {
 	return fmt.Sprintf("%s:%d", e.Node, e.Port)
 }
 
-// send emits a value. A label that is not UTF-8 must not cost the scrape.
+// send emits a value. It replaces invalid UTF-8 in labels, which would make the whole scrape fail.
 func (m metric) send(ch chan<- prometheus.Metric, value float64, labels ...string) {
 	for i, l := range labels {
 		labels[i] = strings.ToValidUTF8(l, "\uFFFD")

@@ -26,7 +26,7 @@ type HandlerOptions struct {
 	Ready func() []Check
 	// Pages serves paths below /api/ to callers who may see the metrics; nil serves none.
 	Pages http.Handler
-	// Free serves every other path, for everyone; nil has none.
+	// Free serves all other paths, to everyone; nil serves none.
 	Free http.Handler
 	// Allow returns an HTTP status, 200 if the caller may see more than whether all is well. A nil Allow allows
 	// everyone.

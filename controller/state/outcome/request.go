@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Done is the outcome of a request with an id: of a change, with which it is stored, or a refusal.
+// Done is the outcome of a request with an id: a change, which is stored together with its Done, or a refusal.
 type Done struct {
 	Key    string          `json:"key"`              // who asked, and the id
 	Digest string          `json:"digest"`           // digest of the request

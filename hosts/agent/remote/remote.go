@@ -66,7 +66,7 @@ type Options struct {
 type attachment struct {
 	opts   Options
 	client headgatev1.HostServiceClient
-	wanted map[agent.FlowKey]float64 // the controller's last word on each flow
+	wanted map[agent.FlowKey]float64 // the controller's last answer for each flow
 	seen   map[agent.FlowKey]units.Bytes
 	at     units.Time // time of the last report
 
