@@ -64,7 +64,7 @@ type Options struct {
 	Pending *outcome.Pending
 	// Links stores the links that an operator took out of service; nil stores nothing.
 	Links LinkKeeper
-	// RetryMin, RetryMax and Heartbeat are the sessions'; see session.Options.
+	// RetryMin, RetryMax and Heartbeat are passed to each session; see session.Options.
 	RetryMin, RetryMax, Heartbeat time.Duration
 	// ApplyTimeout is how long Apply waits for switches that can be reached; default 15 s. A
 	// traffic manager has a third of it for one comparison.

@@ -33,7 +33,8 @@ type Policy struct {
 
 // Grant gives a role to an identity.
 type Grant struct {
-	// Who is an Identity's name or group. A * at its end stands for anything without a slash. Required.
+	// Who is the name or group of a caller's identity, such as cn:h7.example.org. A * at its end stands for
+	// anything without a slash. Required.
 	Who string
 	// Role grants rights to the identity: viewer, operator, application, host or admin. Required.
 	Role Role

@@ -47,8 +47,8 @@ type Options struct {
 	Load   func() (*config.Config, error)
 	// Member is the name of this process among the members of Config's cluster; empty without one.
 	Member string
-	// Restore is a state file with which an empty cluster begins; empty for none. A cluster that began
-	// otherwise is refused.
+	// Restore is a state file with which an empty cluster begins; empty for none. A cluster whose state did not
+	// begin with this file is refused.
 	Restore string
 	// AcceptLoss starts even if the state file or the audit log is damaged, or older than the other one records.
 	AcceptLoss bool

@@ -47,7 +47,7 @@ func (r *Receiver) OnData(psn uint32, last bool) (deliver bool, reply Reply, rep
 	}
 }
 
-// Next returns the number of the packet expected, which is how many were delivered.
+// Next returns the number of the expected packet, which equals the number of packets delivered.
 func (r *Receiver) Next() uint64 { return r.next }
 
 // MSN returns the message sequence number for the AETH: messages completed, 24 bits.
