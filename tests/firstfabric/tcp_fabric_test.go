@@ -93,7 +93,7 @@ func TestParkingLot(t *testing.T) {
 					ends[0], strings.Trim(at(ends[1]), "[]"), n+1, n+1, n+1)
 			}
 			commands += "sleep 0.5\n" + clients + fmt.Sprintf("sleep 5\nheadgate set weight --flow %s:40001,%s:5201 --app default 6\nwait $transfers\nend\n", at(1), at(4))
-			try(t, func() (time.Duration, error) {
+			try(t, roundTrip, func() (time.Duration, error) {
 				files, late := scene(t, 1, commands)
 				return late, errors.Join(
 					shares(t, "flow 1 of weight 1", goodput(t, files, "iperf3-?.json", 2, 5), []float64{40, 20, 20, 20, 20, 20}, 0.1, 110),

@@ -69,9 +69,10 @@ func Watch() func() time.Duration {
 	}
 }
 
-// WatchThreads measures how long threads of headgate wait for a processor, in the process namespace of pid. For each thread
-// and each tenth of a second it takes the mean wait per time slice. The returned function ends the measurement and
-// returns the largest of these means.
+// WatchThreads measures how long the threads that carry a test's packets wait for a processor: those of headgate and iperf3 in
+// the process namespace of pid, and the kernel's ksoftirqd, which run its timers of pacing and shaping. For each thread and
+// each tenth of a second it takes the mean wait per time slice. The returned function ends the measurement and returns the
+// largest of these means.
 func WatchThreads(pid int) func() time.Duration {
 	const step = 100 * time.Millisecond
 	type turns struct{ run, wait, n time.Duration }
@@ -89,9 +90,14 @@ func WatchThreads(pid int) func() time.Duration {
 			names, _ := filepath.Glob("/proc/[0-9]*/comm")
 			for _, name := range names {
 				process := filepath.Dir(name)
-				if comm, _ := os.ReadFile(name); strings.TrimSpace(string(comm)) != "headgate" {
-					continue
-				} else if at, _ := os.Readlink(process + "/ns/pid"); at != space {
+				comm, _ := os.ReadFile(name)
+				switch who, _, _ := strings.Cut(strings.TrimSpace(string(comm)), "/"); who {
+				case "ksoftirqd":
+				case "headgate", "iperf3":
+					if at, _ := os.Readlink(process + "/ns/pid"); at != space {
+						continue
+					}
+				default:
 					continue
 				}
 				threads, _ := filepath.Glob(process + "/task/*/schedstat")

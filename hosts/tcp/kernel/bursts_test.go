@@ -5,13 +5,16 @@ package kernel
 import (
 	"container/heap"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/cilium/ebpf"
 
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/hosts/law/prioplus"
 	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/units"
 )
 
@@ -218,6 +221,56 @@ func TestBursts(t *testing.T) {
 		t.Logf("flow %d of weight %v, bursts of %d at most: %.1f %% of its share", i+1, flows[i].weight, flows[i].burst, 100*share)
 		if math.Abs(share-1) > 0.04 {
 			t.Errorf("flow %d is %.1f %% off its share, want 4 %% at most", i+1, 100*(share-1))
+		}
+	}
+}
+
+// TestFilter: round trips beyond the limit stop a connection of PrioPlus if they last, and not if they belong to a burst or
+// to acknowledgements that a late processor took together.
+func TestFilter(t *testing.T) {
+	programs := loadLawPrograms(t)
+	const base, target, limit = 1e6, 17e6, 19e6
+	for _, c := range []struct {
+		name   string
+		rtt    func(ms float64) float64 // nanoseconds
+		stops  bool
+		within float64 // ms
+	}{
+		{"bursts of a millisecond", func(ms float64) float64 { return limit - 1e6 + 2.9e6*math.Mod(ms, 1) }, false, 0},
+		{"a processor late once in 20 ms", func(ms float64) float64 {
+			if math.Mod(ms, 20) < 1 {
+				return limit + 4e6
+			}
+			return target
+		}, false, 0},
+		{"a higher priority", func(ms float64) float64 { return target + ms*limit/100 }, true, 20},
+	} {
+		f := law.Flow{Rate: 100 * units.Mbps, MSS: mss, BaseRTT: base * units.Nanosecond, Target: target * units.Nanosecond, Limit: limit * units.Nanosecond, Scale: 1000}
+		f.Rand = rand.New(rand.NewPCG(1, 1))
+		s := lawsPrioStep{Mss: mss, Params: prioParams(param.For[prioplus.Params](f), param.For[swift.Params](f)), Channel: programPrioChannel{Target: target, Limit: limit}}
+		step := func(event uint32) {
+			s.Event = event
+			if _, err := programs.Prioplus.Run(&ebpf.RunOptions{Context: &s, ContextOut: &s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const start, ack, filteredAck = 0, 1, 5
+		s.Ack.Now = 1e9
+		step(start)
+		s.Ack.Probe, s.Ack.Rtt = 1, target
+		step(ack)
+		s.Ack.Probe, s.Ack.Acked, s.Ack.Inflight = 0, 2*mss, 1<<17
+		stopped := math.Inf(1)
+		for ms := 0.0; ms < 200 && math.IsInf(stopped, 1); ms += 0.25 {
+			s.Flow.Window, s.Ack.Now, s.Ack.Rtt = 200e3<<10, 1e9+uint64(1e6*ms), uint64(c.rtt(ms))
+			s.Ack.AckedSeq += s.Ack.Acked
+			s.Ack.SentSeq = s.Ack.AckedSeq + s.Ack.Inflight
+			if step(filteredAck); s.Flow.Stopped != 0 {
+				stopped = ms
+			}
+		}
+		if over := stopped - 100*(limit-target)/limit; c.stops != !math.IsInf(stopped, 1) || c.stops && over > c.within {
+			t.Errorf("%s: the connection stopped after %v ms, %v ms after the limit", c.name, stopped, over)
 		}
 	}
 }

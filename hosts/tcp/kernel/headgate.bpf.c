@@ -368,6 +368,9 @@ void BPF_PROG(soze_cong_control, struct sock *sk)
  * at a time, because a single one would wait for the receiver's delayed acknowledgement. Their round trip is
  * the probe's answer, and the pace holds the next two back until it is time to probe again. */
 #define PROBE_SEGMENTS LEAST_WINDOW
+/* A pace that does not bind. At the line's rate TCP would wait for the pace's time, collect a third of the window
+ * meanwhile and send it as one burst, whose last segments see a queue of their own. */
+#define FREE_PACE 8
 
 FN void prio_allow(struct sock *sk, struct conn *c, const struct prio_params *p, __u64 now)
 {
@@ -379,7 +382,7 @@ FN void prio_allow(struct sock *sk, struct conn *c, const struct prio_params *p,
 		gap = f->rtt + (f->probe_at > now ? f->probe_at - now : 0);
 		allow(sk, c, 0, max(bytes * NS / max(gap, 1), 1));
 	} else {
-		allow(sk, c, window, window < bytes ? max(window * NS / max(f->rtt, 1), 1) : p->line_rate);
+		allow(sk, c, window, window < bytes ? max(window * NS / max(f->rtt, 1), 1) : FREE_PACE * p->line_rate);
 	}
 }
 
@@ -421,6 +424,7 @@ void BPF_PROG(prio_cong_control, struct sock *sk)
 	exchange(c, tp, a.now, 0, c->prio.stopped ? 0 : (c->prio.window >> WINDOW_BITS) * NS / max(a.rtt, 1), 0);
 	was = c->prio.stopped;
 	a.probe = was && a.acked_seq > c->stop_seq;
+	prio_filter(&c->prio, &c->order.channel, &a);
 	c->prio.rtt = a.rtt;
 	prio_ack(&c->prio, &p->prio, &c->order.channel, &a);
 	if (c->lost) {

@@ -8,7 +8,7 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-enum event { START, ACK, LOSS, WEIGHT, PROBE_SENT };
+enum event { START, ACK, LOSS, WEIGHT, PROBE_SENT, FILTERED_ACK };
 
 struct soze_step {
 	struct soze_params params;
@@ -60,6 +60,10 @@ int prioplus(struct prio_step *s)
 	switch (s->event) {
 	case START:
 		prio_start(&f, &p, &c, &a, s->mss);
+		break;
+	case FILTERED_ACK:
+		prio_filter(&f, &c, &a);
+		prio_ack(&f, &p, &c, &a);
 		break;
 	case ACK:
 		prio_ack(&f, &p, &c, &a);

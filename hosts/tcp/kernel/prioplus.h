@@ -7,7 +7,7 @@
 #define WINDOW_BITS 10
 #define FLOWS_BITS 16
 /* Round trips without a signal count up to this number. The Go law counts all; the verifier needs a bound. */
-#define MOST_TRIPS 8
+#define MOST_TRIPS 200
 
 struct prio_params {
 	__u64 base_rtt, tolerance, line_rate;
@@ -23,6 +23,7 @@ struct prio_channel {
 struct prio_flow {
 	__u64 window, flows, scale, extra; /* scale is flows when the step was set last */
 	__u64 rtt, last_at, probe_at, round_end, round_at;
+	__u64 slot, slot_rtt, slot_before; /* see prio_filter */
 	__u32 mss, count_down, over, losses;
 	__u32 dual, stopped, waiting, lowered, begun, unused;
 };
@@ -155,6 +156,27 @@ FN void prio_increase(struct prio_flow *f, const struct prio_params *p, const st
 			more = scale(f->window, part(c->target - delay, delay));
 		prio_set_increase(f, more);
 	}
+}
+
+/* Connections send bursts of a millisecond, the pace >> sk_pacing_shift, and acknowledgements arrive together when a
+ * processor is late. */
+#define BURST_TIME (NS >> 10)
+
+/* prio_filter keeps a round trip below the limit unless the least round trips of two times in a row, each of a burst or of
+ * an eighth of a round trip, are beyond it. Bursts and late processors lengthen many round trips in a row, so that
+ * the paper's filter, which wants two acknowledgements, would stop the flow. */
+FN void prio_filter(struct prio_flow *f, const struct prio_channel *c, struct prio_ack *a)
+{
+	if (f->stopped)
+		return; /* the round trip is a probe's */
+	if (a->now - f->slot >= max(BURST_TIME, a->rtt / 8)) {
+		f->slot = a->now;
+		f->slot_before = f->slot_rtt;
+		f->slot_rtt = a->rtt;
+	}
+	f->slot_rtt = min(f->slot_rtt, a->rtt);
+	if (min(f->slot_rtt, f->slot_before) < c->limit)
+		a->rtt = min(a->rtt, c->limit - 1);
 }
 
 FN void prio_ack(struct prio_flow *f, const struct prio_params *p, const struct prio_channel *c, const struct prio_ack *a)
