@@ -57,7 +57,7 @@ struct conn {
 	struct soze_flow soze;
 	struct prio_flow prio;
 	__u64 looked, acked, rtt, stay, least_rtt, window_acc, stop_seq; /* stay: how long acknowledged segments were in flight, their mean */
-	__u32 class, law, srtt;
+	__u32 class, law, srtt, losses; /* losses: segments */
 	__u32 seen, segments; /* the sum of maxQD over the data segments since the last echo, and their number */
 	__u16 mean, echo;     /* the mean echoed last, and what the peer echoed */
 	__u8 agreed, listed, lost;
@@ -324,7 +324,7 @@ void BPF_PROG(law_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 SEC("struct_ops")
-void BPF_PROG(law_set_state, struct sock *sk, __u8 state)
+void BPF_PROG(prio_set_state, struct sock *sk, __u8 state)
 {
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (c && state >= TCP_CA_Recovery)
@@ -354,10 +354,9 @@ void BPF_PROG(soze_cong_control, struct sock *sk)
 	if (exchange(c, tp, a.now, a.max_qd, c->soze.rate, c->soze.slower < ONE) && c->soze.joined)
 		soze_apply(&c->soze, &p->soze, c->order.lg_weight);
 	soze_ack(&c->soze, &p->soze, &a, c->order.lg_weight);
-	if (c->lost) {
-		soze_loss(&c->soze, &p->soze, a.now, c->order.lg_weight);
-		c->lost = 0;
-	}
+	if (tp->lost != c->losses)
+		soze_loss(&c->soze, &p->soze, (__u64)(tp->lost - c->losses) * tp->mss_cache, c->order.lg_weight);
+	c->losses = tp->lost;
 	if (c->order.held)
 		allow(sk, c, 0, HELD_RATE);
 	else
@@ -453,7 +452,6 @@ struct tcp_congestion_ops soze = {
 	.init = (void *)soze_init,
 	.cong_control = (void *)soze_cong_control,
 	.pkts_acked = (void *)law_pkts_acked,
-	.set_state = (void *)law_set_state,
 	.ssthresh = (void *)law_ssthresh,
 	.undo_cwnd = (void *)law_undo_cwnd,
 	.min_tso_segs = (void *)soze_min_tso_segs,
@@ -465,7 +463,7 @@ struct tcp_congestion_ops prioplus = {
 	.init = (void *)prio_init,
 	.cong_control = (void *)prio_cong_control,
 	.pkts_acked = (void *)law_pkts_acked,
-	.set_state = (void *)law_set_state,
+	.set_state = (void *)prio_set_state,
 	.ssthresh = (void *)law_ssthresh,
 	.undo_cwnd = (void *)law_undo_cwnd,
 	.min_tso_segs = (void *)prio_min_tso_segs,

@@ -59,7 +59,7 @@ struct sock {
 };
 struct inet_connection_sock { struct sock __unused; };
 struct tcp_sock {
-	__u32 mss_cache, snd_cwnd, packets_out, sacked_out, lost_out, retrans_out, snd_nxt, snd_una, total_retrans, srtt_us;
+	__u32 mss_cache, snd_cwnd, packets_out, sacked_out, lost_out, retrans_out, snd_nxt, snd_una, total_retrans, srtt_us, lost;
 	__u64 bytes_acked, tcp_mstamp;
 };
 struct ack_sample {

@@ -32,7 +32,7 @@ int soze(struct soze_step *s)
 		soze_ack(&f, &p, &a, s->lg_weight);
 		break;
 	case LOSS:
-		soze_loss(&f, &p, a.now, s->lg_weight);
+		soze_loss(&f, &p, a.acked, s->lg_weight);
 		break;
 	case WEIGHT:
 		soze_apply(&f, &p, s->lg_weight);

@@ -93,21 +93,19 @@ type lawsSozeStep struct {
 		Unused  uint32
 	}
 	Flow struct {
-		_         structs.HostLayout
-		Lg        int64
-		Rest      uint64
-		Slower    uint64
-		Rtt       uint64
-		LossUntil uint64
-		FirstD    uint64
-		FirstSeq  uint64
-		FirstOut  uint64
-		Window    uint64
-		Rate      uint64
-		Mss       uint32
-		Joined    uint32
-		Initial   uint64
-		Kept      int64
+		_        structs.HostLayout
+		Lg       int64
+		Rest     uint64
+		Slower   uint64
+		FirstD   uint64
+		FirstSeq uint64
+		FirstOut uint64
+		Window   uint64
+		Rate     uint64
+		Mss      uint32
+		Joined   uint32
+		Initial  uint64
+		Kept     int64
 	}
 	Ack struct {
 		_        structs.HostLayout

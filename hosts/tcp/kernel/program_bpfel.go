@@ -115,12 +115,12 @@ const (
 	programMapSoze             = "soze"
 	programProgHeadgate        = "headgate"
 	programProgLawPktsAcked    = "law_pkts_acked"
-	programProgLawSetState     = "law_set_state"
 	programProgLawSsthresh     = "law_ssthresh"
 	programProgLawUndoCwnd     = "law_undo_cwnd"
 	programProgPrioCongControl = "prio_cong_control"
 	programProgPrioInit        = "prio_init"
 	programProgPrioMinTsoSegs  = "prio_min_tso_segs"
+	programProgPrioSetState    = "prio_set_state"
 	programProgSozeCongControl = "soze_cong_control"
 	programProgSozeInit        = "soze_init"
 	programProgSozeMinTsoSegs  = "soze_min_tso_segs"
@@ -171,12 +171,12 @@ type programSpecs struct {
 type programProgramSpecs struct {
 	Headgate        *ebpf.ProgramSpec `ebpf:"headgate"`
 	LawPktsAcked    *ebpf.ProgramSpec `ebpf:"law_pkts_acked"`
-	LawSetState     *ebpf.ProgramSpec `ebpf:"law_set_state"`
 	LawSsthresh     *ebpf.ProgramSpec `ebpf:"law_ssthresh"`
 	LawUndoCwnd     *ebpf.ProgramSpec `ebpf:"law_undo_cwnd"`
 	PrioCongControl *ebpf.ProgramSpec `ebpf:"prio_cong_control"`
 	PrioInit        *ebpf.ProgramSpec `ebpf:"prio_init"`
 	PrioMinTsoSegs  *ebpf.ProgramSpec `ebpf:"prio_min_tso_segs"`
+	PrioSetState    *ebpf.ProgramSpec `ebpf:"prio_set_state"`
 	SozeCongControl *ebpf.ProgramSpec `ebpf:"soze_cong_control"`
 	SozeInit        *ebpf.ProgramSpec `ebpf:"soze_init"`
 	SozeMinTsoSegs  *ebpf.ProgramSpec `ebpf:"soze_min_tso_segs"`
@@ -259,12 +259,12 @@ type programVariables struct {
 type programPrograms struct {
 	Headgate        *ebpf.Program `ebpf:"headgate"`
 	LawPktsAcked    *ebpf.Program `ebpf:"law_pkts_acked"`
-	LawSetState     *ebpf.Program `ebpf:"law_set_state"`
 	LawSsthresh     *ebpf.Program `ebpf:"law_ssthresh"`
 	LawUndoCwnd     *ebpf.Program `ebpf:"law_undo_cwnd"`
 	PrioCongControl *ebpf.Program `ebpf:"prio_cong_control"`
 	PrioInit        *ebpf.Program `ebpf:"prio_init"`
 	PrioMinTsoSegs  *ebpf.Program `ebpf:"prio_min_tso_segs"`
+	PrioSetState    *ebpf.Program `ebpf:"prio_set_state"`
 	SozeCongControl *ebpf.Program `ebpf:"soze_cong_control"`
 	SozeInit        *ebpf.Program `ebpf:"soze_init"`
 	SozeMinTsoSegs  *ebpf.Program `ebpf:"soze_min_tso_segs"`
@@ -274,12 +274,12 @@ func (p *programPrograms) Close() error {
 	return _ProgramClose(
 		p.Headgate,
 		p.LawPktsAcked,
-		p.LawSetState,
 		p.LawSsthresh,
 		p.LawUndoCwnd,
 		p.PrioCongControl,
 		p.PrioInit,
 		p.PrioMinTsoSegs,
+		p.PrioSetState,
 		p.SozeCongControl,
 		p.SozeInit,
 		p.SozeMinTsoSegs,

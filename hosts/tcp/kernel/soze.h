@@ -18,7 +18,6 @@ struct soze_params {
 struct soze_flow {
 	__s64 lg;
 	__u64 rest, slower; /* slower is a factor */
-	__u64 rtt, loss_until;
 	__u64 first_d, first_seq, first_out;
 	__u64 window, rate; /* what the flow may have in flight, and its pace */
 	__u32 mss, joined;
@@ -117,7 +116,6 @@ FN void soze_ack(struct soze_flow *f, const struct soze_params *p, const struct 
 	__s64 lg;
 	if (a->max_qd >= p->full)
 		rest = max(f->rest, 1);
-	f->rtt = a->rtt;
 	if (!f->joined) {
 		soze_join(f, p, a, rest, lg_weight);
 		return;
@@ -138,12 +136,15 @@ FN void soze_ack(struct soze_flow *f, const struct soze_params *p, const struct 
 	soze_apply(f, p, lg_weight);
 }
 
-/* soze_loss treats a loss as one round trip of echoes of p + k, once per round trip. */
-FN void soze_loss(struct soze_flow *f, const struct soze_params *p, __u64 now, __s64 lg_weight)
+/* A lost segment counts as this many echoes of p + k: a queue that overflows loses a few of a hundred, and flows must fit. */
+#define LOSS_ECHOES 8
+
+/* soze_loss takes lost bytes. Each counts, so that flows of all weights answer the same rate of losses alike. Once per round
+ * trip, as the Go law has it, which hears of gaps only, would take more from flows with more segments per round trip. */
+FN void soze_loss(struct soze_flow *f, const struct soze_params *p, __u64 lost, __s64 lg_weight)
 {
-	if (!f->joined || now < f->loss_until)
+	if (!f->joined)
 		return;
-	f->loss_until = now + f->rtt;
-	f->lg += scale(min(p->lg_beta - f->lg, 0), soze_exponent(f, p, lg_weight));
+	f->lg += scale(min(p->lg_beta - f->lg, 0), scale(soze_exponent(f, p, lg_weight), part(lost * LOSS_ECHOES, f->window)));
 	soze_apply(f, p, lg_weight);
 }
