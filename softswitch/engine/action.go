@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/expr"
 	"github.com/headgate/headgate/softswitch/engine/phv"
@@ -17,10 +14,7 @@ type action struct {
 	params []actionParam
 	words  int  // length of all parameters together, in words
 	loops  bool // the action jumps backwards
-	// rewrites is set if the action writes most of a header. The deparser then writes the whole
-	// packet from its fields.
-	rewrites bool
-	lock     int // register whose lock the action holds, −1 for none
+	lock   int  // register whose lock the action holds, −1 for none
 }
 
 // actionParam is a parameter and the index of its first word among the words of all parameters.
@@ -58,12 +52,7 @@ func (c *compiler) buildAction(j *bmv2json.Action) *action {
 		a.words += phv.Words(q.Bits)
 	}
 	c.action = a
-	others := c.written
-	c.written = map[int]bool{}
 	a.lock = c.locking(func() { a.body = c.primitives(j.Primitives) })
-	a.rewrites = c.rewritesHeader()
-	maps.Copy(others, c.written)
-	c.written = others
 	c.action = nil
 	return a
 }
@@ -295,31 +284,4 @@ func (c *compiler) writesHeader(h *expr.Node) {
 	} else {
 		c.writesType(h.HType)
 	}
-}
-
-// manyFields is the smallest number of written fields for which an action rewrites a header. An
-// action that writes fewer, as a router does, is faster when only these fields are stored.
-const manyFields = 5
-
-// rewritesHeader reports whether the action being compiled writes most fields of a header, as an
-// action that turns a packet into a reply does. Such an action begins with forgetPlaces, so its
-// packets are written from all their fields. Other packets then need no store of the fields that
-// only this action writes.
-func (c *compiler) rewritesHeader() bool {
-	anew := slices.ContainsFunc(c.layout.List, func(h *phv.Header) bool {
-		if h.Metadata || c.chosen[h] {
-			return false
-		}
-		n := 0
-		for i := range h.Type.Fields {
-			if c.written[h.Base+h.Type.Fields[i].Word] {
-				n++
-			}
-		}
-		return 2*n > len(h.Type.Fields) && n >= manyFields
-	})
-	if anew {
-		maps.DeleteFunc(c.written, func(word int, _ bool) bool { return word >= c.layout.Meta })
-	}
-	return anew
 }

@@ -96,9 +96,6 @@ func (k *predicate) holds(p *Packet) bool {
 // body emits an action's statements, with the action's register lock held.
 func (a *assembler) body(act *action) {
 	a.exits = false
-	if act.rewrites {
-		a.call((*Packet).forgetPlaces)
-	}
 	if act.lock >= 0 {
 		a.emit(instr{op: opLock, a: uint32(act.lock)})
 	}

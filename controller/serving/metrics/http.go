@@ -157,13 +157,39 @@ func (o HandlerOptions) verdict(checks func() []Check) http.HandlerFunc {
 	}
 }
 
+// boundWrites bounds each write of a handler. http.Server.WriteTimeout also counts the time until the handler writes, so
+// that a scrape of a large fabric on a busy machine would end without an answer.
+func boundWrites(h http.Handler, unread time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := http.NewResponseController(w)
+		_ = c.SetWriteDeadline(time.Time{}) // that of an earlier request; if it fails, so does the write
+		h.ServeHTTP(&boundedWriter{w, c, unread}, r)
+	}
+}
+
+// boundedWriter is the http.ResponseWriter of boundWrites.
+type boundedWriter struct {
+	http.ResponseWriter
+	controller *http.ResponseController
+	unread     time.Duration
+}
+
+// Write implements http.ResponseWriter.
+func (w *boundedWriter) Write(text []byte) (int, error) {
+	_ = w.controller.SetWriteDeadline(time.Now().Add(w.unread))
+	return w.ResponseWriter.Write(text)
+}
+
+// Unwrap returns the writer for http.ResponseController.
+func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // Serve answers HTTP on lis, which it closes, until ctx ends; that is not an error. TLS is nil for
 // plain text.
 func Serve(ctx context.Context, lis net.Listener, secure *tls.Config, h http.Handler) error {
 	if secure != nil {
 		lis = tls.NewListener(lis, secure)
 	}
-	srv := &http.Server{Handler: h, MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: clients.Unread, IdleTimeout: time.Minute}
+	srv := &http.Server{Handler: boundWrites(h, clients.Unread), MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	stopped := make(chan struct{})
 	ended := context.AfterFunc(ctx, func() {
 		defer close(stopped)
