@@ -103,6 +103,39 @@ func TestParkingLot(t *testing.T) {
 	}
 }
 
+// TestCriticalPath: a job of four transfers, as in Söze's figure 6. The second follows the first and the third the second. The
+// first and the fourth share the link to h4. With twice the weight for the first the job takes 0.82 of the time.
+func TestCriticalPath(t *testing.T) {
+	needLong(t)
+	commands := hosts("100Mbps", 400, nil, []string{"h1", "h2", "h3", "h4"}) + `
+send() { ip netns exec h$1 iperf3 --client 10.0.1.$2 --port 52$3 --cport 400$3 --bytes $4 > /dev/null; }
+for weight in 1 2; do
+    for end in 4/1 3/2 2/3 4/4; do ip netns exec h${end%/*} iperf3 --server --one-off --port 52$weight${end#*/} > /dev/null & done
+    sleep 0.5
+    began=$(date +%s%N)
+    send 2 4 ${weight}4 58M & fourth=$!
+    send 1 4 ${weight}1 58M & first=$!
+    sleep 0.3
+    headgate set weight --flow 10.0.1.1:400${weight}1,10.0.1.4:52${weight}1 --app default $weight
+    wait $first
+    send 1 3 ${weight}2 29M
+    send 3 2 ${weight}3 29M
+    wait $fourth
+    echo $(($(date +%s%N) - began)) > job-$weight
+done
+end
+`
+	try(t, roundTrip, func() (late time.Duration, err error) {
+		files, late := scene(t, 1, commands)
+		one, two := number(t, files, "job-1")/1e9, number(t, files, "job-2")/1e9
+		t.Logf("%.2f s at equal weights, %.2f s at weights 2:1: %.2f", one, two, two/one)
+		if r := two / one; r < 0.78 || r > 0.87 {
+			err = fmt.Errorf("the job takes %.2f s of %.2f s, which is %.2f: want 0.78 to 0.87", two, one, r)
+		}
+		return late, err
+	})
+}
+
 // TestCheats: the agent of h2 reads maxQD as a sixteenth of its value, so its TCP flow takes h1's share. The controller
 // names h2 for both reasons, and no other host.
 func TestCheats(t *testing.T) {
