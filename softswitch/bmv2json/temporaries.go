@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -12,8 +13,13 @@ const Scalars = "scalars"
 
 // Temporaries returns the fields of Scalars that every action assigns before it reads them, and that nothing but
 // actions mentions. Nobody sees the value that such a field had before an action. It returns nil if an action jumps
-// backwards, or names Scalars in another form than [header, field].
+// backwards, if the program names Scalars in another form than [header, field], or if Scalars is not the first header
+// and metadata of a type of its own.
 func (p *Program) Temporaries() map[string]bool {
+	if len(p.Headers) == 0 || p.Headers[0].Name != Scalars || !p.Headers[0].Metadata ||
+		slices.ContainsFunc(p.Headers[1:], func(h Header) bool { return h.Type == p.Headers[0].Type }) {
+		return nil
+	}
 	rest := *p
 	rest.HeaderTypes, rest.Headers, rest.Actions = nil, nil, nil
 	seen, ok := mentioned(rest)

@@ -1,6 +1,7 @@
 package bmv2json
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -18,9 +19,11 @@ func TestTemporaries(t *testing.T) {
 	unless := func(cond, to string) string {
 		return call("_jump_if_zero", cond, `{"type": "hexstr", "value": "`+to+`"}`)
 	}
+	const own = `{"name": "scalars", "header_type": "s", "metadata": true}`
 	for _, tt := range []struct {
 		name    string
 		actions [][]string // primitives of each action
+		headers string
 		rest    string
 		want    string
 	}{
@@ -41,6 +44,8 @@ func TestTemporaries(t *testing.T) {
 		{name: "a key of a table", actions: [][]string{{assign("a", number), assign("b", number)}}, rest: `"calculations": [{"input": [` + field("a") + `]}]`, want: "b"},
 		{name: "the whole header", actions: [][]string{{assign("a", number)}}, rest: `"calculations": [{"input": [{"type": "header", "value": "scalars"}]}]`},
 		{name: "the whole header in an action", actions: [][]string{{assign("a", number), call("assign_header", `{"type": "header", "value": "scalars"}`)}}},
+		{name: "a type of two headers", actions: [][]string{{assign("a", number)}}, headers: own + `, {"name": "h", "header_type": "s"}`},
+		{name: "no metadata", actions: [][]string{{assign("a", number)}}, headers: `{"name": "scalars", "header_type": "s"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var actions []string
@@ -50,7 +55,7 @@ func TestTemporaries(t *testing.T) {
 			if tt.rest == "" {
 				tt.rest = `"errors": []`
 			}
-			p, err := Parse([]byte(`{"actions": [` + strings.Join(actions, ", ") + `], ` + tt.rest + `}`))
+			p, err := Parse([]byte(`{"actions": [` + strings.Join(actions, ", ") + `], "headers": [` + cmp.Or(tt.headers, own) + `], ` + tt.rest + `}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,11 +3,7 @@
 // the fields, and Vector, which holds their values.
 package phv
 
-import (
-	"slices"
-
-	"github.com/headgate/headgate/softswitch/bmv2json"
-)
+import "github.com/headgate/headgate/softswitch/bmv2json"
 
 // maxWords bounds the vector, so that a hostile program cannot exhaust memory.
 const maxWords = 1 << 18
@@ -165,13 +161,16 @@ func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program, scratch int, temporari
 		Headers: map[string]*Header{}, aliases: map[string]Ref{},
 	}, r, map[int]*Header{}, map[int]*Union{}, map[string]*bmv2json.HeaderUnionType{}}
 	for i := range doc.HeaderTypes {
-		r.In("header_types", i, func() { b.addType(&doc.HeaderTypes[i]) })
+		r.In("header_types", i, func() {
+			if t := &doc.HeaderTypes[i]; len(temporaries) > 0 && t.Name == doc.Headers[0].Type {
+				b.addType(t, temporaries)
+			} else {
+				b.addType(t, nil)
+			}
+		})
 	}
 	for i := range doc.Headers {
 		r.In("headers", i, func() { b.addHeader(&doc.Headers[i]) })
-	}
-	if len(b.List) > 0 && b.List[0].Name == bmv2json.Scalars && b.List[0].Metadata {
-		b.separate(b.List[0].Type, temporaries)
 	}
 	b.place(true)
 	b.Scratch = b.Words
@@ -209,13 +208,14 @@ func NewLayout(r *bmv2json.Reader, doc *bmv2json.Program, scratch int, temporari
 	return b.Layout
 }
 
-func (b *builder) addType(j *bmv2json.HeaderType) {
+// addType adds a header type. The words of temporaries come first.
+func (b *builder) addType(j *bmv2json.HeaderType, temporaries map[string]bool) {
 	if b.Types[j.Name] != nil {
 		b.Fail("header type %q is declared twice", j.Name)
 	}
 	t := &Type{Name: j.Name, byName: map[string]int{}, VL: -1, LengthExp: j.LengthExp}
 	for i, jf := range j.Fields {
-		f := Field{Name: jf.Name, Bits: jf.Bits, Signed: jf.Signed, Saturating: jf.Saturating, Variable: jf.Variable, Word: t.Words, Bit: t.Bits}
+		f := Field{Name: jf.Name, Bits: jf.Bits, Signed: jf.Signed, Saturating: jf.Saturating, Variable: jf.Variable, Bit: t.Bits}
 		if _, ok := t.byName[f.Name]; ok {
 			b.Fail("field %q of header type %q is declared twice", f.Name, j.Name)
 		}
@@ -233,8 +233,18 @@ func (b *builder) addType(j *bmv2json.HeaderType) {
 			f.Words, f.Mask = max(1, Words(f.Bits)), LastMask(f.Bits)
 		}
 		t.Fields = append(t.Fields, f)
-		t.Words += f.Words
 		t.Bits += f.Bits
+	}
+	for _, temporary := range []bool{true, false} {
+		for i := range t.Fields {
+			if f := &t.Fields[i]; temporaries[f.Name] == temporary {
+				f.Word = t.Words
+				t.Words += f.Words
+			}
+		}
+		if temporary {
+			b.Temporary += t.Words
+		}
 	}
 	if t.VL >= 0 {
 		t.MaxBytes = j.MaxLength
@@ -264,27 +274,6 @@ func (b *builder) addHeader(j *bmv2json.Header) {
 	h := &Header{Name: j.Name, Type: t, Metadata: j.Metadata, Index: len(b.List)}
 	b.List = append(b.List, h)
 	b.Headers[j.Name], b.byID[j.ID] = h, h
-}
-
-// separate moves temporaries to the first words of the first header's type, if no other header has the type.
-func (b *builder) separate(t *Type, temporaries map[string]bool) {
-	if slices.ContainsFunc(b.List[1:], func(h *Header) bool { return h.Type == t }) {
-		return
-	}
-	t.Words = 0
-	for _, first := range []bool{true, false} {
-		for i := range t.Fields {
-			if f := &t.Fields[i]; temporaries[f.Name] == first {
-				f.Word = t.Words
-				t.Words += f.Words
-			}
-		}
-		if first {
-			b.Temporary = t.Words
-		}
-	}
-	t.Loads, t.Stores = nil, nil
-	t.compile()
 }
 
 // place assigns words to metadata, or to all other headers.
