@@ -112,7 +112,7 @@ test-bmv2: build ## the same data-plane and end-to-end tests on simple_switch_gr
 
 test-tcp: build ## Söze and PrioPlus in Linux' TCP: the laws by traces, applications' connections by weight and by priority (root, minutes)
 	$(GO) test -v -count=1 ./hosts/tcp/...
-	HEADGATE_TCP=1 $(GO) test -v -count=1 -timeout 30m -run 'Applications|Weight|Connections|AgentRestarts|Priorities|WebServer|ParkingLot|CriticalPath|Cheats|Jumbo' ./tests/firstfabric
+	HEADGATE_TCP=1 $(GO) test -v -count=1 -timeout 30m -run 'Applications|Weight|Connections|AgentRestarts|Priorities|WebServer|ParkingLot|CriticalPath|Steps|Cheats|Jumbo' ./tests/firstfabric
 
 test-faults: ## kill, freeze and cut a fabric of processes, embedded and BMv2, and the links of a host at two leaves: lost packets (root; minutes)
 	HEADGATE_FAULTS=1 $(GO) test -v -count=1 -timeout 30m ./tests/faults

@@ -1,10 +1,13 @@
 package firstfabric
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +134,73 @@ end
 		t.Logf("%.2f s at equal weights, %.2f s at weights 2:1: %.2f", one, two, two/one)
 		if r := two / one; r < 0.78 || r > 0.87 {
 			err = fmt.Errorf("the job takes %.2f s of %.2f s, which is %.2f: want 0.78 to 0.87", two, one, r)
+		}
+		return late, err
+	})
+}
+
+// TestStepsBesideCubic: one, two and three senders to one host, as in Söze's figures 12 and 13, and then the same with the
+// kernel's own congestion control. Söze has equal shares and a shorter round trip. The processor time is logged.
+func TestStepsBesideCubic(t *testing.T) {
+	needLong(t)
+	commands := hosts("100Mbps", 400, nil, []string{"h1", "h2", "h3", "h4"}) + `
+steps() {
+    for n in 1 2 3; do ip netns exec h4 iperf3 --server --one-off --port 52$2$n > /dev/null & done
+    sleep 0.5
+    transfers=
+    for n in 1 2 3; do
+        ip netns exec h$n iperf3 --client 10.0.1.4 --port 52$2$n --time $((16 - 4 * n)) --json > $1-$n.json & transfers="$transfers $!"
+        sleep 4
+    done
+    wait $transfers
+}
+steps soze 1
+kill $agents
+for h in h1 h2 h3 h4; do headgate host tcp --name $h --netns $h --detach; done
+steps kernel 2
+for h in h1 h2 h3 h4; do ip netns del $h; done
+kill $(jobs -p)
+`
+	try(t, roundTrip, func() (late time.Duration, err error) {
+		files, late := scene(t, 1, commands)
+		var trips [2]float64
+		for i, name := range []string{"soze", "kernel"} {
+			for senders := 1; senders <= 3; senders++ {
+				var rates []float64
+				for n := 1; n <= senders; n++ {
+					from := float64(4 * (senders - n))
+					rates = append(rates, goodput(t, files, fmt.Sprintf("%s-%d.json", name, n), from+1.5, from+4)...)
+				}
+				within := []float64{0.05, math.Inf(1)}[i]
+				err = errors.Join(err, shares(t, fmt.Sprintf("%s, %d senders", name, senders), rates, slices.Repeat([]float64{1}, senders), within, 85))
+			}
+			var sum struct {
+				End struct {
+					Sent    struct{ Bytes, Seconds float64 } `json:"sum_sent"`
+					Streams []struct {
+						Sender struct {
+							RTT float64 `json:"mean_rtt"`
+						}
+					}
+					CPU struct {
+						Sender   float64 `json:"host_total"`
+						Receiver float64 `json:"remote_total"`
+					} `json:"cpu_utilization_percent"`
+				}
+			}
+			list, _ := filepath.Glob(filepath.Join(files, "*", name+"-1.json"))
+			text, _ := os.ReadFile(list[0])
+			if err := json.Unmarshal(text, &sum); err != nil || len(sum.End.Streams) != 1 {
+				t.Fatalf("%v, %d streams", err, len(sum.End.Streams))
+			}
+			e := sum.End
+			trips[i] = e.Streams[0].Sender.RTT
+			perGigabit := e.Sent.Seconds / 100 / (8 * e.Sent.Bytes / 1e9)
+			t.Logf("%s: round trip %.1f ms, processor time for a gigabit %.3f s of the first sender and %.3f s of its receiver",
+				name, trips[i]/1000, e.CPU.Sender*perGigabit, e.CPU.Receiver*perGigabit)
+		}
+		if trips[0] > trips[1]/2 {
+			err = errors.Join(err, fmt.Errorf("a round trip takes %.1f ms, and %.1f ms with the kernel's own law: want half at most", trips[0]/1000, trips[1]/1000))
 		}
 		return late, err
 	})
