@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/allocation/weights"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 )
 
@@ -68,7 +69,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := c.text(l.end)
+		again, _, err := c.seal(l.end, audit.Head{})
 		if err != nil {
 			t.Fatal(err)
 		}
