@@ -97,10 +97,7 @@ func TestAcceptLoss(t *testing.T) {
 		want string
 	}{
 		{"older state", func(state, older string) error { return os.Rename(older, state) }, "generation 2 was applied last; the file has generation 1"},
-		{"cut state", func(state, _ string) error {
-			data, err := os.ReadFile(state)
-			return errors.Join(err, os.Truncate(state, int64(len(data)/2)))
-		}, "generation 2 was applied last"},
+		{"cut state", func(state, _ string) error { return os.Truncate(state, 9000) }, "generation 2 was applied last"},
 		{"no audit log", func(state, _ string) error {
 			return errors.Join(os.Remove(state+".audit"), os.Remove(state+".audit.head"))
 		}, "as the state file says"},

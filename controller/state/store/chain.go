@@ -16,9 +16,10 @@ import (
 // chain is the position to which a state was read, or a state file was written.
 type chain struct {
 	records int                 // number of records
-	size    int64               // of their lines, in bytes
+	pieces  int                 // number of values that hold them in the file
+	size    int64               // in bytes
 	summary int                 // number of records of the summary of earlier changes, with the header
-	summed  int64               // size of those records' lines, in bytes
+	summed  int64               // size of those records, in bytes
 	before  audit.Head          // the change before the summary
 	end     audit.Head          // the last change
 	hashes  [][sha256.Size]byte // hashes of the summary and of each later change, in the order of reading
@@ -36,8 +37,8 @@ func (l *chain) hash(change uint64) ([sha256.Size]byte, bool) {
 	return [sha256.Size]byte{}, false
 }
 
-// seal returns the contents as the lines of a new file or a backup. The summary counts as the change after before.
-func (c *contents) seal(before, log audit.Head) (lines []byte, l chain, err error) {
+// seal returns the contents as the records of a new file. The summary counts as the change after before.
+func (c *contents) seal(before, log audit.Head) (texts [][]byte, l chain, err error) {
 	list := c.records(Version)
 	list[0].Header.Change, list[0].AuditLog = before.Seq+1, log
 	l = chain{records: len(list), summary: len(list), before: before, end: audit.Head{Seq: before.Seq + 1, Hash: before.Hash}, log: log}
@@ -47,11 +48,10 @@ func (c *contents) seal(before, log audit.Head) (lines []byte, l chain, err erro
 		if err != nil {
 			return nil, l, err
 		}
-		l.end.Hash = sha256.Sum256(text)
-		lines = appendLine(lines, text)
+		l.end.Hash, l.size = sha256.Sum256(text), l.size+int64(len(text))
+		texts = append(texts, text)
 	}
-	l.size = int64(len(lines))
-	return lines, l, nil
+	return texts, l, nil
 }
 
 // add reads the next record of a state into the contents. The record must continue the chain.
@@ -93,7 +93,7 @@ func (l *chain) add(c *contents, text []byte) error {
 			l.log = r.AuditLog
 		}
 	}
-	if l.records, l.size = l.records+1, l.size+lineSize(text); l.records <= l.summary {
+	if l.records, l.size = l.records+1, l.size+int64(len(text)); l.records <= l.summary {
 		l.summed = l.size
 	}
 	c.apply(r)
@@ -120,32 +120,43 @@ func isText(data []byte) bool {
 	return err == nil && len(data) > 8 && data[8] == ' '
 }
 
-// markSize is the size of a state file's first line: the end of the chain, as audit.Head.String writes it.
-var markSize = len(audit.Head{}.String())
-
-// load adds the content of a state file or a backup. name is for messages. If the file is damaged, the content before
-// the damage is loaded. What follows the end that a state file names was not acknowledged: a crash may have left a part
-// of a line there.
+// load adds the content of a file. name is for messages. If the file is damaged, the content before
+// the damage is loaded.
 func (c *contents) load(name string, data []byte) (l chain, err error) {
 	if isText(data) {
 		l, _, err = c.read(name, bytes.NewReader(data))
 		return l, err
 	}
-	if bytes.HasPrefix(data[min(16, len(data)):], []byte("\xed\xda\x0c\xed")) {
-		return l, fmt.Errorf("%s: it is a bbolt file, as unreleased builds wrote: make a backup with the build that wrote it, and restore that", name)
-	}
 	var end audit.Head
-	if len(data) < markSize || data[markSize-1] != '\n' || end.UnmarshalText(data[:markSize]) != nil {
-		return l, damage(name, errors.New("it is no state file"))
+	var text []byte // pieces so far of an incomplete record
+	err = readPages(data, func(bucket string, k, v []byte) error {
+		switch {
+		case bucket == endBucket && string(k) == endBucket:
+			return end.UnmarshalText(v)
+		case bucket == recordBucket && bytes.Equal(k, pieceKey(l.pieces)):
+			l.pieces++
+			text = append(text, v...)
+			if !bytes.HasSuffix(v, []byte("\n")) {
+				return nil
+			}
+			if err := l.add(c, text[:len(text)-1]); err != nil {
+				return fmt.Errorf("record %d: %w", l.records+1, err)
+			}
+			text = text[:0]
+			return nil
+		}
+		return fmt.Errorf("record %d: %q of %q is in its place", l.records+1, k, bucket)
+	})
+	if err == nil && len(text) > 0 {
+		err = fmt.Errorf("record %d has no end", l.records+1)
 	}
-	l, _, err = c.read(name, bytes.NewReader(data[markSize:]))
-	switch hash, known := l.hash(end.Seq); {
-	case known && hash == end.Hash && end.Seq > l.before.Seq:
-		return l, nil
-	case err == nil:
-		err = damage(name, fmt.Errorf("it ends with change %d, and says that it ends with change %d", l.end.Seq, end.Seq))
+	if err == nil {
+		err = l.whole()
 	}
-	return l, err
+	if err == nil && l.end != end {
+		err = fmt.Errorf("it ends with change %d, and says that it ends with change %d", l.end.Seq, end.Seq)
+	}
+	return l, damage(name, err)
 }
 
 // damage wraps a read error with the name of the file or journal. An unknown version is no damage.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/units"
@@ -96,13 +98,22 @@ func (c *contents) summary() Summary {
 	}
 }
 
+// text returns a backup whose last change is end.
+func (c *contents) text(end audit.Head) (text []byte, err error) {
+	records, _, err := c.seal(end, audit.Head{})
+	for _, r := range records {
+		text = appendLine(text, r)
+	}
+	return text, err
+}
+
 // Backup checks a state file and copies it to a new file, as text. A controller may have the state file open.
 func Backup(path, to string) (Summary, error) {
 	c, l, err := read(path)
 	if err != nil {
 		return Summary{}, err
 	}
-	text, _, err := c.seal(l.end, audit.Head{})
+	text, err := c.text(l.end)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -142,7 +153,7 @@ func Restore(from, path string) (sum Summary, old string, err error) {
 	if err != nil {
 		return sum, "", err
 	}
-	f := &file{path: path, write: durably}
+	f := &file{path: path, sync: true, update: (*bolt.DB).Update}
 	// A backup's summary keeps its number, which a later change of the original file may have too.
 	if f.end = l.before; l.records > l.summary || l.end.Seq == 0 {
 		f.end = l.end

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 )
 
@@ -69,7 +68,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, _, err := c.seal(l.end, audit.Head{})
+		again, err := c.text(l.end)
 		if err != nil {
 			t.Fatal(err)
 		}

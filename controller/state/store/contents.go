@@ -16,7 +16,8 @@ import (
 	"github.com/headgate/headgate/internal/ring"
 )
 
-// Version is the layout of a state file and of a backup: lines of text. Each record has the hash of the one before.
+// Version is the layout of a state file: records in bbolt, or as lines of text in a backup. Each record has the hash of
+// the one before.
 const Version = 3
 
 // lineVersion is the layout of the journal in etcd and of older state files: independent lines. A file of any other
@@ -61,9 +62,6 @@ func line(r record) ([]byte, error) {
 func appendLine(to, text []byte) []byte {
 	return fmt.Appendf(to, "%08x %s\n", crc32.Checksum(text, castagnoli), text)
 }
-
-// lineSize is the size of the line that appendLine makes of a record's JSON.
-func lineSize(text []byte) int64 { return 8 + 1 + int64(len(text)) + 1 }
 
 // cut returns the JSON of a line; the line has no newline.
 func cut(text []byte) ([]byte, error) {

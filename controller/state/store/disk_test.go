@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/tests/smalldisk"
@@ -81,22 +83,18 @@ func TestDiskFull(t *testing.T) {
 // again.
 func TestWriteFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		fail    func(out *os.File, text []byte, at int64) error
+		fail    func(db *bolt.DB, fn func(*bolt.Tx) error) error
 		unknown bool
 	}{
-		"a full disk": {func(out *os.File, text []byte, at int64) error {
-			_, err := out.WriteAt(text[:len(text)/2], at)
-			return errors.Join(err, &fs.PathError{Op: "write", Path: "state.db", Err: syscall.ENOSPC})
+		"a full disk": {func(*bolt.DB, func(*bolt.Tx) error) error {
+			return &fs.PathError{Op: "write", Path: "state.db", Err: syscall.ENOSPC}
 		}, false},
-		"a quota": {func(*os.File, []byte, int64) error { return syscall.EDQUOT }, false},
-		"a disk that fails after the write": {func(out *os.File, text []byte, at int64) error {
-			return errors.Join(syscall.EIO, durably(out, text, at))
+		"a quota": {func(*bolt.DB, func(*bolt.Tx) error) error { return syscall.EDQUOT }, false},
+		"a disk that fails after the write": {func(db *bolt.DB, fn func(*bolt.Tx) error) error {
+			return errors.Join(syscall.EIO, db.Update(fn))
 		}, true},
-		"a disk that fails before the end is written": {func(out *os.File, text []byte, at int64) error {
-			if at == 0 {
-				return syscall.EIO
-			}
-			return durably(out, text, at)
+		"a panic": {func(db *bolt.DB, fn func(*bolt.Tx) error) error {
+			return db.Update(func(tx *bolt.Tx) error { panic("page 7 is no page") })
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,12 +104,12 @@ func TestWriteFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := s.journal.(*file)
-			f.write = c.fail
+			f.update = c.fail
 			err := s.SaveLinks(map[string]bool{"x": true}, nil)
 			if err == nil || errors.Is(err, outcome.ErrUnknown) != c.unknown || IsDiskFull(err) == c.unknown || s.Err() == nil || !slices.Equal(s.DownLinks(), []string{"a"}) {
 				t.Errorf("a write that failed: %v, %v, links %v", err, s.Err(), s.DownLinks())
 			}
-			f.write = durably
+			f.update = (*bolt.DB).Update
 			if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), "in use") {
 				t.Errorf("another process meanwhile: %v", err)
 			}

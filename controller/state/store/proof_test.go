@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -150,7 +149,7 @@ func TestMutations(t *testing.T) {
 		mutate func([]byte) []byte
 	}{
 		{"bit", func(b []byte) []byte { b[random.IntN(len(b))] ^= 1 << random.IntN(8); return b }},
-		{"bit of the end's line", func(b []byte) []byte { b[random.IntN(markSize)] ^= 1 << random.IntN(8); return b }},
+		{"bit of a page's head", func(b []byte) []byte { at(b)[random.IntN(48)] ^= 1 << random.IntN(8); return b }},
 		{"cut", func(b []byte) []byte { return b[:random.IntN(len(b))] }},
 		{"zeros", func(b []byte) []byte {
 			n := random.IntN(len(b))
@@ -158,18 +157,12 @@ func TestMutations(t *testing.T) {
 			return b
 		}},
 		{"page over another", func(b []byte) []byte { copy(at(b), at(b)); return b }},
-		{"line less", func(b []byte) []byte {
-			lines := bytes.SplitAfter(b, []byte("\n"))
-			n := 1 + random.IntN(len(lines)-2)
-			return bytes.Join(slices.Delete(lines, n, n+1), nil)
-		}},
-		{"cut after a line", func(b []byte) []byte {
-			lines := bytes.SplitAfter(b, []byte("\n"))
-			return bytes.Join(lines[:1+random.IntN(len(lines)-1)], nil)
-		}},
-		{"a part of a line more", func(b []byte) []byte { return append(b, b[markSize:markSize+random.IntN(300)]...) }},
+		{"page over another, with its number", func(b []byte) []byte { to, from := at(b), at(b); copy(to[8:], from[8:]); return b }},
 		{"page of an older copy", func(b []byte) []byte { mine, other := same(b); copy(mine, other); return b }},
-		{"end's line of an older copy", func(b []byte) []byte { copy(b[:markSize], old[random.IntN(len(old)-1)]); return b }},
+		{"meta page of an older copy", func(b []byte) []byte {
+			copy(b[random.IntN(2)*page:][:page], old[random.IntN(len(old)-1)][random.IntN(2)*page:])
+			return b
+		}},
 		{"older copy", func([]byte) []byte { return slices.Clone(old[random.IntN(len(old)-1)]) }},
 	}
 	tries := 180

@@ -1,12 +1,11 @@
 // Package store keeps what the controller must not forget: the configurations that were applied, the last of which is
 // in force, the links out of service, virtual priorities, weights, budgets and the audit log. It is a journal of
-// lines, one for each change, in a file or in etcd. Every change is durable before the call returns, so a crash at any
-// moment leaves the last whole change. A journal more than twice as large as the state is replaced by a new one with
-// only the state.
+// changes, in a file of bbolt or in etcd. Every change is durable before the call returns, so a crash at any moment
+// leaves the last whole change. A journal more than twice as large as the state is replaced by a new one with only
+// the state.
 //
 // In a file each change has a number, the hash of the change before, and the position of the audit log; each line of
-// the audit log has the position of the state file. So a mismatch of the two files is found. The first line of the file
-// has the number and the hash of the last change, so a file that was cut is found too.
+// the audit log has the position of the state file. So a mismatch of the two files is found.
 package store
 
 import (
@@ -135,8 +134,7 @@ func (s *Store) Backup() ([]byte, error) {
 	if f, ok := s.journal.(*file); ok {
 		end = f.end
 	}
-	text, _, err := state.seal(end, audit.Head{})
-	return text, err
+	return state.text(end)
 }
 
 // retry is how often Err tries to write again.
