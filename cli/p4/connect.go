@@ -168,8 +168,8 @@ func (r roleChange) held() error {
 	return fmt.Errorf("%w: --election-id with a higher number takes the switch over", r.why)
 }
 
-// lost returns, in place of a PERMISSION_DENIED, that another controller took the switch over while the command
-// ran. The switch says so on the stream, within the time waited here.
+// lost replaces PERMISSION_DENIED by the error that another controller took the switch over while the command ran,
+// if the switch says so on the stream in time.
 func (h *handler) lost(err error) error {
 	if status.Code(err) != codes.PermissionDenied {
 		return err

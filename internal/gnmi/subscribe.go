@@ -152,7 +152,7 @@ func (f *follower) close() {
 	}
 }
 
-// interval checks one of a request, in ns; 0 is none.
+// interval checks an interval of a request, in ns, and returns it. 0 means that the client sets none.
 func interval(field string, ns uint64) (time.Duration, error) {
 	if ns != 0 && (ns < uint64(minInterval) || ns > uint64(maxInterval)) {
 		return 0, status.Errorf(codes.InvalidArgument, "%s: %d ns: want 0, or %v to %v", field, ns, minInterval, maxInterval)
