@@ -289,8 +289,8 @@ func (c *Config) checkPolicy() error {
 	err := cmp.Or(
 		units.Fault(c.Policy == Static && c.Threshold <= 0, "threshold", inBytes(c.Threshold), "1 B or more", ""),
 		units.Fault(c.Policy != Static && (c.Alpha < MinAlpha || c.Alpha > MaxAlpha), "alpha", fmt.Sprintf("2^%d", int8(c.Alpha)), alphaAllowed, ""),
-		units.Fault(c.Counted && (!c.AllowLoss || c.Policy.insured() || c.Policy == SPFC && !c.SPFC.Whole), "counted", true,
-			"false unless allow_loss is set, and the policy has headroom for each queue or is spfc with spfc.whole", "nothing keeps the sum of what queues hold within the memory"),
+		units.Fault(c.Counted && (!c.AllowLoss || c.Policy.insured()), "counted", true,
+			"false unless allow_loss is set and the policy has headroom for each queue", "nothing keeps the sum of what queues hold within the memory"),
 		units.Fault(c.Share < 1 || c.Share > 1000, "share", fmt.Sprintf("%d ‰", c.Share), "1 to 1000 ‰", ""),
 	)
 	if err == nil && c.Policy.insured() {

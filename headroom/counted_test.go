@@ -54,7 +54,7 @@ func TestCountedThreshold(t *testing.T) {
 // Nothing keeps the sum within the memory: a victim's threshold is the whole buffer, whatever others hold. The same is
 // true of a static threshold.
 func TestCountedDoesNotHold(t *testing.T) {
-	victim := counted(t, func(c *Config) { c.Policy, c.SPFC.Whole, c.Ports[0].Victim = SPFC, true, true })
+	victim := counted(t, func(c *Config) { c.Policy, c.Ports[0].Victim = SPFC, true })
 	victim.Arrive(0, 0, 3, 1000)
 	victim.Depart(0, 0, 3, 1000) // a port is a victim from its first departure on
 	took, _ := fill(victim, 0, 2000)
@@ -113,7 +113,6 @@ func TestCountedFaults(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"loss not allowed": func(c *Config) { c.AllowLoss = false },
 		"DSH":              func(c *Config) { c.Policy = DSH },
-		"SPFC in the pool": func(c *Config) { c.Policy = SPFC },
 	} {
 		c := Config{Policy: DT, Buffer: 1_000_000, Lossless: 1, Headroom: 10_000, Counted: true, AllowLoss: true, Ports: []Port{{Rate: units.Gbps}}}
 		change(&c)

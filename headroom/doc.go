@@ -29,6 +29,9 @@
 //     ports, lowest first. A match-action pipeline can only do Config.LocalResume.
 //   - Classes that are not lossless share under T(t) and are then dropped. They use neither
 //     headroom nor insurance, and do not count towards Xpoff.
+//   - "The PFC threshold for this port is set to the buffer size" (SPFC §IV-B): a victim's port may hold the shared
+//     pool and the headroom that paused queues do not need, because their peers are silent. Other headroom stays
+//     reserved, so that nothing is dropped.
 //   - SPFC counts all lossless classes of a port together; a PAUSE of any of them, or of the
 //     port, makes the port normal until none is paused.
 //

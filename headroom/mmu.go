@@ -32,15 +32,14 @@ type MMU struct {
 	nq          units.Bytes // Nq
 	stats       Stats
 
-	ports              []port
-	touched            []int32 // empty between calls
-	totals             Usage
-	gap                units.Bytes // δ
-	portGap            units.Bytes // δp
-	reach              units.Bytes // the shared pool and all headroom
-	spfcMayUseHeadroom bool        // a victim's port may fill both
-	out                []Signal
-	config             Config // last: no packet looks at it
+	ports   []port
+	touched []int32 // empty between calls
+	totals  Usage
+	gap     units.Bytes // δ
+	portGap units.Bytes // δp
+	reserve units.Bytes // all headroom with SPFC.Whole, else 0
+	out     []Signal
+	config  Config // last: no packet looks at it
 }
 
 type queue struct {
@@ -91,9 +90,8 @@ func New(c Config) (*MMU, error) {
 		pausedQueues: newResumeHeap(n * Classes), pausedPorts: newResumeHeap(n),
 		touched: make([]int32, 0, n), out: make([]Signal, 0, 2*n), config: c,
 	}
-	m.reach, m.spfcMayUseHeadroom = layout.Shared+layout.Headroom, c.SPFC.Whole
-	if c.Counted {
-		m.reach = c.Buffer
+	if c.SPFC.Whole && !c.Counted {
+		m.reserve = layout.Headroom
 	}
 	m.private = [2]units.Bytes{c.LossyPrivate, c.Private}
 	for i := range m.ports {
@@ -163,7 +161,7 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 	if at != placeNone && m.grows != nil {
 		q.tau = m.grows.arrived(now, port, class, q.length())
 	}
-	m.recheck(port, class, q, p, at, victimUnlimited)
+	m.recheck(now, port, class, q, p, at, victimUnlimited)
 	return at != placeNone, m.signals(now)
 }
 
@@ -213,6 +211,9 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 			m.updateWaiting(port, class)
 		}
 		m.resumeWaiting()
+	}
+	if m.lends {
+		m.lend(now, port, class)
 	}
 	return m.signals(now)
 }

@@ -15,6 +15,7 @@ type rules struct {
 	perQueueThreshold bool     // insured, but the threshold bounds each queue, not the port
 	local             bool     // recheck only where a packet leaves
 	counted           bool     // Config.Counted
+	lends             bool     // paused queues lend headroom to victims
 	simplePolicy      bool     // neither headroom per port nor victims: a queue's length alone decides
 	grows             *shared  // DSH's τ; nil for none
 	spfc              *victims // nil when no port may use the whole pool
@@ -38,6 +39,7 @@ func newRules(c *Config) (rules, error) {
 	}
 	if c.Policy.victims() {
 		r.spfc = newVictims(c)
+		r.lends = c.Policy == SPFC && !c.Counted && !c.SPFC.Whole
 	}
 	return r, nil
 }
@@ -73,31 +75,25 @@ func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n 
 	if q.private+n <= m.private[m.lossless>>class&1] {
 		return placePrivate, victimUnlimited
 	}
-	if m.counted {
-		return m.placeCounted(q, p, n, victimUnlimited), victimUnlimited
+	switch free := m.free; {
+	case m.counted:
+		at = m.placeCounted(q, p, n, victimUnlimited)
+	case m.lends && m.size-free+m.totals.Private+m.totals.Headroom+n > m.config.Buffer:
+		// Memory is full only if a peer sends although its queue has lent its headroom.
+	case victimUnlimited && n <= m.victimThreshold()-(m.size-free), n <= free && m.below(p, q, lossless, n, m.threshold(free)):
+		at = placeShared
+	case lossless && m.insured && p.insured+n <= p.phi:
+		at = placeInsurance
+	case lossless && !m.insured && q.headroom+n <= p.phi && (m.reserve == 0 || n <= m.victimThreshold()-(m.size-free)):
+		at = placeHeadroom
 	}
-	if victimUnlimited && m.spfcMayUseHeadroom && m.fits(n) {
-		return placeShared, victimUnlimited
-	}
-	if free := m.free; n <= free && (victimUnlimited || m.below(p, q, lossless, n, m.threshold(free))) {
-		return placeShared, victimUnlimited
-	}
-	if !lossless {
-		return placeNone, victimUnlimited
-	}
-	switch {
-	case m.insured && p.insured+n <= p.phi:
-		return placeInsurance, victimUnlimited
-	case !m.insured && q.headroom+n <= p.phi && m.fits(n):
-		return placeHeadroom, victimUnlimited
-	}
-	return placeNone, victimUnlimited
+	return at, victimUnlimited
 }
 
 // placeCounted is place as in the public HPCC simulator's SwitchMmu (CheckIngressAdmission and
 // UpdateIngressAdmission). It checks only the queue's threshold and headroom.
 func (m *MMU) placeCounted(q *queue, p *port, n units.Bytes, victim bool) placement {
-	limit := m.reach
+	limit := m.victimThreshold()
 	if !victim {
 		limit = m.threshold(m.free)
 	}
@@ -110,10 +106,6 @@ func (m *MMU) placeCounted(q *queue, p *port, n units.Bytes, victim bool) placem
 	return placeNone
 }
 
-// fits reports whether shared pool and headroom together have room for n more bytes. Only victim ports can fill the
-// headroom that other ports need.
-func (m *MMU) fits(n units.Bytes) bool { return m.size-m.free+m.totals.Headroom+n <= m.reach }
-
 // below reports whether n more shared bytes keep a queue, or with DSH its port, below the threshold.
 func (m *MMU) below(p *port, q *queue, lossless bool, n, t units.Bytes) bool {
 	if m.insured && lossless && !m.perQueueThreshold {
@@ -124,10 +116,10 @@ func (m *MMU) below(p *port, q *queue, lossless bool, n, t units.Bytes) bool {
 
 // recheck pauses the queue of a placed packet, and with DSH its port, if Fig. 3 and §IV-E require it. It keeps the
 // order in which paused queues and ports resume.
-func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, victimUnlimited bool) {
+func (m *MMU) recheck(now units.Time, port int, class uint8, q *queue, p *port, at placement, victimUnlimited bool) {
 	was := q.off
 	free := m.free
-	limit := m.reach // a victim's limit: the shared pool, and with Whole also the headroom
+	limit := m.victimThreshold()
 	t := m.threshold(free)
 	if !victimUnlimited {
 		limit = t
@@ -137,6 +129,9 @@ func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, vi
 		p.classes |= 1 << class
 		m.stats.QueuePauses++
 		m.touch(port)
+	}
+	if m.lends && q.off {
+		m.spfc.heard(now, port*Classes+int(class))
 	}
 	if m.insured {
 		portLimit := m.size
@@ -234,7 +229,11 @@ func (m *MMU) resumeLocal(port int, class uint8) {
 }
 
 func (m *MMU) resumeQueue(port int, class uint8) {
-	m.queues[port*Classes+int(class)].off = false
+	i := port*Classes + int(class)
+	m.queues[i].off = false
+	if m.lends {
+		m.spfc.loan(i, 0)
+	}
 	m.ports[port].classes &^= 1 << class
 	m.stats.QueueResumes++
 	m.touch(port)

@@ -141,21 +141,36 @@ func (m *Meter) Resume() {
 // Victim reports whether the port is in the victim state.
 func (m *Meter) Victim() bool { return m.victim }
 
-// victims is SPFC's state of all ports. It owns its meters.
+// victims is SPFC's state of all ports. It owns its meters and loans.
 type victims struct {
 	period  units.Time
 	packets bool // count packets, not bytes
 	ports   []meterClock
+	loans   []loan // by queue, port · 8 + class
+	total   units.Bytes
+}
+
+// loan is the headroom that a queue lends. A paused queue needs no headroom once its peer is silent, until RESUME.
+// It lends as much of it as it holds of the shared pool, and victims may use more of the pool by that amount:
+//
+//   - A departure from the queue takes at least as much from the pool as from the loan.
+//   - While victims hold more than the pool, T is 0, so no queue resumes but an empty one, which lends nothing.
+//
+// So every queue that may receive has all of its headroom.
+type loan struct {
+	heard units.Time // when the last packet came that paused the queue or found it paused
+	bytes units.Bytes
 }
 
 // meterClock is a meter and its Timeout Clock.
 type meterClock struct {
 	Meter
-	next units.Time // end of the period
+	next  units.Time // end of the period
+	quiet units.Time // after which a paused peer is silent
 }
 
 func newVictims(c *Config) *victims {
-	v := &victims{period: c.SPFC.Period, packets: c.SPFC.Packet > 0, ports: make([]meterClock, len(c.Ports))}
+	v := &victims{period: c.SPFC.Period, packets: c.SPFC.Packet > 0, ports: make([]meterClock, len(c.Ports)), loans: make([]loan, len(c.Ports)*Classes)}
 	told := slices.ContainsFunc(c.Ports, func(p Port) bool { return p.Victim })
 	for i, p := range c.Ports {
 		limit := DepartLimit(p.Rate, c.SPFC.Period, c.SPFC.K, c.SPFC.Packet)
@@ -164,7 +179,7 @@ func newVictims(c *Config) *victims {
 		} else if told {
 			limit = math.MaxUint64
 		}
-		v.ports[i] = meterClock{NewMeter(limit), c.SPFC.Period}
+		v.ports[i] = meterClock{NewMeter(limit), c.SPFC.Period, c.silence(&p)}
 	}
 	return v
 }
@@ -180,6 +195,43 @@ func (v *victims) at(now units.Time, port int) *Meter {
 		}
 	}
 	return &p.Meter
+}
+
+// heard records that a packet came although its queue is paused, or paused it. The queue lends nothing for now.
+func (v *victims) heard(now units.Time, queue int) {
+	v.loans[queue].heard = now
+	v.loan(queue, 0)
+}
+
+// loan sets what a queue lends.
+func (v *victims) loan(queue int, n units.Bytes) {
+	l := &v.loans[queue]
+	v.total += n - l.bytes
+	l.bytes = n
+}
+
+// victimThreshold returns the bytes that all queues together may hold of the shared pool when a victim's packet
+// arrives: the pool and what paused queues lend, or the buffer with Counted.
+func (m *MMU) victimThreshold() units.Bytes {
+	switch {
+	case m.counted:
+		return m.config.Buffer
+	case m.lends:
+		return m.size + m.spfc.total
+	case m.reserve > 0:
+		return m.size + m.reserve - m.totals.Headroom
+	}
+	return m.size
+}
+
+// lend sets what the queue of a departed packet lends.
+func (m *MMU) lend(now units.Time, port int, class uint8) {
+	i := port*Classes + int(class)
+	var n units.Bytes
+	if q := &m.queues[i]; q.off && now-m.spfc.loans[i].heard > m.spfc.ports[port].quiet {
+		n = min(m.ports[port].phi-q.headroom, q.shared)
+	}
+	m.spfc.loan(i, n)
 }
 
 func (v *victims) departed(now units.Time, port int, n units.Bytes) {

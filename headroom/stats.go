@@ -69,14 +69,11 @@ func (m *MMU) Victim(now units.Time, port int) bool { return m.victimUnlimited(n
 func (m *MMU) Threshold() units.Bytes { return m.threshold(m.free) }
 
 // Limit returns the shared memory at which a queue pauses: Static's threshold or T(t), less τ. For a victim's port
-// it is the whole shared pool, with SPFC.Whole all headroom too, less τ.
+// it is the whole shared pool and what paused queues lend, less τ.
 func (m *MMU) Limit(now units.Time, port int, class uint8) units.Bytes {
 	limit := m.Threshold()
 	if m.Victim(now, port) {
-		limit = m.size
-		if m.spfcMayUseHeadroom {
-			limit = m.reach
-		}
+		limit = m.victimThreshold()
 	}
 	return limit - m.Tau(port, class)
 }
@@ -122,7 +119,7 @@ func (m *MMU) Audit() error {
 	if sum != m.Usage() {
 		return fmt.Errorf("queues add up to %+v, pools to %+v", sum, m.Usage())
 	}
-	if !m.counted && (sum.Shared > m.size && !m.spfcMayUseHeadroom || sum.Total() > m.config.Buffer) {
+	if !m.counted && (sum.Shared > m.victimThreshold() || sum.Total() > m.config.Buffer) {
 		return fmt.Errorf("in use are %+v of a buffer of %d B with a shared pool of %d B", sum, m.config.Buffer, m.size)
 	}
 	return nil

@@ -2,6 +2,7 @@ package headroom
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -22,6 +23,7 @@ type world struct {
 	// ignore drops PFC frames before they reach a peer.
 	ignore func(Signal) bool
 	steps  int
+	lent   units.Bytes // the most that queues have lent
 	fault  error
 }
 
@@ -113,9 +115,12 @@ func (w *world) run() error {
 			w.step(e)
 		}
 		if w.steps++; w.steps%8 == 0 {
-			if err := w.m.Audit(); err != nil {
+			if err := errors.Join(w.m.Audit(), promised(w.m, w.now)); err != nil {
 				return err
 			}
+		}
+		if w.m.lends {
+			w.lent = max(w.lent, w.m.spfc.total)
 		}
 	}
 	return w.finish()

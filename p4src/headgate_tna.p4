@@ -29,7 +29,7 @@
 // tables for them are not here. Ingress does not know a packet's length, so a frame that ends before its
 // IP packet is forwarded.
 
-#define HEADGATE_VERSION "1.6.0"
+#define HEADGATE_VERSION "1.7.0"
 // headgate_v1model.p4 says what the versions have, and docs/targets/tofino.md what of it is not here.
 
 #include <core.p4>

@@ -29,7 +29,7 @@
 // A drop sets a reason in the metadata. Later features are then skipped, and Enqueue counts it.
 // The switch needs 8 priority queues (--priority-queues 8) and CPU port 510.
 
-#define HEADGATE_VERSION "1.6.0"
+#define HEADGATE_VERSION "1.7.0"
 // 1.0.0  forwarding, classes, ECN, maxQD, packet I/O, polls.
 // 1.1.0  PACC's flow table; the buffer: PFC, SIH, DSH, SPFC.
 // 1.2.0  Pools count bytes admitted under an older policy; SPFC's port states in the pipeline; a
@@ -39,6 +39,7 @@
 // 1.4.0  IPv6 in all features of IPv4; the gateway, which answers ARP, neighbour solicitations and pings.
 // 1.5.0  Each switch has a seed for the hash that chooses next hops, which may look at queue pairs.
 // 1.6.0  maxQD in an option of TCP too.
+// 1.7.0  A paused queue lends headroom to victims of SPFC.
 
 #include <core.p4>
 #include <v1model.p4>

@@ -88,7 +88,7 @@ const (
 	BufferDynamic               = 1  // T is α times the free bytes; otherwise T is fixed
 	BufferInsured               = 2  // headroom is the insurance of each port (DSH)
 	BufferEstimate              = 4  // queues pause early, by Algorithms 3 and 4
-	BufferVictims               = 8  // victim ports may use all of the shared pool (SPFC)
+	BufferVictims               = 8  // victim ports may use the shared pool and what paused queues lend (SPFC)
 	BufferApart                 = 16 // insured, but a queue's own threshold bounds it
 	BufferOn                    = 32
 	PoolPrivate                 = 0
@@ -97,6 +97,7 @@ const (
 	PoolInsurance               = 3
 	PoolNone                    = 4
 	PoolPeaks                   = 5
+	PoolLent                    = 10 // what all paused queues lend
 	SignalNone                  = 0
 	SignalPause                 = 1
 	SignalResume                = 2

@@ -7,7 +7,7 @@ package ids
 // PipelineName and PipelineVersion identify the program in its P4Info.
 const (
 	PipelineName    = "headgate"
-	PipelineVersion = "1.6.0"
+	PipelineVersion = "1.7.0"
 )
 
 // Tables, and the fields of their keys.
@@ -320,6 +320,7 @@ const (
 	RegisterBufferCountedName     = "buffer_counted"
 	RegisterBufferHeadroomName    = "buffer_headroom"
 	RegisterBufferTauName         = "buffer_tau"
+	RegisterBufferLoanName        = "buffer_loan"
 	RegisterBufferPortSharedName  = "buffer_port_shared"
 	RegisterBufferInsuredName     = "buffer_insured"
 	RegisterBufferPausedName      = "buffer_paused"

@@ -133,7 +133,7 @@ const bit<4> PACKET_OUT_FORGET = 4;   // empty the accounts of an idle ingress p
 const bit<6> BUFFER_DYNAMIC = 1;   // T is α times the free bytes; otherwise T is fixed
 const bit<6> BUFFER_INSURED = 2;   // headroom is the insurance of each port (DSH)
 const bit<6> BUFFER_ESTIMATE = 4;  // queues pause early, by Algorithms 3 and 4
-const bit<6> BUFFER_VICTIMS = 8;   // victim ports may use all of the shared pool (SPFC)
+const bit<6> BUFFER_VICTIMS = 8;   // victim ports may use the shared pool and what paused queues lend (SPFC)
 const bit<6> BUFFER_APART = 16;    // insured, but a queue's own threshold bounds it
 const bit<6> BUFFER_ON = 32;
 
@@ -145,6 +145,7 @@ const bit<32> POOL_HEADROOM = 2;
 const bit<32> POOL_INSURANCE = 3;
 const bit<32> POOL_NONE = 4;
 const bit<32> POOL_PEAKS = 5;
+const bit<32> POOL_LENT = 10; // what all paused queues lend
 
 // PFC frames, and the list of fields that a clone keeps to become one.
 const bit<2> SIGNAL_NONE = 0;

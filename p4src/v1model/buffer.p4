@@ -20,8 +20,8 @@
 
 // The free bytes of the shared pool. After a change of the policy, private queues, headroom or
 // insurance may hold more than the new policy reserves; the excess counts as used.
-#define SHARED_FREE(used, private, headroom, insured) \
-    (meta.buffer.shared |-| (used) |-| ((private) |-| meta.target.private_pool) \
+#define POOL_FREE(pool, used, private, headroom, insured) \
+    ((pool) |-| (used) |-| ((private) |-| meta.target.private_pool) \
      |-| ((headroom) |-| meta.target.headroom_pool) |-| ((insured) |-| meta.target.insurance_pool))
 
 // The free bytes of the whole buffer. This bound matters only after a change of the policy,
@@ -122,11 +122,14 @@ control ChoosePool(inout metadata_t meta, in standard_metadata_t standard) {
         bit<32> total_private;
         bit<32> total_headroom;
         bit<32> total_insured;
+        bit<32> lent;
+        bit<64> loan;
         buffer_private.read(private, index);
         buffer_shared.read(shared, index);
         buffer_counted.read(counted, index);
         buffer_headroom.read(headroom, index);
         buffer_tau.read(tau, index);
+        buffer_loan.read(loan, index);
         buffer_port_shared.read(port_shared, port);
         buffer_insured.read(insured, port);
         buffer_paused.read(paused, port);
@@ -135,11 +138,13 @@ control ChoosePool(inout metadata_t meta, in standard_metadata_t standard) {
         buffer_pools.read(total_private, POOL_PRIVATE);
         buffer_pools.read(total_headroom, POOL_HEADROOM);
         buffer_pools.read(total_insured, POOL_INSURANCE);
+        buffer_pools.read(lent, POOL_LENT);
 
         // Algorithm 1.
         bool as_victim = lossless && meta.buffer.victim == 1 && paused == 0;
         bool by_port = lossless && HAS(BUFFER_INSURED) && !HAS(BUFFER_APART);
-        meta.target.free = SHARED_FREE(used, total_private, total_headroom, total_insured);
+        meta.target.free = POOL_FREE(meta.buffer.shared, used, total_private, total_headroom, total_insured);
+        meta.target.victim_free = as_victim ? POOL_FREE(meta.buffer.shared + lent, used, total_private, total_headroom, total_insured) : 0;
         meta.target.room = BUFFER_ROOM(used, total_private, total_headroom, total_insured);
         bit<48> queue_limit = BUFFER_THRESHOLD(meta.target.free);
         bit<48> port_limit = queue_limit * (bit<48>)meta.buffer.port_queues;
@@ -149,7 +154,7 @@ control ChoosePool(inout metadata_t meta, in standard_metadata_t standard) {
         // at each use.
         meta.buffer.pool = (lossless && reserved <= meta.buffer.headroom)
             ? (HAS(BUFFER_INSURED) ? POOL_INSURANCE : POOL_HEADROOM) : POOL_NONE;
-        meta.buffer.pool = (n <= meta.target.free && (as_victim || level < (by_port ? port_limit : queue_limit)))
+        meta.buffer.pool = (n <= meta.target.victim_free || (n <= meta.target.free && level < (by_port ? port_limit : queue_limit)))
             ? POOL_SHARED : meta.buffer.pool;
         meta.buffer.pool = (private + n <= meta.buffer.reserve) ? POOL_PRIVATE : meta.buffer.pool;
         meta.buffer.pool = (n <= meta.target.room) ? meta.buffer.pool : POOL_NONE;
@@ -162,7 +167,7 @@ control ChoosePool(inout metadata_t meta, in standard_metadata_t standard) {
         headroom = headroom + (meta.buffer.pool == POOL_HEADROOM ? n : 0);
         port_shared = port_shared + more_counted;
         insured = insured + (meta.buffer.pool == POOL_INSURANCE ? n : 0);
-        meta.target.free = meta.target.free - (meta.buffer.pool == POOL_SHARED ? n : 0);
+        meta.target.free = meta.target.free |-| (meta.buffer.pool == POOL_SHARED ? n : 0);
         tau = (lossless && meta.buffer.pool != POOL_NONE)
             ? ((meta.estimate.single == 1) ? 0 : meta.estimate.phi) : tau;
         buffer_private.write(index, private);
@@ -185,7 +190,7 @@ control ChoosePool(inout metadata_t meta, in standard_metadata_t standard) {
         bit<8> classes_before = PAUSED_CLASSES(paused);
         queue_limit = BUFFER_THRESHOLD(meta.target.free);
         port_limit = as_victim ? (bit<48>)meta.buffer.shared : queue_limit * (bit<48>)meta.buffer.port_queues;
-        queue_limit = as_victim ? (bit<48>)meta.buffer.shared : queue_limit;
+        queue_limit = as_victim ? (bit<48>)(meta.buffer.shared + lent) : queue_limit;
         bool stop_queue = lossless && private + shared + headroom != 0 &&
             (meta.buffer.pool == POOL_NONE || meta.buffer.pool == POOL_HEADROOM ||
              (bit<48>)shared + (bit<48>)tau > queue_limit);
@@ -194,6 +199,11 @@ control ChoosePool(inout metadata_t meta, in standard_metadata_t standard) {
              (bit<48>)port_shared > port_limit);
         paused = paused | (stop_queue ? (bit<9>)meta.buffer.class_mask : 0) | (stop_port ? 9w0x100 : 0);
         buffer_paused.write(port, paused);
+
+        // A queue that hears from its peer lends nothing.
+        bool heard = paused[7:0] & meta.buffer.class_mask != 0;
+        buffer_pools.write(POOL_LENT, lent - (heard ? loan[31:0] : 0));
+        buffer_loan.write(index, heard ? standard.ingress_global_timestamp[31:0] ++ 32w0 : loan);
 
         bit<8> classes_after = PAUSED_CLASSES(paused);
         bit<8> stopped = classes_after & ~classes_before;
@@ -268,11 +278,14 @@ control LeavePool(inout metadata_t meta, in standard_metadata_t standard) {
         bit<32> total_private;
         bit<32> total_headroom;
         bit<32> total_insured;
+        bit<32> lent;
+        bit<64> loan;
         buffer_private.read(private, index);
         buffer_shared.read(shared, index);
         buffer_counted.read(counted, index);
         buffer_headroom.read(headroom, index);
         buffer_tau.read(tau, index);
+        buffer_loan.read(loan, index);
         buffer_port_shared.read(port_shared, port);
         buffer_insured.read(insured, port);
         buffer_paused.read(paused, port);
@@ -281,6 +294,7 @@ control LeavePool(inout metadata_t meta, in standard_metadata_t standard) {
         buffer_pools.read(total_private, POOL_PRIVATE);
         buffer_pools.read(total_headroom, POOL_HEADROOM);
         buffer_pools.read(total_insured, POOL_INSURANCE);
+        buffer_pools.read(lent, POOL_LENT);
 
         bit<32> of_headroom = (n < headroom) ? n : headroom;
         bit<32> rest = n - of_headroom;
@@ -311,7 +325,7 @@ control LeavePool(inout metadata_t meta, in standard_metadata_t standard) {
         buffer_pools.write(POOL_INSURANCE, total_insured);
 
         bit<8> classes_before = PAUSED_CLASSES(paused);
-        meta.target.free = SHARED_FREE(used, total_private, total_headroom, total_insured);
+        meta.target.free = POOL_FREE(meta.buffer.shared, used, total_private, total_headroom, total_insured);
         bit<48> queue_limit = BUFFER_THRESHOLD(meta.target.free);
         bit<48> port_limit = queue_limit * (bit<48>)meta.buffer.port_queues;
         bool start_queue = paused[7:0] & meta.buffer.class_mask != 0 &&
@@ -326,6 +340,15 @@ control LeavePool(inout metadata_t meta, in standard_metadata_t standard) {
         paused = paused & ~(start_queue ? (bit<9>)meta.buffer.class_mask : 0) & (start_port ? 9w0xff : 9w0x1ff);
         meta.target.is_paused = (paused == 0) ? 1w0 : 1w1;
         buffer_paused.write(port, paused);
+
+        // A paused queue whose peer is silent needs no headroom until RESUME. It lends as much of it as it holds of
+        // the shared pool (Go type headroom.loan). Times are the lower 32 bits of the clock.
+        bool silent = HAS(BUFFER_VICTIMS) && !HAS(BUFFER_INSURED) && paused[7:0] & meta.buffer.class_mask != 0 &&
+            standard.egress_global_timestamp[31:0] - loan[63:32] > meta.target.response;
+        bit<32> unused = meta.buffer.headroom |-| headroom;
+        bit<32> lends = silent ? ((unused < shared) ? unused : shared) : 0;
+        buffer_pools.write(POOL_LENT, lent - loan[31:0] + lends);
+        buffer_loan.write(index, loan[63:32] ++ lends);
 
         bit<8> classes_after = PAUSED_CLASSES(paused);
         bit<8> started = classes_before & ~classes_after;

@@ -23,8 +23,12 @@ control SendPause(inout metadata_t meta) {
 }
 
 // Empties the account of one queue and adds its bytes to the sums.
-void forget_queue(in bit<32> index, inout bit<32> private, inout bit<32> shared, inout bit<32> headroom) {
+void forget_queue(in bit<32> index, inout bit<32> private, inout bit<32> shared, inout bit<32> headroom, inout bit<32> lent) {
     bit<32> cell;
+    bit<64> loan;
+    buffer_loan.read(loan, index);
+    buffer_loan.write(index, 0);
+    lent = lent - loan[31:0];
     buffer_private.read(cell, index);
     buffer_private.write(index, 0);
     private = private + cell;
@@ -63,15 +67,18 @@ control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
         bit<32> shared = 0;
         bit<32> headroom = 0;
         bit<32> insured;
+        bit<32> lent;
         bit<9>  paused;
-        forget_queue(first_queue, private, shared, headroom);
-        forget_queue(first_queue + 1, private, shared, headroom);
-        forget_queue(first_queue + 2, private, shared, headroom);
-        forget_queue(first_queue + 3, private, shared, headroom);
-        forget_queue(first_queue + 4, private, shared, headroom);
-        forget_queue(first_queue + 5, private, shared, headroom);
-        forget_queue(first_queue + 6, private, shared, headroom);
-        forget_queue(first_queue + 7, private, shared, headroom);
+        buffer_pools.read(lent, POOL_LENT);
+        forget_queue(first_queue, private, shared, headroom, lent);
+        forget_queue(first_queue + 1, private, shared, headroom, lent);
+        forget_queue(first_queue + 2, private, shared, headroom, lent);
+        forget_queue(first_queue + 3, private, shared, headroom, lent);
+        forget_queue(first_queue + 4, private, shared, headroom, lent);
+        forget_queue(first_queue + 5, private, shared, headroom, lent);
+        forget_queue(first_queue + 6, private, shared, headroom, lent);
+        forget_queue(first_queue + 7, private, shared, headroom, lent);
+        buffer_pools.write(POOL_LENT, lent);
         buffer_insured.read(insured, port);
         buffer_insured.write(port, 0);
         buffer_port_shared.write(port, 0);

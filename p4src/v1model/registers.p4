@@ -42,6 +42,11 @@ register<bit<32>>(QUEUE_CELLS) buffer_headroom;
 @id(ID_REGISTER_BUFFER_TAU)
 register<bit<32>>(QUEUE_CELLS) buffer_tau;
 
+// What a paused queue lends to SPFC's victims: in bits 63 to 32 the time of the last packet that paused the queue or
+// found it paused, in bits 31 to 0 the bytes.
+@id(ID_REGISTER_BUFFER_LOAN)
+register<bit<64>>(QUEUE_CELLS) buffer_loan;
+
 // The same per ingress port. paused has a bit per class, and bit 8 for the whole port.
 // paused_at is the time of the last PAUSE that named all paused classes.
 @id(ID_REGISTER_BUFFER_PORT_SHARED)
@@ -62,9 +67,9 @@ register<bit<48>>(PORT_CELLS) spfc_period_end;
 @id(ID_REGISTER_SPFC_VICTIM)
 register<bit<1>>(PORT_CELLS) spfc_victim;
 
-// The pools of the switch, and their peaks; index POOL_*.
+// The pools of the switch, their peaks, and the sum of loans; index POOL_*.
 @id(ID_REGISTER_BUFFER_POOLS)
-register<bit<32>>(POOL_PEAKS * 2) buffer_pools;
+register<bit<32>>(POOL_PEAKS * 2 + 1) buffer_pools;
 
 // Algorithm 3, by queue: its length, the time of its last packet (bit 48: there was one), g_avg
 // and v_avg. Algorithm 4, by port: bit 51 if a window has begun, its class, and its start.

@@ -54,6 +54,7 @@ struct target_t {
     bit<32> headroom_pool;  // size of all headroom; 0 under DSH
     bit<32> insurance_pool; // size of all ports' insurance; 0 except under DSH
     bit<32> free;           // free bytes of the shared pool
+    bit<32> victim_free;    // bytes that a victim's port may add to the shared pool
     bit<32> room;           // free bytes of the whole buffer
     bit<48> period;         // SPFC's TC, in ticks
     bit<32> depart_limit;   // C·TC/K of the ingress port, in bytes; at least 1

@@ -95,7 +95,7 @@ func Build(c Config) (*Entries, error) {
 	for i, port := range c.Numbers {
 		l := links.ports[i]
 		e.Tables = append(e.Tables, Entry{ids.TableBufferPortName, ingressPort(port), Action{ids.ActionSetBufferPortName, []uint64{
-			uint64(layout.Phi[i]), c.refresh(i), l.profile, l.exponent, l.limit, c.departLimit(i), c.response(i),
+			uint64(layout.Phi[i]), c.refresh(i), l.profile, l.exponent, l.limit, c.departLimit(i), ticks(c.MMU.Silence(i)),
 		}}})
 		if c.MAC != nil || c.Quanta != DefaultQuanta {
 			e.Tables = append(e.Tables, Entry{ids.TablePFCPortName,
@@ -112,14 +112,6 @@ func (c *Config) refresh(i int) uint64 {
 }
 
 func ticks(t units.Time) uint64 { return uint64(min((t+Tick-1)/Tick, ids.Unlimited)) }
-
-// response returns, in ticks, how long a port's peer takes to stop after a PAUSE: the time that its headroom
-// lasts on the wire.
-func (c *Config) response(i int) uint64 {
-	l := c.MMU.Link(i)
-	l.Cell = 0 // cells are of memory, not of the wire
-	return ticks(l.Rate.TxTime(l.Required()))
-}
 
 // departLimit returns C·TC/K of a port in bytes, 0 without SPFC.
 func (c *Config) departLimit(i int) uint64 {

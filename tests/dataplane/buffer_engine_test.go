@@ -55,12 +55,14 @@ type versus struct {
 	*machine
 	c                          buffer.Config
 	mmu                        *headroom.MMU
+	pool                       units.Bytes // size of the shared pool
 	refresh                    []refresher
 	stored                     []storedPacket
 	victims                    int // events after which a port was a victim
 	disobeyed                  int // arrivals that caused a repeated PAUSE
 	whole                      int // arrivals from victim ports
 	early                      int // arrivals that left τ above 0
+	lent                       int // arrivals after which victims hold what paused queues lend
 	pauses, resumes, refreshes []uint64
 }
 
@@ -76,8 +78,10 @@ func newVersus(t testing.TB, m *machine, c buffer.Config) *versus {
 	must(t, err)
 	mmu, err := headroom.New(entries.MMU)
 	must(t, err)
+	layout, err := entries.MMU.Layout()
+	must(t, err)
 	n := len(c.Numbers)
-	v := &versus{machine: m, c: c, mmu: mmu, pauses: make([]uint64, n), resumes: make([]uint64, n), refreshes: make([]uint64, n)}
+	v := &versus{machine: m, c: c, mmu: mmu, pool: layout.Shared, pauses: make([]uint64, n), resumes: make([]uint64, n), refreshes: make([]uint64, n)}
 	for _, p := range c.MMU.Ports {
 		v.refresh = append(v.refresh, newRefresher(p.Rate.PauseTime(c.Quanta)))
 	}
@@ -93,6 +97,9 @@ func (v *versus) arrive(port int, class uint8, n int) {
 	told := v.mmu.Paused(port)
 	p := v.machine.arrive(v.c.Numbers[port], class, n)
 	ok, signals := v.mmu.Arrive(v.now, port, class, units.Bytes(n))
+	if v.mmu.Usage().Shared > v.pool {
+		v.lent++
+	}
 	if ok != (p != nil) {
 		v.t.Fatalf("%d B of class %d at port %d: the MMU stored it: %v, the pipeline: %v", n, class, port, ok, p != nil)
 	}
@@ -182,6 +189,12 @@ func (v *versus) same(what string, port int, class uint8, n int, told uint8, wan
 		got = append(got, s)
 	}
 	v.pfc = v.pfc[:0]
+	if v.c.MMU.Policy == headroom.SPFC && v.c.MMU.Lossless>>class&1 != 0 && v.mmu.Victim(v.now, port) {
+		// A victim's limit is the pool and what paused queues lend.
+		if got, want := units.Bytes(v.register(ids.RegisterBufferPoolsName, ids.PoolLent)), v.mmu.Limit(v.now, port, class)-v.pool; got != want {
+			v.t.Fatalf("%s of %d B of class %d at port %d: paused queues lend %d B, the MMU's %d B", what, n, class, port, got, want)
+		}
+	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		v.t.Fatalf("%s of %d B of class %d at port %d: frames %+v, the MMU's %+v", what, n, class, port, got, want)
 	}
@@ -284,7 +297,7 @@ func TestBufferDecisions(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var total headroom.Stats
-			whole, early, victims, disobeyed := 0, 0, 0, 0
+			whole, early, victims, disobeyed, lent := 0, 0, 0, 0, 0
 			for seed := range uint64(8) {
 				rng := rand.New(rand.NewPCG(seed, 7))
 				c := randomBuffer(kind, rng)
@@ -293,7 +306,7 @@ func TestBufferDecisions(t *testing.T) {
 				v := newVersus(t, m, c)
 				v.play(rng, 1200)
 				s := v.mmu.Stats()
-				whole, early, victims, disobeyed = whole+v.whole, early+v.early, victims+v.victims, disobeyed+v.disobeyed
+				whole, early, victims, disobeyed, lent = whole+v.whole, early+v.early, victims+v.victims, disobeyed+v.disobeyed, lent+v.lent
 				total.PauseFrames += s.PauseFrames
 				total.ResumeFrames += s.ResumeFrames
 				total.LosslessDrops += s.LosslessDrops
@@ -308,8 +321,8 @@ func TestBufferDecisions(t *testing.T) {
 			if total.PauseFrames < 100 || total.ResumeFrames < 100 || total.QueuePauses == 0 || total.LossyDrops == 0 || disobeyed == 0 {
 				t.Errorf("the traces are too tame: %+v", total)
 			}
-			if spfc(kind) != (whole > 50 && victims > 50) || dsh(kind) != (early > 50 && total.PortPauses > 10) {
-				t.Errorf("the traces are too tame: %d packets came from victims, %d left τ above 0, %d ports paused", whole, early, total.PortPauses)
+			if (kind == headroom.SPFC) != (lent > 10) || spfc(kind) != (whole > 50 && victims > 50) || dsh(kind) != (early > 50 && total.PortPauses > 10) {
+				t.Errorf("the traces are too tame: %d packets came from victims, %d found them with loans, %d left τ above 0, %d ports paused", whole, lent, early, total.PortPauses)
 			}
 		})
 	}

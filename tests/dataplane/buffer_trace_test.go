@@ -25,7 +25,11 @@ func testBufferTrace(r *rig) {
 	b := newBufferRig(r)
 	for i, kind := range headroom.Kinds() {
 		if invalid := lag.Repeat(b, 20, func() string {
-			t := newBufferTrace(b, kind)
+			c := bufferConfig(kind)
+			if dsh(kind) {
+				c.MMU.Alpha = -3
+			}
+			t := newBufferTrace(b, c)
 			err := t.play(rand.New(rand.NewPCG(uint64(i), 3)))
 			if err == nil {
 				err = t.counters()
@@ -59,15 +63,11 @@ type bufferTrace struct {
 	late    bool          // packets that arrived later than that
 }
 
-func newBufferTrace(b *bufferRig, kind headroom.Kind) *bufferTrace {
+func newBufferTrace(b *bufferRig, c buffer.Config) *bufferTrace {
 	b.Helper()
-	c := bufferConfig(kind)
-	if dsh(kind) {
-		c.MMU.Alpha = -3
-	}
 	mmu, err := headroom.New(b.run(c).MMU)
 	must(b.T, err)
-	t := &bufferTrace{bufferRig: b, kind: kind, mmu: mmu, numbers: c.Numbers}
+	t := &bufferTrace{bufferRig: b, kind: c.MMU.Policy, mmu: mmu, numbers: c.Numbers}
 	for _, port := range c.Numbers { // SPFC's meters restart
 		t.packetOut(control.PacketOut{Port: port, Mode: ids.PacketOutForget})
 		t.poll(port)
@@ -159,36 +159,50 @@ func (t *bufferTrace) play(rng *rand.Rand) error {
 }
 
 // arrivals sends packets in while the slow port holds its packets.
-func (t *bufferTrace) arrivals(rng *rand.Rand, n int) (err error) {
+func (t *bufferTrace) arrivals(rng *rand.Rand, n int) error {
 	t.Helper()
-	defer func() {
-		t.settle()
-		if late := t.rig.now() - t.next; late > 0 {
-			t.late = true
-			err = errors.Join(err, fmt.Errorf("%d packets came %v too late", n, late))
+	return t.inTime(func() error {
+		for range n {
+			i := rng.IntN(len(t.numbers))
+			class := []uint8{0, 3, 4, 4, 5, 5}[rng.IntN(6)]
+			if dsh(t.kind) {
+				class = uint8(3 + i) // one class, because τ would otherwise depend on the clock
+			}
+			t.now += units.Time(rng.IntN(20)) * units.Millisecond
+			if err := t.arrive(i, class); err != nil {
+				return err
+			}
 		}
-	}()
-	for range n {
-		i := rng.IntN(len(t.numbers))
-		class := []uint8{0, 3, 4, 4, 5, 5}[rng.IntN(6)]
-		if dsh(t.kind) {
-			class = uint8(3 + i) // one class, because τ would otherwise depend on the clock
-		}
-		port := t.numbers[i]
-		t.now += units.Time(1+rng.IntN(20)) * units.Millisecond
-		if t.mmu.Victim(t.now, i) {
-			t.whole++
-		}
-		t.send(port, bufferFrame(t.rig, port, slowPort, class))
-		ok, signals := t.mmu.Arrive(t.now, i, class, bufferBytes)
-		if ok {
-			t.stored = append(t.stored, storedPacket{port: i, class: class})
-		}
-		if err := t.expect(signals); err != nil {
-			return err
-		}
+		return nil
+	})
+}
+
+// inTime runs arrivals and fails if they took longer than the slow port waits for its next packet.
+func (t *bufferTrace) inTime(arrivals func() error) error {
+	t.Helper()
+	err := arrivals()
+	t.settle()
+	if late := t.rig.now() - t.next; late > 0 {
+		t.late = true
+		err = errors.Join(err, fmt.Errorf("packets came %v too late", late))
 	}
-	return nil
+	return err
+}
+
+// arrive sends one packet to the switch and the MMU.
+func (t *bufferTrace) arrive(i int, class uint8) error {
+	t.Helper()
+	port := t.numbers[i]
+	t.now += units.Millisecond
+	if t.mmu.Victim(t.now, i) {
+		t.whole++
+	}
+	t.send(port, bufferFrame(t.rig, port, slowPort, class))
+	ok, signals := t.mmu.Arrive(t.now, i, class, bufferBytes)
+	if ok {
+		t.stored = append(t.stored, storedPacket{port: i, class: class})
+	}
+	return t.expect(signals)
 }
 
 func (t *bufferTrace) depart() error {

@@ -48,6 +48,7 @@ func tests() map[string]func(*rig) {
 		"BufferChange":       testBufferChange,
 		"BufferTshark":       testBufferTshark,
 		"SPFCPeriod":         testSPFCPeriod,
+		"SPFCLends":          testSPFCLends,
 
 		"IPv6Forward":            testForwardIPv6,
 		"IPv6Malformed":          testMalformedIPv6,
