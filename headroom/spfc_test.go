@@ -139,3 +139,56 @@ func victimRange(n int, congested float64) (low, high float64) {
 	m := float64(n + 1)
 	return m / ((1-congested)*m + 1), m
 }
+
+// TestWholeBuffer: a victim port is paused when the pool is full. With Whole it is also paused
+// while others' headroom fills the rest. A packet that others' reserve then needs is refused, not
+// counted twice.
+func TestWholeBuffer(t *testing.T) {
+	c := Config{
+		Policy: SPFC, Lossless: 1, Buffer: 100_000, Headroom: 20_000, Alpha: 1, AllowLoss: true,
+		Ports: []Port{{Rate: units.Gbps, Victim: true}, {Rate: units.Gbps}},
+	}
+	for victimUnlimited, most := range map[bool]units.Bytes{false: 60_000, true: 100_000} {
+		c.SPFC.Whole = victimUnlimited
+		m, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrive := func(port int) (ok, paused bool) {
+			ok, signals := m.Arrive(0, port, 0, 1000)
+			if err := m.Audit(); err != nil {
+				t.Fatal(err)
+			}
+			return ok, len(signals) > 0
+		}
+		arrive(0)
+		m.Depart(0, 0, 0, 1000) // and the port is a victim
+		for range most / 1000 {
+			if ok, paused := arrive(0); !ok || paused {
+				t.Fatalf("whole %v: refused or paused with %v", victimUnlimited, m.Usage())
+			}
+		}
+		if ok, paused := arrive(0); ok == victimUnlimited || !paused {
+			t.Errorf("whole %v, all in use: stored %v, paused %v", victimUnlimited, ok, paused)
+		}
+		if ok, paused := arrive(1); ok == victimUnlimited || !paused {
+			t.Errorf("whole %v, a port with headroom that a victim fills: stored %v, paused %v", victimUnlimited, ok, paused)
+		}
+		for range 100 { // no queue stays paused
+			if m.queues[0].length() > 0 {
+				m.Depart(0, 0, 0, 1000)
+			} else if m.queues[Classes].length() > 0 {
+				m.Depart(0, 1, 0, 1000)
+			}
+		}
+		if m.Depart(0, 0, 0, 0); m.Usage().Total() > 1000 || m.Paused(0) != 0 || m.Paused(1) != 0 {
+			t.Errorf("whole %v: %+v are left, paused %b and %b", victimUnlimited, m.Usage(), m.Paused(0), m.Paused(1))
+		}
+	}
+	for _, bad := range []Config{{Policy: SPFC}, {Policy: DSHSPFC, AllowLoss: true}} {
+		bad.Lossless, bad.Buffer, bad.Headroom, bad.Ports, bad.SPFC.Whole = 1, 100_000, 20_000, c.Ports, true
+		if _, err := New(bad); err == nil {
+			t.Errorf("%s, loss allowed %v: a victim may fill headroom", bad.Policy, bad.AllowLoss)
+		}
+	}
+}
