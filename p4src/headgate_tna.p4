@@ -30,7 +30,7 @@
 // IP packet is forwarded.
 
 #define HEADGATE_VERSION "1.7.0"
-// headgate_v1model.p4 says what the versions have, and docs/targets/tofino.md what of it is not here.
+// headgate_v1model.p4 lists the versions, and docs/targets/tofino.md the parts that this program lacks.
 
 #include <core.p4>
 #if __TARGET_TOFINO__ == 2
@@ -86,8 +86,8 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     PaccIpv6() pacc_ipv6;
     Enqueue() enqueue;
 
-    // Enqueue drops. The first reason stays; PacketOut's reason is of packets that Validate does not parse.
-    // The port of the controller has no sources to check.
+    // Enqueue drops packets. The first reason stays. PacketOut gives reasons only to packets that Validate
+    // skips. The controller's port has no sources to check.
     apply {
         flow_hash.apply(hdr, meta);
         controller.apply(hdr, meta);
@@ -118,7 +118,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
 }
 
 #if __TARGET_TOFINO__ == 2
-// Without these, the compiler loses the first field, and the assembler the length of the second header.
+// Without these annotations, the compiler loses the first field, and the assembler the length of the second header.
 @pa_container_type("egress", "meta.hop_qd", "normal")
 @pa_no_overlay("egress", "meta.hop_qd")
 @do_not_use_clot("egress", "hdr.ipv6")

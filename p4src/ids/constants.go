@@ -89,7 +89,7 @@ const (
 	BufferInsured               = 2  // headroom is the insurance of each port (DSH)
 	BufferEstimate              = 4  // queues pause early, by Algorithms 3 and 4
 	BufferVictims               = 8  // victim ports may use the shared pool and what paused queues lend (SPFC)
-	BufferApart                 = 16 // insured, but a queue's own threshold bounds it
+	BufferByQueue               = 16 // insured, but a queue's own threshold bounds it
 	BufferOn                    = 32
 	PoolPrivate                 = 0
 	PoolShared                  = 1

@@ -115,14 +115,14 @@ const bit<2> ECT_1 = 1;
 const bit<2> ECT_0 = 2;
 const bit<2> CE = 3;
 
-// RED curves are numbered: those below 8 are of the queues, any other is of the ports that have it for
-// a queue. NO_CURVE has no entries.
+// RED curves have numbers. Curves 0 to 7 are those of queues 0 to 7; the others are for ports that have
+// a curve of their own for a queue. NO_CURVE has no entries.
 const bit<8> NO_CURVE = 255;
 
 // The length of the packet_out header on the CPU port.
 const bit<32> PACKET_OUT_BYTES = 2;
 
-// What a packet-out asks for.
+// The modes of a packet-out.
 const bit<4> PACKET_OUT_PORT = 0;     // leave unchanged by the given port and queue
 const bit<4> PACKET_OUT_PIPELINE = 1; // be processed like a frame that arrived
 const bit<4> PACKET_OUT_POLL = 2;     // report the registers of the given port
@@ -134,7 +134,7 @@ const bit<6> BUFFER_DYNAMIC = 1;   // T is α times the free bytes; otherwise T 
 const bit<6> BUFFER_INSURED = 2;   // headroom is the insurance of each port (DSH)
 const bit<6> BUFFER_ESTIMATE = 4;  // queues pause early, by Algorithms 3 and 4
 const bit<6> BUFFER_VICTIMS = 8;   // victim ports may use the shared pool and what paused queues lend (SPFC)
-const bit<6> BUFFER_APART = 16;    // insured, but a queue's own threshold bounds it
+const bit<6> BUFFER_BY_QUEUE = 16; // insured, but a queue's own threshold bounds it
 const bit<6> BUFFER_ON = 32;
 
 // Cells of register buffer_pools: the bytes in use. The peak of each is POOL_PEAKS cells behind it. A
@@ -160,7 +160,7 @@ const bit<32> LOG_ONE = 0x10000;
 // The reason of a packet-in that is a poll's report. Punt entries define all other reasons.
 const bit<4> PACKET_IN_POLL = 1;
 
-// What is between a poll's report and its payload.
+// The header between a poll's report and its payload.
 const bit<7> REPORT_BUFFER = 0; // buffer_report_t
 const bit<7> REPORT_ALONE = 1;  // nothing
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RED marking at dequeue (DCQCN's Kmin, Kmax, Pmax): the queue's depth behind the packet, on the curve
-// of its port and queue, finds a probability, and a random number decides. The entries come from package
-// tables/red. RED_DEPTH is the target's: a chip matches fewer bits of the depth.
+// RED marking at dequeue (DCQCN's Kmin, Kmax, Pmax). The curve of the port and queue maps the queue's
+// depth behind the packet to a probability, and a random number decides. Package tables/red makes the
+// entries. Each target defines RED_DEPTH, because a chip matches fewer bits of the depth.
 
 #ifndef HEADGATE_ECN_P4
 #define HEADGATE_ECN_P4
@@ -19,7 +19,7 @@ control Ecn(inout headers_t hdr, inout metadata_t meta) {
         meta.mark_always = p[16:16];
     }
 
-    // A port that is not here has the curve of the queue's number.
+    // A port without an entry has the curve with the queue's number.
     @id(ID_TABLE_ECN_CURVE)
     table ecn_curve {
         key = {
@@ -42,7 +42,7 @@ control Ecn(inout headers_t hdr, inout metadata_t meta) {
         size = RED_ENTRIES;
     }
 
-    // What is left is not 0 in mark_probability of 65536 draws.
+    // The difference is not 0 for mark_probability of 65536 draws.
     @hidden
     action draw() {
         meta.mark_probability = meta.mark_probability |-| meta.departure.draw;

@@ -5,7 +5,7 @@
 // The pipeline only counts. The controller, or an agent at the switch, learns flows from digests, reads
 // the counters once per period and sends the CNPs.
 //
-// Whoever learns owns the tables that are marked @learned; nobody reconciles them.
+// The program that learns flows owns the tables marked @learned. The controller does not reconcile them.
 // Pacc runs in ingress. PaccCongestion runs where the target knows the bytes of the queue in front of the
 // packet. Polls have no IP header.
 

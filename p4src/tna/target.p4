@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names that the shared controls use and that each target defines in its own way.
+// The names that each target defines in its own way for the shared controls.
 
 #ifndef HEADGATE_TNA_TARGET_P4
 #define HEADGATE_TNA_TARGET_P4

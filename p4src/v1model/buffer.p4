@@ -142,7 +142,7 @@ control ChoosePool(inout metadata_t meta, in standard_metadata_t standard) {
 
         // Algorithm 1.
         bool as_victim = lossless && meta.buffer.victim == 1 && paused == 0;
-        bool by_port = lossless && HAS(BUFFER_INSURED) && !HAS(BUFFER_APART);
+        bool by_port = lossless && HAS(BUFFER_INSURED) && !HAS(BUFFER_BY_QUEUE);
         meta.target.free = POOL_FREE(meta.buffer.shared, used, total_private, total_headroom, total_insured);
         meta.target.victim_free = as_victim ? POOL_FREE(meta.buffer.shared + lent, used, total_private, total_headroom, total_insured) : 0;
         meta.target.room = BUFFER_ROOM(used, total_private, total_headroom, total_insured);

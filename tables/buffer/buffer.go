@@ -146,7 +146,7 @@ func (c *Config) policy(l *headroom.Layout) Action {
 	flag(dsh, ids.BufferInsured)
 	flag(c.estimates(), ids.BufferEstimate)
 	flag(c.victims(), ids.BufferVictims)
-	flag(dsh && m.DSH.NoSharedHeadroom, ids.BufferApart)
+	flag(dsh && m.DSH.NoSharedHeadroom, ids.BufferByQueue)
 	up, down := max(0, m.Alpha), max(0, -m.Alpha)
 	return Action{ids.ActionSetBufferPolicyName, []uint64{
 		flags, uint64(m.Lossless), uint64(l.Shared), uint64(l.Private), uint64(l.Headroom), uint64(l.Insurance),
