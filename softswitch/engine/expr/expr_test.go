@@ -50,3 +50,13 @@ func TestRelations(t *testing.T) {
 		}
 	}
 }
+
+func TestOrZero(t *testing.T) {
+	x := &Node{Type: Data, Kind: Field, Range: Range{Bits: 32}}
+	if got := NewOp(BitOr, x, NewInt(0)); got != x {
+		t.Errorf("x | 0 is %+v, want x", got)
+	}
+	if got := NewOp(BitOr, x, NewInt(1)); got == x {
+		t.Error("x | 1 is x")
+	}
+}

@@ -139,6 +139,10 @@ func NewOp(op Operator, l, r *Node) *Node {
 		if l.Range.Bits <= n.Range.Bits {
 			return l
 		}
+	case BitOr: // p4c compiles x ++ 0 to x << n | 0
+		if r.Kind == Const && r.K.Sign() == 0 {
+			return l
+		}
 	}
 	if l.Kind == Const && r.Kind == Const && n.Range.Bits <= maxShift {
 		var e Evaluator
