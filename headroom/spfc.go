@@ -179,7 +179,7 @@ func newVictims(c *Config) *victims {
 		} else if told {
 			limit = math.MaxUint64
 		}
-		v.ports[i] = meterClock{NewMeter(limit), c.SPFC.Period, c.silence(&p)}
+		v.ports[i] = meterClock{NewMeter(limit), c.SPFC.Period, c.Silence(i)}
 	}
 	return v
 }

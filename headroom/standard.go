@@ -138,17 +138,14 @@ func (c *Config) least(p *Port) Link {
 	return l
 }
 
-// silence returns how long after a PAUSE packets may still come: the time that the port's headroom lasts on the wire, in
-// ticks of the clock that DSH.Tick sets.
-func (c *Config) silence(p *Port) units.Time {
-	l := c.link(p)
+// Silence returns how long after a PAUSE packets may still come by port i: the time that the port's headroom lasts on the
+// wire, rounded up to ticks of DSH.Tick. A peer that obeys a PAUSE sends nothing after it.
+func (c *Config) Silence(i int) units.Time {
+	l := c.link(&c.Ports[i])
 	l.Cell = 0 // cells are of memory, not of the wire
 	tick := max(c.DSH.Tick, 1)
 	return (l.Rate.TxTime(l.Required()) + tick - 1) / tick * tick
 }
-
-// Silence is the time after which a peer that obeys a PAUSE of port i sends no more.
-func (c *Config) Silence(i int) units.Time { return c.silence(&c.Ports[i]) }
 
 // Least returns the headroom below which port i loses packets even of a peer that responds as fast as Eq. 1
 // assumes. Validate refuses less.

@@ -30,9 +30,9 @@ func runAll(tb testing.TB, s *Sim, until units.Time) {
 	}
 }
 
-// TestHeadroomToTheByte gives an ingress queue exactly the worst case of DSH's Equation 1 above its threshold. A
-// paused sender at line rate fills no more than that, and one packet less would cause a drop. The sender's own
-// egress adds nothing, because it is the wire.
+// TestHeadroomToTheByte: a paused sender at line rate fills at most the headroom of DSH's Equation 1 above the threshold.
+// With a limit of exactly the bytes that it filled nothing is dropped, and with one byte less a packet is. The sender's
+// own egress adds nothing, because it is the wire.
 func TestHeadroomToTheByte(t *testing.T) {
 	const xoff = 100 * units.KB
 	peak := func(limit units.Bytes) (drops uint64, most units.Bytes) {

@@ -14,8 +14,8 @@ import (
 // psaPrograms is the folder of PSA programs, with the output of p4c-bm2-psa for each.
 const psaPrograms = "../../softswitch/arch/psa/testdata/"
 
-// forwarding is an embedded switch that forwards frames. BMv2's psa_switch serves only Thrift, so no
-// p4 command can talk to it.
+// forwarding is an embedded switch that forwards frames. BMv2's psa_switch serves only Thrift, so
+// headgate p4 cannot talk to it.
 type forwarding struct {
 	shell
 	*embedded.Switch

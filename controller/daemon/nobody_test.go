@@ -147,9 +147,8 @@ func TestNobodyFindsNoPort(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsNoFile: even with an operator's role, nobody cannot make the controller read files
-// that it may not see itself. device_config accepts only world-readable files of the folder, and no
-// devices.
+// TestNobodyReadsNoFile: with the role operator, the user nobody still cannot make the controller read a file that this user
+// may not read. device_config accepts only files of the folder that everyone may read, and no devices.
 func TestNobodyReadsNoFile(t *testing.T) {
 	r := newThreatened(t, "grants: [{who: 'uid:65534', role: operator}]")
 	const secret = "-----BEGIN PRIVATE KEY-----"

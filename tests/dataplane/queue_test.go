@@ -99,8 +99,8 @@ type passed struct {
 }
 
 // plausible reports whether a packet with n packets in front can have waited for a delay in units of 1 µs <<
-// shift. BMv2 sends late, later still on a busy machine, and early by at most the gap that was running when the
-// rate was set.
+// shift. BMv2 may send late, most of all on a busy machine. It may send early by at most one gap: the one that had
+// begun when the rate was set.
 func (p passed) plausible(delay uint16, n int, shift uint) bool {
 	least := max(0, (n-1)*shimGap) >> shift
 	most := min(int(p.elapsed.Microseconds())>>shift, ids.Saturated16)

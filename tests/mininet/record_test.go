@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// recorder records the reports of hosts and switches to the controller.
+// recorder keeps the reports that hosts and switches send to the controller.
 type recorder struct {
 	scenario *emulation.Scenario
 	config   *config.Config

@@ -122,7 +122,7 @@ func (s *source) text(file, text string) {
 	s.flush()
 }
 
-// condition evaluates NAME and NAME == NUMBER, the only conditions in the sources.
+// condition evaluates the condition of an #if: NAME, or NAME == NUMBER. The sources have no other conditions.
 func (s *source) condition(word, rest, at string) bool {
 	t := lex(rest, at)
 	m, defined := s.macros[t[0].text]

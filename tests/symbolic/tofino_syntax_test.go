@@ -17,7 +17,7 @@ type variable struct {
 	init *expr
 }
 
-// expr is an expression; op determines the meaning of a.
+// expr is an expression. The fields that it uses depend on op; a holds its operands.
 type expr struct {
 	op   string // num, name, str, list, member, slice, index, call, cast, ?:, or an operator
 	at   string

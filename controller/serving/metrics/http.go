@@ -157,13 +157,13 @@ func (o HandlerOptions) verdict(checks func() []Check) http.HandlerFunc {
 	}
 }
 
-// boundWrites bounds each write of a handler. http.Server.WriteTimeout also counts the time until the handler writes, so
-// that a scrape of a large fabric on a busy machine would end without an answer.
+// boundWrites bounds the time from the first write of a handler to its last. http.Server.WriteTimeout also counts the time
+// until the first write, so a scrape of a large fabric on a busy machine would end without an answer.
 func boundWrites(h http.Handler, unread time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
 		_ = c.SetWriteDeadline(time.Time{}) // that of an earlier request; if it fails, so does the write
-		h.ServeHTTP(&boundedWriter{w, c, unread}, r)
+		h.ServeHTTP(&boundedWriter{ResponseWriter: w, controller: c, unread: unread}, r)
 	}
 }
 
@@ -172,11 +172,15 @@ type boundedWriter struct {
 	http.ResponseWriter
 	controller *http.ResponseController
 	unread     time.Duration
+	began      bool // something was written
 }
 
 // Write implements http.ResponseWriter.
 func (w *boundedWriter) Write(text []byte) (int, error) {
-	_ = w.controller.SetWriteDeadline(time.Now().Add(w.unread))
+	if !w.began {
+		w.began = true
+		_ = w.controller.SetWriteDeadline(time.Now().Add(w.unread))
+	}
 	return w.ResponseWriter.Write(text)
 }
 

@@ -39,17 +39,26 @@ func TestBoundWrites(t *testing.T) {
 		}
 		time.Sleep(2 * unread)
 	}
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Error("a client that does not read holds its handler")
+	for _, client := range []struct {
+		name string
+		read func(net.Conn)
+	}{
+		{"does not read", func(net.Conn) {}},
+		{"reads without end", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }},
+	} {
+		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		go client.read(conn)
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Errorf("a client that %s holds its handler", client.name)
+		}
 	}
 }

@@ -96,7 +96,7 @@ func (s *server) Stall(stall bool) {
 	}
 }
 
-// Refuse makes the service answer a named call with an exception; "" ends that.
+// Refuse makes the service answer calls of a method with an exception. After Refuse(""), it answers all calls as usual.
 func (s *server) Refuse(method string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

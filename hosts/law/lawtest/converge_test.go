@@ -115,9 +115,9 @@ func TestHPCCFullLinkWithoutAQueue(t *testing.T) {
 	t.Logf("utilisation %.3f, queue mean %.0f p99 %.0f B, fairness %.4f, peak at joins %v", use, q.Mean(), q.At(0.99), Jain(r), l.Peak)
 }
 
-// RFC 6817 §4.2: the queue settles at the target and the link is full. Two flows that start
-// together share it. A later flow that measured its own base would not yield (§4.4), so the base
-// delay is configured.
+// RFC 6817 §4.2: the queue settles at the target, and the link is full. Two flows that start together share the link.
+// The base delay is configured: a later flow that measured it would count the queue as a part of it, and would not
+// yield (§4.4).
 func TestLEDBATDelayStaysAtTheTarget(t *testing.T) {
 	n := New()
 	l := n.Link(100*units.Gbps, 3*us)

@@ -173,7 +173,7 @@ func TestIdsAreOurs(t *testing.T) {
 			used[id] = p.GetName()
 		}
 	}
-	// SPFC's victims were table entries before they became registers.
+	// No program has these ids now. They belonged to a table of victim ports.
 	retired := map[string]bool{"ID_TABLE_VICTIM_PORT": true, "ID_ACTION_SET_VICTIM": true}
 	for id, name := range fixed {
 		if (used[id] == "") != retired[name] {

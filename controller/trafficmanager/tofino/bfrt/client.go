@@ -112,7 +112,7 @@ func (c *Client) subscribed(ctx context.Context) (*stream, error) {
 	life, stop := context.WithCancelCause(c.life)
 	// The stream outlives ctx, but opening it must end with ctx.
 	unwatch := context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })
-	// A new identifier, because the server may not have noticed yet that the last one is free.
+	// Each stream gets a new identifier, because the server may still hold that of the stream before.
 	s := &stream{id: 1 + rand.Uint32N(1<<24-1), ctx: life, stop: stop}
 	ch, err := c.open(s)
 	if !unwatch() && err == nil {
