@@ -23,7 +23,7 @@ type File struct {
 	Name  string
 	Title string
 	Paper string // the paper's statement about it; may be empty
-	Hash  string // hash of the text without its claims, notes, headlines and causes
+	Hash  string // hash of the text without its comments, claims, notes, headlines and causes
 	// HasFull says that OpenFull accepts the file. Full says that the file is at the paper's scale.
 	HasFull, Full bool
 	// Figure is the reproduced figure, nil for none.

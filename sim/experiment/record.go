@@ -44,8 +44,8 @@ type Row struct {
 //go:embed results
 var results embed.FS
 
-// hash identifies the content of a file that runs depend on, that is without claims, notes, headlines and causes.
-// It is the first 16 hexadecimal digits of the SHA-256 of that YAML.
+// hash identifies the content of a file that runs depend on, that is without comments, claims, notes, headlines and
+// causes. It is the first 16 hexadecimal digits of the SHA-256 of that YAML.
 func hash(text []byte) (string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -60,9 +60,17 @@ func hash(text []byte) (string, error) {
 			}
 		}
 	}
+	removeComments(&doc)
 	text, err := yaml.Marshal(&doc)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8]), err
+}
+
+func removeComments(n *yaml.Node) {
+	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+	for _, c := range n.Content {
+		removeComments(c)
+	}
 }
 
 // Judgement returns the record's judgement of a claim, or nil if there is none.

@@ -45,6 +45,28 @@ func TestRecordsAreCurrent(t *testing.T) {
 	}
 }
 
+// TestHash: a comment, a claim or a note does not make a record stale; a value does.
+func TestHash(t *testing.T) {
+	const text = "a: {b: 1}\nc: [2, 3]\n"
+	want, err := hash([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, same := range []string{
+		"# above\n" + text, "a: {b: 1} # beside\nc: [2, 3]\n", "a: {b: 1}\n\n# between\n\nc: [2, 3]\n# below\n",
+		"a: {b: 1}\nc: [2, # within\n  3]\n", "notes: n\n" + text + "claims: [d]\n",
+	} {
+		if got, err := hash([]byte(same)); err != nil || got != want {
+			t.Errorf("%q has the hash %s (%v), want %s", same, got, err, want)
+		}
+	}
+	for _, other := range []string{strings.Replace(text, "1", "2", 1), strings.Replace(text, "2, 3", "3, 2", 1), text + "d: 4\n"} {
+		if got, err := hash([]byte(other)); err != nil || got == want {
+			t.Errorf("%q has the hash of %q (%v)", other, text, err)
+		}
+	}
+}
+
 // TestPages: the pages show a record, its pictures, and figures without a run.
 func TestPages(t *testing.T) {
 	dir := t.TempDir()
