@@ -96,7 +96,7 @@ func TestParkingLot(t *testing.T) {
 					ends[0], strings.Trim(at(ends[1]), "[]"), n+1, n+1, n+1)
 			}
 			commands += "sleep 0.5\n" + clients + fmt.Sprintf("sleep 5\nheadgate set weight --flow %s:40001,%s:5201 --app default 6\nwait $transfers\nend\n", at(1), at(4))
-			try(t, roundTrip, func() (time.Duration, error) {
+			try(t, 0.1, func() (time.Duration, error) {
 				files, late := scene(t, 1, commands)
 				return late, errors.Join(
 					shares(t, "flow 1 of weight 1", goodput(t, files, "iperf3-?.json", 2, 5), []float64{40, 20, 20, 20, 20, 20}, 0.1, 110),
@@ -128,7 +128,7 @@ for weight in 1 2; do
 done
 end
 `
-	try(t, roundTrip, func() (late time.Duration, err error) {
+	try(t, 0.05, func() (late time.Duration, err error) {
 		files, late := scene(t, 1, commands)
 		one, two := number(t, files, "job-1")/1e9, number(t, files, "job-2")/1e9
 		t.Logf("%.2f s at equal weights, %.2f s at weights 2:1: %.2f", one, two, two/one)
@@ -161,7 +161,7 @@ steps kernel 2
 for h in h1 h2 h3 h4; do ip netns del $h; done
 kill $(jobs -p)
 `
-	try(t, roundTrip, func() (late time.Duration, err error) {
+	try(t, 0.05, func() (late time.Duration, err error) {
 		files, late := scene(t, 1, commands)
 		var trips [2]float64
 		for i, name := range []string{"soze", "kernel"} {

@@ -17,10 +17,7 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-const (
-	tcpPage   = "docs/operate/applications.md"
-	roundTrip = 10 * time.Millisecond // the connections' round trip, at most: a thread that waits longer disturbs them
-)
+const tcpPage = "docs/operate/applications.md"
 
 // needTCP skips a test if the kernel, root or a tool is missing.
 func needTCP(t *testing.T, tools ...string) {
@@ -48,17 +45,19 @@ func needLong(t *testing.T) {
 	needTCP(t)
 }
 
-// try plays a scene until its measurement is right or the machine was not late, at most three times. A machine is late if
-// threads waited longer than most. If a wrong measurement was late each time, the test is invalid: neither passed nor failed.
-func try(t *testing.T, most time.Duration, play func() (late time.Duration, err error)) {
+// try plays a scene until its measurement is right or the machine did not disturb it, at most three times. The machine did if a
+// thread that carries packets waited for a processor for more than tolerance, the part by which the scene's figures may be
+// off, of a second. If a wrong measurement was disturbed each time, the test is invalid: neither passed nor failed.
+func try(t *testing.T, tolerance float64, play func() (late time.Duration, err error)) {
 	t.Helper()
+	most := time.Duration(tolerance * float64(time.Second))
 	var err error
 	invalid := lag.Repeat(t, 3, func() string {
 		late, e := play()
 		if err = e; err != nil && late > most {
-			return fmt.Sprintf("threads waited %v for a processor, more than %v, and then %v", late, most, err)
+			return fmt.Sprintf("a thread waited %v of a second for a processor, more than %v, and then %v", late, most, err)
 		}
-		t.Logf("threads waited %v for a processor at most", late)
+		t.Logf("threads waited %v of a second for a processor at most", late)
 		return ""
 	})
 	switch {
@@ -155,7 +154,7 @@ func scene(t *testing.T, first int, commands string) (files string, late time.Du
 // TestApplications plays the page: three transfers at weights 1:2:4, then 4:2:4, and a download.
 func TestApplications(t *testing.T) {
 	needTCP(t)
-	try(t, roundTrip, func() (time.Duration, error) {
+	try(t, 0.05, func() (time.Duration, error) {
 		files, late := play(t, tcpPage, nil)
 		return late, errors.Join(
 			shares(t, "weights 1:2:4", goodput(t, files, "iperf3-?.json", 5, 11), []float64{1, 2, 4}, 0.05, 85),
@@ -184,7 +183,7 @@ began=$(date +%s%N); sleep 1
 		}
 		commands += fmt.Sprintf("echo $(($(date +%%s%%N) - began)) > order-%d; sleep 2.5\n", i)
 	}
-	try(t, roundTrip, func() (time.Duration, error) {
+	try(t, 0.05, func() (time.Duration, error) {
 		files, late := scene(t, 5, commands+"wait $transfers\n")
 		var err error
 		for i, weights := range orders {
@@ -241,7 +240,7 @@ rmdir $top-*
 server=
 `
 	weights := append(slices.Repeat([]float64{1}, 50), slices.Repeat([]float64{2}, 50)...)
-	try(t, roundTrip, func() (time.Duration, error) {
+	try(t, 0.1, func() (time.Duration, error) {
 		files, late := scene(t, 4, commands)
 		return late, shares(t, "100 connections at weights 1:2", goodput(t, files, "iperf3-?.json", 4, 14), weights, 0.1, 85)
 	})
@@ -251,7 +250,7 @@ server=
 func TestWeightTakesEffect(t *testing.T) {
 	needTCP(t)
 	const trips, span = 10, 500 * time.Millisecond
-	try(t, roundTrip, func() (late time.Duration, err error) {
+	try(t, 0.05, func() (late time.Duration, err error) {
 		name := filepath.Join(t.TempDir(), "running")
 		changed := make(chan error, 1)
 		go func() {
@@ -349,6 +348,7 @@ func TestPriorities(t *testing.T) {
 	needLong(t)
 	const n, step = 8, 4
 	const noise = 2 * time.Millisecond // two segments of each of seven lower priorities, and a burst of the kernel's
+	const link, least = 93, 85         // Mb/s: what arrives of 100 on the wire, and what must arrive
 	commands := cgroups + fmt.Sprintf(`
 n=%d; step=%d; noise=%v`, n, step, noise) + `
 for at in p1 p2 p3; do ip netns add $at; done
@@ -385,7 +385,7 @@ headgate host tcp --name p1 --netns p1 --detach
 rmdir $top-*
 for at in p1 p2 p3; do ip netns del $at; done
 `
-	try(t, noise/2, func() (late time.Duration, err error) {
+	try(t, 1-least/float64(link), func() (late time.Duration, err error) {
 		files, late := scene(t, 1, commands)
 		for from := 0; from < (2*n-1)*step; from += step {
 			top := min(from/step+1, 2*n-1-from/step)
@@ -405,7 +405,7 @@ for at in p1 p2 p3; do ip netns del $at; done
 				}
 			}
 			t.Logf("%2d s: %.1f Mb/s in the first second, priority %d has %.1f of %.1f in the last", from, sum[0], top, own, sum[step-1])
-			if sum[step-1] < 85 || sum[0] < 60 || own < 0.8*sum[step-1] {
+			if sum[step-1] < least || sum[0] < 60 || own < 0.8*sum[step-1] {
 				err = errors.Join(err, fmt.Errorf("at %d s: %.1f Mb/s in the first second and %.1f in the last, %.1f of them of priority %d: want 60, 85 and 80 %%",
 					from, sum[0], sum[step-1], own, top))
 			}
@@ -442,7 +442,7 @@ sleep 2.5
 for s in 0 1; do stat --format %s copy-1 > one-$s; stat --format %s copy-3 > three-$s; sleep 2; done
 wait $downloads || true
 `
-	try(t, roundTrip, func() (time.Duration, error) {
+	try(t, 0.1, func() (time.Duration, error) {
 		files, late := scene(t, 5, commands)
 		of := func(name string) float64 { return 4 * (number(t, files, name+"-1") - number(t, files, name+"-0")) }
 		return late, shares(t, "downloads at weights 1:3", []float64{of("one"), of("three")}, []float64{1, 3}, 0.1, 80)

@@ -69,48 +69,57 @@ func Watch() func() time.Duration {
 	}
 }
 
-// WatchThreads measures how long the threads that carry a test's packets wait for a processor: those of headgate and iperf3 in
-// the process namespace of pid, and the kernel's ksoftirqd, which run its timers of pacing and shaping. For each thread and
-// each tenth of a second it takes the mean wait per time slice. The returned function ends the measurement and returns the
-// largest of these means.
+// WatchThreads measures how long the threads that carry a test's packets wait for a processor: those of switches, hosts and
+// iperf3 in the process namespace of pid, and the kernel's ksoftirqd, which run its timers of pacing and shaping. Waits of a millisecond,
+// as long as a burst of TCP, do not count: a tenth of a second counts if a thread's mean wait per time slice was longer. The
+// returned function ends the measurement and returns the longest time that a thread waited so within a second.
 func WatchThreads(pid int) func() time.Duration {
-	const step = 100 * time.Millisecond
-	type turns struct{ run, wait, n time.Duration }
+	const step, steps, short = 100 * time.Millisecond, 10, time.Millisecond
+	type turns struct {
+		run, wait, n time.Duration
+		long         [steps]time.Duration // of the last second, by step
+	}
 	space, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
 	stop, worst := make(chan struct{}), make(chan time.Duration)
 	go func() {
-		most, before := time.Duration(0), map[string]turns{}
-		for {
+		most, threads := time.Duration(0), map[string]*turns{}
+		for i := 0; ; i = (i + 1) % steps {
 			select {
 			case <-stop:
 				worst <- most
 				return
 			case <-time.After(step):
 			}
-			names, _ := filepath.Glob("/proc/[0-9]*/comm")
-			for _, name := range names {
+			lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			for _, name := range lines {
 				process := filepath.Dir(name)
-				comm, _ := os.ReadFile(name)
-				switch who, _, _ := strings.Cut(strings.TrimSpace(string(comm)), "/"); who {
-				case "ksoftirqd":
-				case "headgate", "iperf3":
-					if at, _ := os.Readlink(process + "/ns/pid"); at != space {
-						continue
-					}
-				default:
+				line, _ := os.ReadFile(name)
+				comm, _ := os.ReadFile(process + "/comm")
+				switch at, _ := os.Readlink(process + "/ns/pid"); {
+				case strings.HasPrefix(string(comm), "ksoftirqd/"):
+				case at != space || !carries(strings.Split(string(line), "\x00")):
 					continue
 				}
-				threads, _ := filepath.Glob(process + "/task/*/schedstat")
-				for _, thread := range threads {
+				list, _ := filepath.Glob(process + "/task/*/schedstat")
+				for _, name := range list {
 					var now turns
-					text, _ := os.ReadFile(thread)
+					text, _ := os.ReadFile(name)
 					if _, err := fmt.Sscan(string(text), &now.run, &now.wait, &now.n); err != nil {
 						continue // it ended
 					}
-					if was, old := before[thread]; old && now.n > was.n {
-						most = max(most, (now.wait-was.wait)/(now.n-was.n))
+					if was := threads[name]; was != nil {
+						now.long = was.long
+						now.long[i] = now.wait - was.wait
+						if now.long[i] <= (now.n-was.n)*short {
+							now.long[i] = 0
+						}
+						sum := time.Duration(0)
+						for _, d := range now.long {
+							sum += d
+						}
+						most = max(most, sum)
 					}
-					before[thread] = now
+					threads[name] = &now
 				}
 			}
 		}
@@ -119,6 +128,17 @@ func WatchThreads(pid int) func() time.Duration {
 		close(stop)
 		return <-worst
 	}
+}
+
+// carries reports whether a command carries packets.
+func carries(args []string) bool {
+	switch filepath.Base(args[0]) {
+	case "iperf3":
+		return true
+	case "headgate":
+		return len(args) > 2 && (args[1] == "switch" || args[1] == "host" && args[2] != "tcp")
+	}
+	return false
 }
 
 // Await waits for a condition for some minutes, but ends before the test program's deadline. How long the

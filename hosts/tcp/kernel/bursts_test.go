@@ -256,8 +256,8 @@ func TestRandomLosses(t *testing.T) {
 	share(t, []flow{{1, 1, []int{0}, 45}, {2, 2, []int{0}, 45}, {4, 4, []int{0}, 45}}, 0.01, 0.06)
 }
 
-// TestFilter: round trips beyond the limit stop a connection of PrioPlus if they last, and not if they belong to a burst or
-// to acknowledgements that a late processor took together.
+// TestFilter: round trips beyond the limit stop a connection of PrioPlus if they last, and not if they belong to a burst, to
+// acknowledgements that a late processor took together, or to what was in flight while the link stood still.
 func TestFilter(t *testing.T) {
 	programs := loadLawPrograms(t)
 	const base, target, limit = 1e6, 17e6, 19e6
@@ -271,6 +271,12 @@ func TestFilter(t *testing.T) {
 		{"a processor late once in 20 ms", func(ms float64) float64 {
 			if math.Mod(ms, 20) < 1 {
 				return limit + 4e6
+			}
+			return target
+		}, false, 0},
+		{"a link that stood still for 13 ms", func(ms float64) float64 {
+			if ms > 50 && ms < 50+target/1e6 {
+				return target + 13e6
 			}
 			return target
 		}, false, 0},
@@ -290,7 +296,7 @@ func TestFilter(t *testing.T) {
 		step(start)
 		s.Ack.Probe, s.Ack.Rtt = 1, target
 		step(ack)
-		s.Ack.Probe, s.Ack.Acked, s.Ack.Inflight = 0, 2*mss, 1<<17
+		s.Ack.Probe, s.Ack.Acked, s.Ack.Inflight = 0, 2*mss, 2*mss*target/0.25e6
 		stopped := math.Inf(1)
 		for ms := 0.0; ms < 200 && math.IsInf(stopped, 1); ms += 0.25 {
 			s.Flow.Window, s.Ack.Now, s.Ack.Rtt = 200e3<<10, 1e9+uint64(1e6*ms), uint64(c.rtt(ms))

@@ -35,29 +35,27 @@ type lawsPrioStep struct {
 		Limit  uint64
 	}
 	Flow struct {
-		_          structs.HostLayout
-		Window     uint64
-		Flows      uint64
-		Scale      uint64
-		Extra      uint64
-		Rtt        uint64
-		LastAt     uint64
-		ProbeAt    uint64
-		RoundEnd   uint64
-		RoundAt    uint64
-		Slot       uint64
-		SlotRtt    uint64
-		SlotBefore uint64
-		Mss        uint32
-		CountDown  uint32
-		Over       uint32
-		Losses     uint32
-		Dual       uint32
-		Stopped    uint32
-		Waiting    uint32
-		Lowered    uint32
-		Begun      uint32
-		Unused     uint32
+		_         structs.HostLayout
+		Window    uint64
+		Flows     uint64
+		Scale     uint64
+		Extra     uint64
+		Rtt       uint64
+		LastAt    uint64
+		ProbeAt   uint64
+		RoundEnd  uint64
+		RoundAt   uint64
+		Beyond    uint64
+		Mss       uint32
+		CountDown uint32
+		Over      uint32
+		Losses    uint32
+		Dual      uint32
+		Stopped   uint32
+		Waiting   uint32
+		Lowered   uint32
+		Begun     uint32
+		Unused    uint32
 	}
 	Ack struct {
 		_        structs.HostLayout

@@ -23,7 +23,7 @@ struct prio_channel {
 struct prio_flow {
 	__u64 window, flows, scale, extra; /* scale is flows when the step was set last */
 	__u64 rtt, last_at, probe_at, round_end, round_at;
-	__u64 slot, slot_rtt, slot_before; /* see prio_filter */
+	__u64 beyond; /* end of the data that had left when a round trip was beyond the limit, 0 if the last one was not */
 	__u32 mss, count_down, over, losses;
 	__u32 dual, stopped, waiting, lowered, begun, unused;
 };
@@ -158,24 +158,18 @@ FN void prio_increase(struct prio_flow *f, const struct prio_params *p, const st
 	}
 }
 
-/* Connections send bursts of a millisecond, the pace >> sk_pacing_shift, and acknowledgements arrive together when a
- * processor is late. */
-#define BURST_TIME (NS >> 10)
-
-/* prio_filter keeps a round trip below the limit unless the least round trips of two times in a row, each of a burst or of
- * an eighth of a round trip, are beyond it. Bursts and late processors lengthen many round trips in a row, so that
- * the paper's filter, which wants two acknowledgements, would stop the flow. */
+/* prio_filter keeps a round trip below the limit unless data that left after the first one beyond it is late, too. A link that
+ * stood still, a late processor or a burst lengthens many round trips in a row, but only those of data that was in flight
+ * then. The paper's filter, which wants two acknowledgements, would stop the flow. */
 FN void prio_filter(struct prio_flow *f, const struct prio_channel *c, struct prio_ack *a)
 {
 	if (f->stopped)
 		return; /* the round trip is a probe's */
-	if (a->now - f->slot >= max(BURST_TIME, a->rtt / 8)) {
-		f->slot = a->now;
-		f->slot_before = f->slot_rtt;
-		f->slot_rtt = a->rtt;
-	}
-	f->slot_rtt = min(f->slot_rtt, a->rtt);
-	if (min(f->slot_rtt, f->slot_before) < c->limit)
+	if (a->rtt < c->limit)
+		f->beyond = 0;
+	else if (!f->beyond)
+		f->beyond = a->sent_seq;
+	if (a->acked_seq <= f->beyond)
 		a->rtt = min(a->rtt, c->limit - 1);
 }
 
