@@ -171,7 +171,7 @@ mininet: build ## a leaf-spine fabric in Mininet with a CLI (root); ARGS="minine
 	mininet/fabric.py $(ARGS)
 
 test-mininet: build ## the five systems on networks in Mininet, on both switches (root, minutes); ends with a matrix
-	HEADGATE_MININET=1 $(GO) test -p 1 -count=1 -timeout 60m -v $(ARGS) ./tests/mininet
+	HEADGATE_MININET=1 $(GO) test -p 1 -count=1 -timeout 90m -v $(ARGS) ./tests/mininet
 
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed s/^v// || true)
 

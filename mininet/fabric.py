@@ -55,8 +55,9 @@ class Controller:
         self.process = None
 
     def start(self):
+        import nodes  # needs Mininet
         with open(self.log_path, "a") as log:
-            self.process = subprocess.Popen([HEADGATE, "controller", "-f", self.config, "--socket", self.socket],
+            self.process = subprocess.Popen(nodes.FIRST + [HEADGATE, "controller", "-f", self.config, "--socket", self.socket],
                                             stdout=log, stderr=log)
 
     def ask(self, *words):

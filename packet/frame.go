@@ -27,11 +27,19 @@ const (
 )
 
 // DataOverhead is the length of the headers and trailers of a full data packet with the shim, without preamble,
-// FCS and gap, in bytes over IPv4. Over IPv6 it is longer by IPv6Extra.
+// FCS and gap, in bytes over IPv4. [Overhead] has it for both versions.
 const DataOverhead = ethernetLen + ipv4Len + udpLen + maxqd.Len + BTHLen + ICRCLen
 
 // IPv6Extra is how much longer the header of IPv6 is than that of IPv4, in bytes.
 const IPv6Extra = ipv6Len - ipv4Len
+
+// Overhead returns the length that DataOverhead has for an address's version of IP.
+func Overhead(ip netip.Addr) int {
+	if ip.Is6() {
+		return DataOverhead + IPv6Extra
+	}
+	return DataOverhead
+}
 
 // ACKLen is the length of an acknowledgement with the shim, in bytes over IPv4.
 const ACKLen = DataOverhead + AETHLen

@@ -82,9 +82,9 @@ func Open(cfg Config) (*NIC, error) {
 	if ifi.Flags&net.FlagUp == 0 {
 		return nil, fmt.Errorf("interface %q is down: ip link set %s up", cfg.Interface, cfg.Interface)
 	}
-	need, family := int(cfg.Agent.MSS)+packet.DataOverhead-14, unix.ETH_P_IP
+	need, family := int(cfg.Agent.MSS)+packet.Overhead(cfg.Agent.IP)-14, unix.ETH_P_IP
 	if cfg.Agent.IP.Is6() {
-		need, family = need+packet.IPv6Extra, unix.ETH_P_IPV6
+		family = unix.ETH_P_IPV6
 	}
 	if ifi.MTU < need {
 		return nil, fmt.Errorf("interface %q: MTU %d: want at least %d for packets of %v", cfg.Interface, ifi.MTU, need, cfg.Agent.MSS)

@@ -113,7 +113,7 @@ func (o *Options) flowLaw() (flowLaw, error) {
 
 // payloadRate is how fast full packets carry payload over the link.
 func (o *Options) payloadRate() units.Rate {
-	return units.Rate(float64(o.Rate) * float64(o.MSS) / float64(o.MSS+packet.DataOverhead))
+	return units.Rate(float64(o.Rate) * float64(o.MSS) / float64(o.MSS+units.Bytes(packet.Overhead(o.IP))))
 }
 
 func (o *Options) scaled(t units.Time) units.Time { return units.Time(float64(t) * o.Scale) }

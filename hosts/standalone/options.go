@@ -144,10 +144,7 @@ func (o *Options) Check() error {
 	fault(o.Rate <= 0, "--rate %v: want more than 0", o.Rate)
 	fault(o.DataDSCP > 63, "--data-dscp %d: want 0 to 63", o.DataDSCP)
 	fault(o.AckDSCP < 1 || o.AckDSCP > 63, "--ack-dscp %d: want 1 to 63", o.AckDSCP)
-	most := units.Bytes(1500 - packet.DataOverhead)
-	if o.IP.Is6() {
-		most -= packet.IPv6Extra
-	}
+	most := units.Bytes(1500 - packet.Overhead(o.IP))
 	fault(o.MSS < 1 || o.MSS > most, "--mss %v: want 1B to %v, what fits an MTU of 1500", o.MSS, most)
 	fault(o.UDPPort == 0 || o.UDPPort == packet.RoCEv2Port, "--udp-port %d: want 1 to 65535 but not %d, which is RoCEv2's", o.UDPPort, packet.RoCEv2Port)
 	fault(o.ListenOnly && len(o.Flows) > 0, "--listen-only and --flow exclude each other")

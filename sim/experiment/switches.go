@@ -41,7 +41,6 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 		MTU: m.Bytes("mtu", max(1500, payload+100), 64, 65535), Private: m.Bytes("private", 0, 0, maxBytes),
 		LossyPrivate: m.Bytes("lossy_private", 0, 0, maxBytes), ResumeGap: m.Bytes("resume_gap", 0, 0, maxBytes),
 		PortResumeGap: m.Bytes("port_resume_gap", 0, 0, maxBytes), PortQueues: m.Int("port_queues", 0, 0, headroom.Classes),
-		// The papers' figures use Eq. 1.
 		Method: headroom.Method(m.OneOf("headroom_method", string(headroom.ByEq1), string(headroom.Standard), string(headroom.ByEq1))),
 		Share:  m.Int("share", 0, 0, 1000), LocalResume: m.Bool("local_resume", false), AllowLoss: m.Bool("allow_loss", false),
 	}
@@ -80,6 +79,7 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 			ports[p.linkEnds(m)] = headroom.Port{Headroom: m.Bytes("headroom", 0, 1, maxBytes), Victim: m.Bool("victim", false)}
 		})
 	}
+	chosen, peers := m.Has("headroom_method"), &p.Config.PFC
 	return func(i sim.SwitchInfo) (sim.Buffer, error) {
 		c, ok := switches[i.Node]
 		if !ok {
@@ -89,6 +89,13 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 		for p := range c.Ports {
 			c.Ports[p] = ports[portRef{i.Peers[p], i.Node}]
 			c.Ports[p].Rate, c.Ports[p].Delay = i.Rates[p], i.Delay[p]
+			switch {
+			case chosen:
+			case peers.Response != nil:
+				c.Ports[p].Response = peers.Response(i.Rates[p])
+			default:
+				c.Ports[p].Response = peers.Processing
+			}
 			if c.Counted && c.Ports[p].Headroom == 0 && c.Headroom == 0 {
 				c.Ports[p].Headroom = 3 * i.Rates[p].BytesIn(i.Delay[p]) // scratch/third.cc
 			}

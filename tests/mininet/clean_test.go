@@ -18,7 +18,7 @@ func TestLeavesNothing(t *testing.T) {
 	if why := missing("headgate"); why != "" {
 		t.Skip(why)
 	}
-	n := begin(t, fabric(t, "single.yaml"), "headgate")
+	n := begin(t, fabric(t, "single.yaml"), "headgate", 4)
 	n.host("h8", "--listen-only")
 	if err := n.process.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -87,6 +87,16 @@ func each(t *testing.T, system string, once func(t *testing.T, kind string) outc
 	}
 }
 
+// versions plays a row with IPv4 and with IPv6.
+func versions(t *testing.T, system string, once func(t *testing.T, kind string, version int) outcome) {
+	for _, version := range []int{4, 6} {
+		name := fmt.Sprintf("IPv%d", version)
+		t.Run(name, func(t *testing.T) {
+			each(t, system+", "+name, func(t *testing.T, kind string) outcome { return once(t, kind, version) })
+		})
+	}
+}
+
 // missing returns the reason why a row cannot run here; "" if it can.
 func missing(kind string) string {
 	if os.Geteuid() != 0 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,13 +49,15 @@ type network struct {
 
 // hostInfo is a Mininet host's position; its process ID is that of a process inside.
 type hostInfo struct {
-	PID       int    `json:"pid"`
-	Interface string `json:"interface"`
-	IP        string `json:"ip"`
+	PID       int                `json:"pid"`
+	Interface string             `json:"interface"`
+	Addresses map[int]netip.Addr `json:"addresses"` // by version of IP
+	IP        netip.Addr         `json:"-"`         // the one that agents and pings use
 }
 
-// begin starts the network for a fabric file's text. It ends with the test, or by end.
-func begin(t *testing.T, yaml []byte, kind string, flags ...string) *network {
+// begin starts the network for a fabric file's text, with agents and pings of one version of IP. It ends with the
+// test, or by end.
+func begin(t *testing.T, yaml []byte, kind string, version int, flags ...string) *network {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "headgate-mininet-") // t.TempDir is too long for a socket's path
 	if err != nil {
@@ -101,6 +104,10 @@ func begin(t *testing.T, yaml []byte, kind string, flags ...string) *network {
 		t.Fatalf("%v in %s", err, line)
 	}
 	n.socket, n.hosts = where.Socket, where.Hosts
+	for name, h := range n.hosts {
+		h.IP = h.Addresses[version]
+		n.hosts[name] = h
+	}
 	n.inside = child(t, n.process.Process.Pid)
 	if n.conn, err = grpc.NewClient("unix:"+n.socket, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 		t.Fatal(err)
@@ -157,7 +164,7 @@ func (n *network) ping(r reaction) func() time.Duration {
 	if r.from == "" {
 		return func() time.Duration { return 0 }
 	}
-	cmd := n.in(r.from, "ping", "-n", "-i", "0.1", n.hosts[r.to].IP)
+	cmd := n.in(r.from, "ping", "-n", "-i", "0.1", n.hosts[r.to].IP.String())
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	if err := cmd.Start(); err != nil {
@@ -218,7 +225,7 @@ func (n *network) host(name string, args ...string) *agent {
 	}
 	defer log.Close()
 	h := n.hosts[name]
-	a.cmd = n.in(name, append([]string{program, "host", "--interface", h.Interface, "--name", name, "--ip", h.IP,
+	a.cmd = n.in(name, append([]string{program, "host", "--interface", h.Interface, "--name", name, "--ip", h.IP.String(),
 		"--controller", "unix:" + n.socket, "--warm-up", "0s", "--json", a.json}, args...)...)
 	a.cmd.Stdout, a.cmd.Stderr = log, log
 	if err := a.cmd.Start(); err != nil {

@@ -3,13 +3,11 @@ package mininet
 import (
 	"context"
 	"sync"
-	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/emulation"
 	emulated "github.com/headgate/headgate/emulation/network"
 	"github.com/headgate/headgate/int/maxqd"
@@ -19,9 +17,8 @@ import (
 
 // recorder keeps the reports that hosts and switches send to the controller.
 type recorder struct {
-	scenario *emulation.Scenario
-	config   *config.Config
-	began    time.Time
+	*player
+	began time.Time
 
 	mu       sync.Mutex
 	flows    map[pair][]report
@@ -52,9 +49,9 @@ type report struct {
 }
 
 // record follows the controller's streams until ctx ends.
-func record(ctx context.Context, t *testing.T, n *network, s *emulation.Scenario, c *config.Config) *recorder {
-	t.Helper()
-	r := &recorder{scenario: s, config: c, flows: map[pair][]report{}, drops: map[port]drops{}, queued: map[port]uint64{}, departed: map[port][]report{}}
+func record(ctx context.Context, p *player) *recorder {
+	n := p.network
+	r := &recorder{player: p, flows: map[pair][]report{}, drops: map[port]drops{}, queued: map[port]uint64{}, departed: map[port][]report{}}
 	r.streams.Go(func() {
 		follow(ctx, func() (grpc.ServerStreamingClient[pb.HostReport], error) {
 			return n.reports.WatchFlows(ctx, &pb.WatchFlowsRequest{})
@@ -142,13 +139,13 @@ func (r *recorder) series(end units.Time) (out emulation.Series, peak units.Byte
 		for _, f := range r.scenario.Flows() {
 			fp := emulation.FlowPoint{Running: running(r.scenario, f.Name, t)}
 			for _, from := range f.From {
-				list := r.flows[pair{r.config.Host(from).IPv4.String(), r.config.Host(f.To).IPv4.String()}]
+				list := r.flows[pair{r.network.hosts[from].IP.String(), r.network.hosts[f.To].IP.String()}]
 				now := at(list, when, true)
 				if edge, ok := r.alone(f); ok {
 					// The bytes that left the port to the receiver are known earlier than those that the sender
 					// knows to have arrived: BMv2 paces acknowledgements as if they were full packets.
 					first := at(r.departed[edge], r.began, true)
-					now.bytes = (at(r.departed[edge], when, true).bytes - first.bytes) * uint64(emulated.MSS) / frame
+					now.bytes = (at(r.departed[edge], when, true).bytes - first.bytes) * uint64(emulated.MSS) / frame(r.more.version)
 				}
 				fp.Weight, fp.Delivered = now.weight, fp.Delivered+units.Bytes(now.bytes)
 				fp.MaxQD, fp.RTT = units.FromDuration(now.maxQD)/scale, units.FromDuration(now.rtt)/scale
@@ -180,8 +177,14 @@ func running(s *emulation.Scenario, flow string, at units.Time) (runs bool) {
 	return runs
 }
 
-// frame is the length of a full RoCEv2 data packet in bytes, without maxQD's shim.
-const frame = uint64(packet.DataOverhead-maxqd.Len) + uint64(emulated.MSS)
+// frame returns the length of a full RoCEv2 data packet over a version of IP in bytes, without maxQD's shim.
+func frame(version int) uint64 {
+	length := uint64(packet.DataOverhead-maxqd.Len) + uint64(emulated.MSS)
+	if version == 6 {
+		length += packet.IPv6Extra
+	}
+	return length
+}
 
 // alone returns the port to a flow's receiver if no other flow uses it.
 func (r *recorder) alone(f *emulation.Flow) (port, bool) {

@@ -24,7 +24,7 @@ func TestSoze(t *testing.T) {
 	start := func(name, from, to string, port uint16, weight float64) emulation.Action {
 		return emulation.Action{Start: &emulation.Flow{Name: name, From: []string{from}, To: to, SrcPort: port, Weight: weight}}
 	}
-	each(t, "Söze", func(t *testing.T, kind string) outcome {
+	versions(t, "Söze", func(t *testing.T, kind string, version int) outcome {
 		const phase = 1200 * units.Microsecond // 12 s here
 		s := emulation.Shares("soze", "Söze: weighted max-min shares on two hops",
 			emulation.Phase{Name: "1:2:4", For: phase, Actions: []emulation.Action{
@@ -35,6 +35,6 @@ func TestSoze(t *testing.T) {
 		)
 		s.Fabric = fabric(t, "line.yaml")
 		s.Sample, s.Over = 10*units.Microsecond, 100*units.Microsecond
-		return judged(play(t, s, kind, extra{}))
+		return judged(play(t, s, kind, extra{version: version}))
 	})
 }

@@ -24,7 +24,7 @@ func playTCP(t *testing.T, kind string) (o outcome) {
 	if err := kernel.Supported(); err != nil {
 		t.Skip(err)
 	}
-	n := begin(t, []byte(strings.NewReplacer("2Mbps", "10Mbps", "scale: 50000", "scale: 4000", "qos:", "qos:\n  queue_limit: 2MB").Replace(string(fabric(t, "single.yaml")))), kind)
+	n := begin(t, []byte(strings.NewReplacer("2Mbps", "10Mbps", "scale: 50000", "scale: 4000", "qos:", "qos:\n  queue_limit: 2MB").Replace(string(fabric(t, "single.yaml")))), kind, 4)
 	program, err := filepath.Abs(headgate)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func playTCP(t *testing.T, kind string) (o outcome) {
 	}
 	time.Sleep(time.Second)
 	for i := range clients {
-		clients[i] = n.in("h1", "iperf3", "--client", n.hosts["h2"].IP, "--port", fmt.Sprint(5201+i), "--cport", fmt.Sprint(40001+i), "--time", "26", "--json")
+		clients[i] = n.in("h1", "iperf3", "--client", n.hosts["h2"].IP.String(), "--port", fmt.Sprint(5201+i), "--cport", fmt.Sprint(40001+i), "--time", "26", "--json")
 		clients[i].Stdout = &outs[i]
 		if err := clients[i].Start(); err != nil {
 			t.Fatal(err)
