@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -186,5 +187,16 @@ func TestLawsHelp(t *testing.T) {
 	}
 	if strings.Contains(text, "  hpcc: ") {
 		t.Error("the help has a law that no frame carries the telemetry of")
+	}
+}
+
+// TestPayloadRate: full packets with the shim have 62 B of headers over IPv4 and 82 over IPv6.
+func TestPayloadRate(t *testing.T) {
+	for ip, frame := range map[string]float64{"10.0.1.1": 1062, "fd00::1": 1082} {
+		o := NewOptions()
+		o.Rate, o.IP = 10*units.Mbps, netip.MustParseAddr(ip)
+		if got, want := o.payloadRate(), units.Rate(10e6*1000/frame); got != want {
+			t.Errorf("%s: %v, want %v", ip, got, want)
+		}
 	}
 }
