@@ -25,6 +25,9 @@ type rxBatch struct {
 	results []result
 	drops   []drop // drops that receiveBatch has not counted yet
 	worker  engine.Worker
+	early   []*engine.Packet // packets that have looked ahead, of the frames from index first on; nil for a frame that is none
+	first   int
+	looking []*engine.Packet // scratch memory of lookAhead
 }
 
 // arrival is the result of ingress for one frame.
@@ -73,14 +76,16 @@ func (a *rxBatch) ingressAhead(c *dataplane, now units.Time) {
 	a.pipeline = pl
 	a.worker.BeginIngress(pl.data, a.frames[0].Port)
 	for i := range a.frames {
-		a.ahead = append(a.ahead, a.ingress(c, &a.frames[i], now))
+		a.ahead = append(a.ahead, a.ingress(c, i, now))
 	}
+	a.early, a.first = a.early[:0], 0
 	a.worker.End()
 }
 
 // ingress runs ingress for a frame of the batch. Here alone PFC decides whether a frame goes to
 // the port's MAC or to the pipeline.
-func (a *rxBatch) ingress(c *dataplane, f *port.Frame, now units.Time) arrival {
+func (a *rxBatch) ingress(c *dataplane, i int, now units.Time) arrival {
+	f := &a.frames[i]
 	n := int32(len(a.results))
 	r := arrival{from: n, to: n}
 	if r.known = c.port(f.Port) != nil; !r.known {
@@ -92,10 +97,39 @@ func (a *rxBatch) ingress(c *dataplane, f *port.Frame, now units.Time) arrival {
 	case a.pipeline == nil:
 		r.unseen = true
 	default:
-		a.worker.Ingress(a.worker.Receive(f.Port, f.Data, now), now, a)
+		a.worker.Ingress(a.receive(c, i, now), now, a)
 		r.to = int32(len(a.results))
 	}
 	return r
+}
+
+// receive makes a packet of frame i. If the program has large tables, it looks up some frames at once.
+func (a *rxBatch) receive(c *dataplane, i int, now units.Time) *engine.Packet {
+	if !a.worker.LooksAhead() {
+		return a.worker.Receive(a.frames[i].Port, a.frames[i].Data, now)
+	}
+	if i >= a.first+len(a.early) {
+		a.early, a.looking, a.first = a.early[:0], a.looking[:0], i
+		for _, f := range a.frames[i:min(i+engine.AheadPackets, len(a.frames))] {
+			var p *engine.Packet
+			if c.port(f.Port) != nil && !c.pfc.consumes(f.Port, f.Data) {
+				p = a.worker.Receive(f.Port, f.Data, now)
+				a.looking = append(a.looking, p)
+			}
+			a.early = append(a.early, p)
+		}
+		a.worker.Ahead(a.looking)
+	}
+	return a.early[i-a.first]
+}
+
+// forget discards packets that have looked ahead and that the round does not reach. The program and its
+// entries may change before the next round.
+func (a *rxBatch) forget() {
+	for _, p := range a.early[min(max(a.next-a.first, 0), len(a.early)):] {
+		p.Free()
+	}
+	a.early, a.first = a.early[:0], 0
 }
 
 // patience is the number of rounds for which a batch waits for events that were due before it. It
@@ -133,12 +167,13 @@ func (c *dataplane) receiveBatch(a *rxBatch, now units.Time) (more bool) {
 			c.forward(a, f, a.ahead[a.next])
 		} else {
 			a.results = a.results[:0]
-			c.forward(a, f, a.ingress(c, f, c.now))
+			c.forward(a, f, a.ingress(c, a.next, c.now))
 		}
 		if !late {
 			c.runDue(c.now)
 		}
 	}
+	a.forget()
 	if c.worker != nil {
 		c.worker.End()
 		c.worker = nil

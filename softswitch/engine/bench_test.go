@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -98,27 +99,39 @@ func addL3(tb testing.TB, in *Instance, n int) {
 	}
 }
 
-// BenchmarkL3 forwards packets through the plain router with tables of several sizes.
+// BenchmarkL3 forwards packets to random destinations through the plain router with tables of several
+// sizes, each packet alone and several ahead.
 func BenchmarkL3(b *testing.B) {
 	prog := loadFile(b, "l3")
-	for _, n := range []int{10, 1000, 100000} {
-		b.Run(fmt.Sprintf("routes=%d", n), func(b *testing.B) {
-			in := New(prog, Options{})
-			addL3(b, in, n)
-			s := &sink{}
-			frames := make([][]byte, 256)
-			for i := range frames {
-				frames[i] = ipv4Frame(uint32(0x0b000000+(i*7919%n)*256+9), 128)
-			}
-			b.ReportAllocs()
-			b.ResetTimer()
-			for i := 0; b.Loop(); i++ {
-				s.pass(in, 1, frames[i&255], 0)
-			}
-			if s.sent != b.N {
-				b.Fatalf("%d of %d packets left", s.sent, b.N)
-			}
-		})
+	for _, t := range prog.tables.list {
+		t.size = 1 << 20
+	}
+	for _, n := range []int{1000, largeTable, 100000, 1 << 20} {
+		in := New(prog, Options{})
+		addL3(b, in, n)
+		for _, alone := range []bool{true, false} {
+			b.Run(fmt.Sprintf("routes=%d/alone=%t", n, alone), func(b *testing.B) {
+				s := turns{alone: alone}
+				frames := make([][]byte, 64)
+				for i := range frames {
+					frames[i] = ipv4Frame(0, 128)
+				}
+				r := rand.New(rand.NewPCG(1, 2))
+				b.ReportAllocs()
+				for i := 0; i < b.N; i += len(frames) {
+					for _, f := range frames {
+						h := f[14:34]
+						binary.BigEndian.PutUint32(h[16:], 0x0b000000+r.Uint32N(uint32(n))<<8+9)
+						h[10], h[11] = 0, 0
+						binary.BigEndian.PutUint16(h[10:], uint16(hash.Internet(h)))
+					}
+					s.pass(in, 1, frames, 0)
+				}
+				if s.sent < b.N {
+					b.Fatalf("%d of %d packets left", s.sent, b.N)
+				}
+			})
+		}
 	}
 }
 

@@ -94,11 +94,16 @@ func (t *table) Match(p *Packet) *step {
 	if !t.used {
 		return t.Missed(p)
 	}
-	n := t.spec.words
-	if n == 1 {
+	if t.spec.words == 1 {
 		p.key[0] = t.spec.word(p)
 		return t.Lookup(p, p.key[:1])
 	}
+	return t.Lookup(p, t.packed(p))
+}
+
+// packed returns the packed key of the packet, in the packet's memory.
+func (t *table) packed(p *Packet) []uint64 {
+	n := t.spec.words
 	key := p.key[:]
 	if n > len(key) {
 		if cap(p.wide) < n {
@@ -108,7 +113,7 @@ func (t *table) Match(p *Packet) *step {
 	}
 	key = key[:n]
 	t.spec.build(p, key)
-	return t.Lookup(p, key)
+	return key
 }
 
 // Lookup does what Match does, with the packed key.
@@ -281,6 +286,7 @@ func (in *Instance) AddEntry(name string, key []Match, priority int, target Targ
 			return err
 		}
 		h, err = t.insert(e)
+		in.grown(t)
 		return err
 	})
 	return h, err

@@ -54,6 +54,7 @@ type Instance struct {
 	wanted   []wanted // the tracer's fields
 
 	tables    []*table
+	large     []*table // those into which packets look ahead
 	profiles  []*profile
 	vsets     [][]vsetMember
 	counters  [][]counterCell

@@ -1,7 +1,8 @@
 package engine_test
 
-// The architectures, and Headgate's own program as Go, for the engine's tests.
+// The architectures, and two programs as Go, for the engine's tests.
 import (
 	_ "github.com/headgate/headgate/softswitch/arch"
 	_ "github.com/headgate/headgate/softswitch/native/headgate"
+	_ "github.com/headgate/headgate/softswitch/native/l3"
 )

@@ -37,7 +37,8 @@ type Program struct {
 	meters    catalogue[*meterSpec]
 	registers catalogue[*registerSpec]
 	vsets     catalogue[*vsetSpec]
-	robins    int // number of round-robin calculations
+	robins    int  // number of round-robin calculations
+	serial    bool // the parser uses registers, so packets must be parsed in turn
 	lists     map[int][]phv.Ref
 	learns    map[int]*learnList
 	errorBy   map[string]uint32

@@ -19,26 +19,27 @@ func interpreted(prog *Program) *Program {
 	return &without
 }
 
-// TestNativeIsCurrent fails if Headgate's own program or WriteNative changed and the linked-in Go
-// code did not.
+// TestNativeIsCurrent fails if a program that the tests link in, or WriteNative, changed and the Go code
+// did not.
 func TestNativeIsCurrent(t *testing.T) {
-	prog := loadOwn(t)
-	want, err := prog.WriteNative("headgate")
-	if err != nil {
-		t.Fatal(err)
+	for name, prog := range map[string]*Program{"headgate": loadOwn(t), "l3": loadFile(t, "l3")} {
+		want, err := prog.WriteNative(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := "../native/" + name + "/" + name + "_native.go"
+		have, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(have, want) {
+			t.Fatalf("%s is stale: run `go generate ./softswitch/native/gen`", file)
+		}
+		if prog.code.native.Exec == nil || prog.code.native.Parse == nil {
+			t.Errorf("%s is interpreted", name)
+		}
 	}
-	const file = "../native/headgate/headgate_native.go"
-	have, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(have, want) {
-		t.Fatalf("%s is stale: run `go generate ./softswitch/native/gen`", file)
-	}
-	if prog.code.native.Exec == nil || prog.code.native.Parse == nil {
-		t.Error("the program is interpreted")
-	}
-	if loadFile(t, "l3").code.native.Exec != nil {
+	if loadFile(t, "control").code.native.Exec != nil {
 		t.Error("another program runs it too")
 	}
 }

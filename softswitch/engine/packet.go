@@ -37,6 +37,7 @@ type Packet struct {
 
 	now units.Time // time of the running pipeline
 
+	parsed      bool // Ahead has parsed the packet
 	exit        bool
 	failed      bool // an assertion failed, so the packet is dropped
 	checksumBad bool
@@ -92,7 +93,7 @@ func (p *Packet) reset() {
 	p.EgressPort, p.Queue = 0, 0
 	p.EnqTime, p.DeqTime, p.EnqDepth, p.DeqDepth = 0, 0, 0, 0
 	p.trunc, p.nPlaced = noTrunc, -1
-	p.exit, p.failed, p.checksumBad, p.parserError = false, false, false, 0
+	p.parsed, p.exit, p.failed, p.checksumBad, p.parserError = false, false, false, false, 0
 	p.watch = nil
 }
 

@@ -113,6 +113,7 @@ func (c *compiler) buildStates(j *bmv2json.Parser) *parser {
 
 func (c *compiler) buildParseState(s *parseState, j *bmv2json.ParseState, named func(*string) *parseState) {
 	s.lock = c.locking(func() { c.parserOps(s, j.Ops) })
+	c.serial = c.serial || s.lock >= 0
 	for i := range s.steps {
 		if s.steps[i].h != nil {
 			c.extracts = append(c.extracts, &s.steps[i])
@@ -211,6 +212,10 @@ func (p *Packet) parseFail(code uint32) bool {
 // Parse runs the parser of a pass over the packet, which must have no valid headers. It makes the
 // extracted headers valid and moves p.head behind them.
 func (p *Packet) Parse(pass Pass) {
+	if p.parsed {
+		p.parsed = false
+		return
+	}
 	ps := p.in.prog.passes[pass].parser
 	p.parserError, p.checksumBad = p.in.prog.codes.noError, false
 	p.base, p.nPlaced = p.head, 0

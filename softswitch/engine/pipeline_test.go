@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -144,13 +145,28 @@ func l3Frames(n int) [][]byte {
 // egress.
 type turns struct {
 	sink
-	turn Worker
+	turn  Worker
+	early []*Packet
+	alone bool // no packet looks ahead
 }
 
 func (s *turns) pass(in *Instance, port uint32, frames [][]byte, now units.Time) {
 	s.turn.BeginIngress(in, port)
-	for _, f := range frames {
-		s.turn.Ingress(s.turn.Receive(port, f, now), now, s)
+	if s.turn.LooksAhead() && !s.alone {
+		for part := range slices.Chunk(frames, AheadPackets) {
+			s.early = s.early[:0]
+			for _, f := range part {
+				s.early = append(s.early, s.turn.Receive(port, f, now))
+			}
+			s.turn.Ahead(s.early)
+			for _, p := range s.early {
+				s.turn.Ingress(p, now, s)
+			}
+		}
+	} else {
+		for _, f := range frames {
+			s.turn.Ingress(s.turn.Receive(port, f, now), now, s)
+		}
 	}
 	s.turn.End()
 	s.turn.BeginEgress(in, port)
@@ -161,15 +177,19 @@ func (s *turns) pass(in *Instance, port uint32, frames [][]byte, now units.Time)
 	s.turn.End()
 }
 
-// programs returns the two programs that are compared with BMv2, and their packets.
+func routed(tb testing.TB, prog *Program) *Instance {
+	in := New(prog, Options{})
+	addL3(tb, in, 1000)
+	return in
+}
+
+// programs returns the two programs that are compared with BMv2, and their packets. The plain router is there
+// as Go and in the interpreter.
 func programs(tb testing.TB) map[string]func() (*Instance, [][]byte) {
 	return map[string]func() (*Instance, [][]byte){
-		"headgate": func() (*Instance, [][]byte) { return ownPipeline(tb), ownFrames() },
-		"l3": func() (*Instance, [][]byte) {
-			in := New(loadFile(tb, "l3"), Options{})
-			addL3(tb, in, 1000)
-			return in, l3Frames(1000)
-		},
+		"headgate":       func() (*Instance, [][]byte) { return ownPipeline(tb), ownFrames() },
+		"l3":             func() (*Instance, [][]byte) { return routed(tb, loadFile(tb, "l3")), l3Frames(1000) },
+		"l3-interpreted": func() (*Instance, [][]byte) { return routed(tb, interpreted(loadFile(tb, "l3"))), l3Frames(1000) },
 	}
 }
 
@@ -209,7 +229,7 @@ func BenchmarkOwnPipeline(b *testing.B) {
 // a core for each goroutine, packets per second grow with their number, because they share no lock
 // and no written counter. Packets of Headgate's own program share registers per port.
 func BenchmarkPorts(b *testing.B) {
-	for _, name := range []string{"l3", "headgate"} {
+	for _, name := range []string{"l3", "l3-interpreted", "headgate"} {
 		for _, ports := range []int{1, 2, 4} {
 			b.Run(fmt.Sprintf("%s/ports=%d", name, ports), func(b *testing.B) {
 				in, frames := programs(b)[name]()

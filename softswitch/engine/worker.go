@@ -17,6 +17,7 @@ type Worker struct {
 	in   *Instance
 	mu   *sync.RWMutex // the lock held between Begin and End; else nil
 	free []*Packet
+	read uint64 // sum of the words that Ahead has read, so that the compiler keeps the reads
 }
 
 // workerPackets is the number of finished packets that a Worker keeps for reuse.

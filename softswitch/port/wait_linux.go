@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +25,11 @@ const (
 	// errorPause is the time for which a reader ignores a socket that reports an error, for
 	// example because its interface went down.
 	errorPause = 50 * time.Millisecond
+	// held is the longest time for which a reader that waits keeps its place among the goroutines that
+	// run (GOMAXPROCS). It does so after lone frames that follow one another within that time. A reader
+	// that gave up its place wakes the monitor thread of Go's runtime with each frame, and that thread
+	// takes the core from the reader for some 20 µs.
+	held = 10 * time.Millisecond
 )
 
 // input is an interface that a reader reads. The reader's goroutine calls its methods.
@@ -124,13 +131,16 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 	t, ended := startTxWorker(r.inputs)
 	defer ended()
 	pause := unix.NsecToTimespec(rest.Nanoseconds())
+	cores := runtime.GOMAXPROCS(0)
 	last := 0 // frames in the last batch
 	var came time.Time
+	soon := false // the last batch came within the time held after the one before
 	for ctx.Err() == nil {
 		b := r.pool.get(ctx)
 		if b == nil {
 			return nil
 		}
+		hold := soon && cores > 1
 		for ctx.Err() == nil && !r.fill(b) {
 			if last >= busyBatch {
 				last = 0
@@ -140,10 +150,11 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 			if r.busy > 0 && time.Since(came) < r.busy {
 				continue
 			}
-			if err := w.wait(); err != nil {
+			if err := w.wait(hold); err != nil {
 				b.Release()
 				return err
 			}
+			hold = false
 		}
 		last = len(b.Frames)
 		if t != nil {
@@ -153,8 +164,10 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 			b.Release()
 		} else {
 			deliver(b)
-			if r.busy > 0 {
-				came = time.Now()
+			soon = false
+			if last < busyBatch || r.busy > 0 {
+				now := time.Now()
+				soon, came = last < busyBatch && now.Sub(came) < held, now
 			}
 		}
 	}
@@ -178,14 +191,21 @@ func newWaiter(stop int, inputs []input) *waiter {
 	return w
 }
 
-// wait waits until a socket is readable. It mutes a socket that reports an error for errorPause,
-// so that the socket does not wake the reader over and over. The interface may come up again.
-func (w *waiter) wait() error {
+// wait waits until a socket is readable. If hold is set, it waits for the time held at most. It mutes
+// a socket that reports an error for errorPause, so that the socket does not wake the reader over and
+// over. The interface may come up again.
+func (w *waiter) wait(hold bool) error {
 	timeout := -1
 	if !w.muted.IsZero() {
 		timeout = int(max(0, time.Until(w.muted.Add(errorPause)).Milliseconds()))
 	}
-	n, err := unix.Poll(w.fds, timeout)
+	var n int
+	var err error
+	if hold && timeout < 0 {
+		n, err = pollHeld(w.fds)
+	} else {
+		n, err = unix.Poll(w.fds, timeout)
+	}
 	switch {
 	case errors.Is(err, unix.EINTR):
 		return nil
@@ -208,4 +228,15 @@ func (w *waiter) wait() error {
 		}
 	}
 	return nil
+}
+
+// pollHeld polls sockets for the time held at most. Meanwhile the goroutine counts as running. A signal
+// of Go's runtime, which stops goroutines by it, ends the call with EINTR.
+func pollHeld(fds []unix.PollFd) (int, error) {
+	timeout := unix.NsecToTimespec(held.Nanoseconds())
+	n, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }

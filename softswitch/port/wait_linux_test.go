@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"maps"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,6 +132,29 @@ func TestRead(t *testing.T) {
 		for _, peer := range peers {
 			unix.Close(peer)
 		}
+	}
+}
+
+// TestReadLoneFrames: a reader that waits for the next of several lone frames uses no processor time, does
+// not keep the garbage collector from stopping all goroutines, and ends when its context does.
+func TestReadLoneFrames(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
+	peers, inputs, frames, end := reading(t, 1, 0)
+	defer unix.Close(peers[0])
+	for i := range uint32(20) {
+		send(t, peers[0], i, 1)
+		expect(t, frames[0], i, 1)
+		runtime.GC()
+	}
+	before := inputs[0].fills.Load()
+	time.Sleep(3 * held)
+	if n := inputs[0].fills.Load() - before; n > 10 {
+		t.Errorf("without frames the reader looked %d times", n)
+	}
+	send(t, peers[0], 20, 2)
+	expect(t, frames[0], 20, 2)
+	if err := end(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,11 +1,15 @@
-// Command gen writes Headgate's own P4 program as Go.
+// Command gen writes a P4 program as Go: Headgate's own, or NAME with the file of its BMv2 JSON. A
+// binary that imports softswitch/native/NAME runs the program's Go in place of the interpreter.
 package main
 
 //go:generate go run .
+//go:generate go run . l3 ../../engine/testdata/l3.json
 
 import (
+	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 
 	"github.com/headgate/headgate/p4src"
 	_ "github.com/headgate/headgate/softswitch/arch"
@@ -13,15 +17,35 @@ import (
 )
 
 func main() {
-	prog, err := engine.Load(p4src.JSON())
+	log.SetFlags(0)
+	if err := write(os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func write(args []string) (err error) {
+	name, doc := "headgate", p4src.JSON()
+	switch len(args) {
+	case 0:
+	case 2:
+		name = args[0]
+		if doc, err = os.ReadFile(args[1]); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("usage: go run . [NAME PROGRAM.json]")
+	}
+	prog, err := engine.Load(doc)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	source, err := prog.WriteNative("headgate")
+	source, err := prog.WriteNative(name)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	if err := os.WriteFile("../headgate/headgate_native.go", source, 0o644); err != nil {
-		log.Fatal(err)
+	dir := filepath.Join("..", name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
+	return os.WriteFile(filepath.Join(dir, name+"_native.go"), source, 0o644)
 }
