@@ -19,8 +19,9 @@ func newSimFiguresCommand() *cobra.Command {
 		Use:   "figures [NAME...]",
 		Short: "Run the experiments that make the papers' figures, and write the pages about them",
 		Long: `Run the experiments that make the papers' figures, or those named, and write a record of each
-and the pages that show them. What has a record of the same text of its file is not run again,
-so a run that was stopped goes on where it was. With --shard i/n only every n-th experiment is
+and the pages that show them. An experiment is not run again if its record has all of the file's
+claims, and the rest of the file has changed only in comments, notes, headlines and causes. So a run
+that was stopped goes on where it was. With --shard i/n only every n-th experiment is
 run; any run writes the pages from all the records that are there. With --pictures nothing is measured:
 the pictures are drawn anew from the records, series over time by a run of one seed.`,
 		RunE: func(c *cobra.Command, args []string) error {

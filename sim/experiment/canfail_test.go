@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"testing"
@@ -30,6 +31,29 @@ func (c *Claim) made(number func(i int) float64) *Report {
 	return r
 }
 
+// right is a number with which a claim that has only bounds agrees.
+func (c *Claim) right() float64 {
+	switch {
+	case math.IsNaN(c.below):
+		return c.above + max(math.Abs(c.above), 1)
+	case math.IsNaN(c.above):
+		return c.below - max(math.Abs(c.below), 1)
+	}
+	return (c.above + c.below) / 2
+}
+
+// onePoint returns a number with which a claim along a line must not agree if only one point has it. guarded is
+// false if the claim is that some point is within the bound.
+func (c *Claim) onePoint() (v float64, guarded bool) {
+	if c.greatest {
+		return c.below + max(math.Abs(c.below), 1)/1000, !math.IsNaN(c.below)
+	}
+	return c.above - max(math.Abs(c.above), 1)/1000, !math.IsNaN(c.above)
+}
+
+// oneSuffices are the words of claims about the best or the worst point of a line.
+var oneSuffices = regexp.MustCompile(`best of|up to|can be`)
+
 // wrong are numbers with which a claim must not agree.
 func (c *Claim) wrong() (list []float64) {
 	beyond := func(v, by float64) float64 { return v + by*max(math.Abs(v), 1)/1000 }
@@ -52,8 +76,9 @@ func (c *Claim) wrong() (list []float64) {
 var trendWords = regexp.MustCompile(`\b(rises|falls|grows|rise|fall|grow) (with|as)\b`)
 
 // TestClaimsCanFail gives each claim invented results with which it must not agree: numbers beyond its tolerance or
-// bounds, no difference where the paper has one, and the opposite of a trend. A claim about a buffer must have a
-// limited buffer, and a trend must have more than two points.
+// bounds, no difference where the paper has one, and the opposite of a trend. A claim with bounds along a line must not
+// agree if one point is out of bounds. A claim about a buffer must have a limited buffer, and a trend must have more
+// than two points.
 func TestClaimsCanFail(t *testing.T) {
 	for _, name := range Builtin() {
 		f, err := Open(name)
@@ -86,6 +111,20 @@ func TestClaimsCanFail(t *testing.T) {
 			}
 			for _, v := range c.wrong() {
 				wrong(number(v), func(int) float64 { return v })
+			}
+			switch v, guarded := c.onePoint(); {
+			case len(c.of) == 1 || !math.IsNaN(c.paper):
+			case guarded:
+				for at := range c.of {
+					wrong(fmt.Sprintf("%s at point %d alone", number(v), at), func(i int) float64 {
+						if i == at {
+							return v
+						}
+						return c.right()
+					})
+				}
+			case !oneSuffices.MatchString(c.Name + c.Source + c.Why):
+				t.Errorf("%s: %q agrees if one point of its line does, and does not say that this is the paper's claim", name, c.Name)
 			}
 			if trendWords.MatchString(c.Name) {
 				t.Errorf("%s: %q is of two points, want a trend along a line", name, c.Name)

@@ -30,6 +30,7 @@ type Claim struct {
 	// one for each x. If over is empty the measures in of count as they are.
 	of, over []reference
 	greatest bool // the greatest number of several pairs counts, else the least
+	mean     bool // their mean counts
 	// trend uses Kendall's rank correlation of the numbers with x instead. It is 1 if each number is more than all
 	// before, and −1 if each is less.
 	trend bool
@@ -149,7 +150,8 @@ func (f *File) decodeClaim(m *yamlnode.Map) Claim {
 	if c.trend && (len(c.of) < minTrend || !slices.IsSortedFunc(c.of, func(a, b reference) int { return cmp.Compare(f.places[a.variant].x, f.places[b.variant].x) })) {
 		m.Fault("trend", "is of %d points, want a line of at least %d with rising x", len(c.of), minTrend)
 	}
-	c.greatest = m.OneOf("take", "least", "least", "greatest") == "greatest"
+	take := m.OneOf("take", "least", "least", "greatest", "mean")
+	c.greatest, c.mean = take == "greatest", take == "mean"
 	m.Sub("over", func(over *yamlnode.Map) { c.over = f.references(over, c.of[0], m.Text("line", "")) })
 	if c.over != nil && len(c.over) != len(c.of) {
 		m.Fault("over", "has %d points of a line, and what it is under has %d", len(c.over), len(c.of))
@@ -176,7 +178,11 @@ const minTrend = 3
 
 // key identifies a claim by everything but its name, source and reason.
 func (c *Claim) key() string {
-	return fmt.Sprint(c.of, c.over, c.greatest, c.trend, c.paper, c.within, c.above, c.below, c.than)
+	key := fmt.Sprint(c.of, c.over, c.greatest, c.trend, c.paper, c.within, c.above, c.below, c.than)
+	if c.mean {
+		key += " mean"
+	}
+	return key
 }
 
 // optional reads a number, or returns NaN if it is missing.
@@ -284,7 +290,7 @@ func (f *File) Judge(r *Report) (out []Judgement) {
 	return out
 }
 
-// numbers returns the claim's numbers: one for each pair, or the trend of all.
+// numbers returns the claim's numbers: one for each pair, or the mean or the trend of all.
 func (c *Claim) numbers(of map[string][]*Outcome) (out []Sample) {
 	if c.trend {
 		return []Sample{sample(of[c.of[0].variant], func(o *Outcome) float64 {
@@ -298,6 +304,15 @@ func (c *Claim) numbers(of map[string][]*Outcome) (out []Sample) {
 				}
 			}
 			return rank / pairs
+		})}
+	}
+	if c.mean {
+		return []Sample{sample(of[c.of[0].variant], func(o *Outcome) float64 {
+			sum := 0.0
+			for i := range c.of {
+				sum += c.number(of, i, o.Seed)
+			}
+			return sum / float64(len(c.of))
 		})}
 	}
 	for i := range c.of {

@@ -115,7 +115,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestClaimAlongALine: a claim about a line uses the line's least or greatest number over x.
+// TestClaimAlongALine: a claim about a line uses the line's least, greatest or mean number over x.
 func TestClaimAlongALine(t *testing.T) {
 	head := claimed[:strings.Index(claimed, "variants")]
 	f, err := Parse("line.yaml", []byte(head+`
@@ -125,6 +125,7 @@ axes:
 claims:
   - {name: least, line: large, measure: FCT, over: {line: small}, below: 1.05}
   - {name: greatest, line: large, measure: FCT, take: greatest, over: {line: small}, above: 1.1}
+  - {name: mean, line: large, measure: FCT, take: mean, over: {line: small}, above: 1}
   - {name: one, variant: large 1us, measure: FCT, over: {variant: small 10us}, below: 0.2}
 `))
 	if err != nil {
@@ -138,6 +139,9 @@ claims:
 		if j.Verdict != Agrees {
 			t.Errorf("%s: %s, %s", j.Claim, j.OursText(), j.Verdict)
 		}
+	}
+	if least, greatest, mean := *rep.Judgements[0].Ours, *rep.Judgements[1].Ours, *rep.Judgements[2].Ours; math.Abs(mean-(least+greatest)/2) > 1e-9 {
+		t.Errorf("the mean of %g and %g is %g", least, greatest, mean)
 	}
 }
 

@@ -227,7 +227,7 @@ var quantities = map[string]string{"µs": "time", "KB": "memory", "Gb/s": "rate"
 // proper has the names of systems and laws as people write them.
 var proper = map[string]string{
 	"dsh": "DSH", "sih": "SIH", "spfc": "SPFC", "st": "ST", "dt": "DT", "pacc": "PACC", "dcqcn": "DCQCN", "hpcc": "HPCC", "timely": "TIMELY",
-	"powertcp": "PowerTCP", "soze": "Söze", "prioplus": "PrioPlus", "swift": "Swift", "ledbat": "LEDBAT", "none": "no law",
+	"aimd": "AIMD", "d2tcp": "D2TCP", "wrr": "WRR", "powertcp": "PowerTCP", "soze": "Söze", "prioplus": "PrioPlus", "swift": "Swift", "ledbat": "LEDBAT", "none": "no law",
 }
 
 var word = regexp.MustCompile(`\pL[\pL\d]*`)

@@ -83,7 +83,7 @@ func (r *Record) Judgement(c *Claim) *Judgement {
 	return nil
 }
 
-// Current reports whether a record was made from the present text of the file and has all of its claims.
+// Current reports whether a record was made from the present file, by File.Hash, and has all of its claims.
 func (f *File) Current(r *Record) bool {
 	return r.Hash == f.Hash && !slices.ContainsFunc(f.Claims, func(c Claim) bool { return r.Judgement(&c) == nil })
 }
