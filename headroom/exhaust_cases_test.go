@@ -19,6 +19,9 @@ func (r *rule) mmu(t *testing.T, local bool) *MMU {
 		Private: units.Bytes(r.private) * packet, Buffer: units.Bytes(2*r.private+r.pool+r.reserve()) * packet, Ports: []Port{{Rate: units.Gbps}},
 		SPFC: SPFCConfig{Period: units.Second, Packet: packet},
 	}
+	if r.apart {
+		c.Lossless, c.PortQueues, c.Ports = 1, 1, append(c.Ports, c.Ports...)
+	}
 	switch {
 	case r.fixed > 0:
 		c.Policy, c.Threshold = Static, units.Bytes(r.fixed)*packet
@@ -55,6 +58,9 @@ type check struct {
 	link  link
 }
 
+// lending is SPFC at two ports, which lend each other headroom.
+var lending = rule{phi: 3, pool: 4, victims: true, apart: true, silence: 2}
+
 var safe = []check{
 	{"static", []rule{{phi: 4, pool: 6, fixed: 3, gap: 1}}, link{2, 2}},
 	{"sih", []rule{{phi: 4, pool: 6}}, link{2, 2}},
@@ -62,6 +68,8 @@ var safe = []check{
 	{"dsh", []rule{{insured: true, phi: 4, pool: 5, estimate: true}}, link{2, 2}},
 	{"dsh, a longer way back", []rule{{insured: true, phi: 5, pool: 4, estimate: true}}, link{2, 3}},
 	{"spfc", []rule{{phi: 3, pool: 4, victims: true}}, link{1, 2}},
+	{"spfc, two ports", []rule{{phi: 2, pool: 3, victims: true, apart: true, silence: 1}}, link{1, 1}},
+	{"spfc, two ports, a longer way back", []rule{lending}, link{1, 2}},
 	{"dsh+spfc", []rule{{insured: true, phi: 3, pool: 4, estimate: true, victims: true}}, link{1, 2}},
 	{"sih, private buffers", []rule{{phi: 4, private: 1, pool: 3}}, link{2, 2}},
 	{"dsh, private buffers", []rule{{insured: true, phi: 3, private: 1, pool: 4, estimate: true}}, link{1, 2}},
@@ -98,13 +106,21 @@ func TestExhaust(t *testing.T) {
 // simulator's does.
 func TestExhaustUnlocal(t *testing.T) {
 	for _, c := range safe {
-		if len(c.rules) > 1 || c.rules[0].estimate && c.link.pfc > 2 {
+		if r := c.rules[0]; len(c.rules) > 1 || r.estimate && c.link.pfc > 2 || r.apart && c.link.pfc > 1 {
 			continue
 		}
 		c.rules[0].estimate = false
 		if m, at, wrong := c.explore(t, allOn, true); at >= 0 {
 			t.Errorf("%s: %s:\n%s", c.name, wrong, m.trace(at))
 		}
+	}
+}
+
+// TestExhaustFindsEarlyLoans lets the MMU lend headroom of queues whose peers may still send. The model must disagree.
+func TestExhaustFindsEarlyLoans(t *testing.T) {
+	m := &checker{rules: []rule{lending}, link: link{1, 2}, safe: allOn, early: true, mmus: []*MMU{lending.mmu(t, true)}}
+	if _, wrong := m.check(); !strings.Contains(wrong, "the MMU has") {
+		t.Errorf("%q, want a difference between the MMU and the model", wrong)
 	}
 }
 
@@ -137,6 +153,7 @@ func TestCounterexamples(t *testing.T) {
 		{check{"RESUME while insurance is in use", []rule{dsh}, near}, off(func(s *safeguards) { s.drainFirst = false })},
 		{check{"no RESUME for what is empty", []rule{{phi: 2, pool: 4, gap: 1}}, near}, off(func(s *safeguards) { s.resumeEmpty = false })},
 		{check{"the State Holder is not held at reset", []rule{{phi: 2, pool: 4, victims: true}}, near}, off(func(s *safeguards) { s.holdAtReset = false })},
+		{check{"headroom is lent before the peer is silent", []rule{lending}, link{1, 2}}, off(func(s *safeguards) { s.awaitsSilence = false })},
 		{check{"PFC frames overtake each other", []rule{{phi: 3, pool: 4}}, link{1, 2}}, off(func(s *safeguards) { s.inOrder = false })},
 		{check{"a change from sih to dsh that forgets what headroom holds", []rule{{phi: 2, pool: 3}, {insured: true, phi: 2, pool: 5}}, near}, off(func(s *safeguards) { s.oldPoolCounts = false })},
 		{check{"a change from dsh to sih while more is stored than its pool holds", []rule{{insured: true, phi: 2, pool: 5}, {phi: 2, pool: 3}}, near}, allOn},

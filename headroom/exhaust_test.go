@@ -15,6 +15,9 @@ import (
 // slots; the peer sends a packet of a permitted class, or nothing. All choices are tried in all
 // states. By default both the MMU and the model in exhaust_spec_test.go make every step of a port,
 // and they must agree on everything.
+//
+// With rule.apart each queue has a port, a link, a peer and an egress of its own. Then any of the
+// queues may send in a slot, and so may each peer.
 
 // packet is the size of a packet. Φ and pools are whole packets.
 const packet = 64
@@ -24,18 +27,21 @@ type link struct{ data, pfc int }
 
 const mostDelay = 3
 
+// lossyOut is the bit of a lossy packet in choice.out.
+const lossyOut = 4
+
 // state is the whole state. Its zero value is the initial state.
 type state struct {
 	accounts
 	peer uint8             // classes that the peer has stopped
-	data [mostDelay]uint8  // 1 + class of each packet on the wire, the next to arrive first
-	pfc  [mostDelay]uint16 // up to three frames per slot
+	data [mostDelay]uint8  // the queues of the packets on the wires, a bit each, the next to arrive first
+	pfc  [mostDelay]uint32 // up to six frames per slot
 }
 
 // The frames of a slot, 5 bits each; 16 marks a frame.
-func encode(frames []frame) (code uint16) {
+func encode(frames []frame) (code uint32) {
 	for i, f := range frames {
-		x := uint16(16) | uint16(f.classes)
+		x := uint32(16) | uint32(f.classes)
 		if f.pause {
 			x |= 4
 		}
@@ -47,7 +53,7 @@ func encode(frames []frame) (code uint16) {
 	return code
 }
 
-func decode(code uint16) (frames []frame) {
+func decode(code uint32) (frames []frame) {
 	for ; code != 0; code >>= 5 {
 		frames = append(frames, frame{classes: uint8(code & 3), pause: code&4 != 0, all: code&8 != 0})
 	}
@@ -56,13 +62,13 @@ func decode(code uint16) (frames []frame) {
 
 // choice is one combination of the events in a slot.
 type choice struct {
-	out    int8 // queue that sends a packet; 2 lossy, −1 none
-	tick   bool // SPFC's period ends
-	lossy  bool // a lossy packet arrives
+	out    uint8 // the queues that send a packet, a bit each; bit 2 for a lossy packet
+	tick   bool  // SPFC's period ends
+	lossy  bool  // a lossy packet arrives
 	tau    uint8
-	send   int8 // class; −1 nothing
-	change bool // the next policy is in force from now on
-	swap   bool // PFC frames of two slots are swapped
+	send   uint8 // the queues of the packets that peers send, a bit each
+	change bool  // the next policy is in force from now on
+	swap   bool  // PFC frames of two slots are swapped
 }
 
 // checker is a check: a link and policies, of which the first is in force initially.
@@ -74,6 +80,8 @@ type checker struct {
 	// unlocal says that the MMU is checked alone: it rechecks all queues at each departure (no
 	// LocalResume), which the model does not do.
 	unlocal bool
+	// early is a fault to find: the MMU does not await a peer's silence before its queue lends headroom.
+	early bool
 
 	nodes  []node
 	index  map[state]int32
@@ -110,7 +118,7 @@ func (m *checker) check() (at int32, wrong string) {
 				m.index[next] = to
 				m.nodes = append(m.nodes, node{next, i, c})
 			}
-			if c.send < 0 && !c.lossy && !c.change && !c.swap && to != i {
+			if c.send == 0 && !c.lossy && !c.change && !c.swap && to != i {
 				m.drains = append(m.drains, [2]int32{i, to})
 			}
 		}
@@ -127,7 +135,7 @@ func (m *checker) stuck() (at int32, wrong string) {
 	free := make([]bool, len(m.nodes))
 	var queue []int32
 	for i := range m.nodes {
-		if s := &m.nodes[i].state; s.peer == 0 && s.off == 0 && s.private == [2]uint8{} && s.shared == [2]uint8{} && s.head == [2]uint8{} && s.pfc == [mostDelay]uint16{} {
+		if s := &m.nodes[i].state; s.peer == 0 && s.off == 0 && s.private == [2]uint8{} && s.shared == [2]uint8{} && s.head == [2]uint8{} && s.pfc == [mostDelay]uint32{} {
 			free[i] = true
 			queue = append(queue, int32(i))
 		}
@@ -152,21 +160,26 @@ func (m *checker) stuck() (at int32, wrong string) {
 // choices returns all choices in a slot.
 func (m *checker) choices(s *state) (list []choice) {
 	r := &m.rules[s.policy]
-	outs, sends := []int8{-1}, []int8{-1}
-	for q := range int8(2) {
-		if s.length(int(q)) > 0 {
-			outs = append(outs, q)
+	outs, sends := []uint8{0}, []uint8{0, 1, 2} // a packet of a stopped class is not sent
+	for q := range 2 {
+		if s.length(q) > 0 {
+			outs = append(outs, 1<<q)
 		}
-		sends = append(sends, q) // dropped in the step in which it is stopped
 	}
 	if s.lossy > 0 {
-		outs = append(outs, 2)
+		outs = append(outs, lossyOut)
+	}
+	if r.apart {
+		sends = append(sends, 3)
+		if s.length(0) > 0 && s.length(1) > 0 {
+			outs = append(outs, 3)
+		}
 	}
 	bools := func(both bool) []bool { return []bool{false, true}[:1+btoi(both)] }
 	for _, out := range outs {
 		for _, send := range sends {
 			for _, tick := range bools(r.victims) {
-				for _, lossy := range bools(out != 2) {
+				for _, lossy := range bools(out != lossyOut) {
 					for tau := range uint8(1 + btoi(r.estimate && s.data[0] != 0)) {
 						for _, change := range bools(int(s.policy)+1 < len(m.rules)) {
 							for _, swap := range bools(!m.safe.inOrder) {
@@ -198,33 +211,42 @@ func (m *checker) step(s *state, c choice) (wrong string) {
 		}
 	}
 	r := &m.rules[s.policy]
+	s.slot(r)
 	if c.tick {
 		s.tick()
 	}
 	switch {
-	case c.out == 2 && m.unlocal:
+	case c.out == lossyOut && m.unlocal:
 		mmu := m.load(s)
-		frames = m.take(mmu, s, mmu.Depart(0, 0, 2, packet))
-	case c.out == 2:
+		frames = m.take(mmu, s, mmu.Depart(now, 0, 2, packet))
+	case c.out == lossyOut:
 		s.lossy--
-	case c.out >= 0:
+	}
+	for q := range 2 {
+		if c.out>>q&1 == 0 || wrong != "" {
+			continue
+		}
 		// A packet leaves under the policy that admitted it (p4src, LeavePool).
 		by := r
-		if s.old[c.out] > 0 {
+		if s.old[q] > 0 {
 			by = &m.rules[s.policy-1]
-			s.old[c.out]--
+			s.old[q]--
 		}
-		frames, wrong = m.leave(s, by, int(c.out))
-	}
-	if arrives := s.data[0]; arrives != 0 && wrong == "" {
 		var more []frame
-		more, wrong = m.arrive(s, r, int(arrives-1), c.tau)
+		more, wrong = m.leave(s, by, q)
 		frames = append(frames, more...)
+	}
+	for q := range 2 {
+		if s.data[0]>>q&1 == 1 && wrong == "" {
+			var more []frame
+			more, wrong = m.arrive(s, r, q, c.tau)
+			frames = append(frames, more...)
+		}
 	}
 	switch {
 	case c.lossy && m.unlocal:
 		mmu := m.load(s)
-		_, signals := mmu.Arrive(0, 0, 2, packet)
+		_, signals := mmu.Arrive(now, 0, 2, packet)
 		frames = append(frames, m.take(mmu, s, signals)...)
 	case c.lossy:
 		s.lossyArrives(r, m.safe)
@@ -246,20 +268,18 @@ func (m *checker) step(s *state, c choice) (wrong string) {
 			s.peer &^= f.classes
 		}
 	}
-	if c.send >= 0 && s.peer>>c.send&1 == 0 {
-		s.data[m.link.data-1] = uint8(c.send) + 1
-	}
+	s.data[m.link.data-1] = c.send &^ s.peer
 	return wrong
 }
 
 // wrong returns the rule that a state violates, "" for none.
 func (m *checker) wrong(s *state) string {
-	quiet := s.pfc == [mostDelay]uint16{} && s.data == [mostDelay]uint8{}
+	quiet := s.pfc == [mostDelay]uint32{} && s.data == [mostDelay]uint8{}
 	r := &m.rules[s.policy]
 	switch {
 	case quiet && s.peer != s.told()&3 && m.safe.portPauseObeyed:
 		return fmt.Sprintf("no frame is on its way, but the peer has stopped %02b, and was last told to stop %02b", s.peer, s.told())
-	case r.victims && s.off != 0 && s.victim:
+	case r.victims && (s.off&r.classes(0) != 0 && s.victim[0] || s.off&r.classes(1) != 0 && s.victim[1]):
 		return "a paused port is a victim"
 	case m.unlocal:
 		return ""
@@ -280,7 +300,8 @@ func (m *checker) wrong(s *state) string {
 func (m *checker) arrive(s *state, r *rule, q int, tau uint8) (frames []frame, wrong string) {
 	mmu := m.load(s)
 	if m.unlocal {
-		ok, signals := mmu.Arrive(0, 0, uint8(q), packet)
+		port, class := r.place(q)
+		ok, signals := mmu.Arrive(now, port, class, packet)
 		if !ok {
 			wrong = fmt.Sprintf("a lossless packet of queue %d is dropped", q)
 		}
@@ -288,10 +309,11 @@ func (m *checker) arrive(s *state, r *rule, q int, tau uint8) (frames []frame, w
 	}
 	ok, frames := s.arrive(r, m.safe, q, tau)
 	if mmu != nil {
+		port, class := r.place(q)
 		if r.estimate {
 			mmu.queues[q].tau = units.Bytes(tau) * packet
 		}
-		stored, signals := mmu.Arrive(0, 0, uint8(q), packet)
+		stored, signals := mmu.Arrive(now, port, class, packet)
 		if wrong = m.differs(mmu, s, frames, signals); wrong == "" && stored != ok {
 			wrong = fmt.Sprintf("the MMU stores the packet: %v, the model: %v", stored, ok)
 		}
@@ -305,77 +327,114 @@ func (m *checker) arrive(s *state, r *rule, q int, tau uint8) (frames []frame, w
 // leave plays the departure of a packet on the model and the MMU.
 func (m *checker) leave(s *state, r *rule, q int) (frames []frame, wrong string) {
 	mmu := m.load(s)
+	port, class := r.place(q)
 	if m.unlocal {
-		return m.take(mmu, s, mmu.Depart(0, 0, uint8(q), packet)), ""
+		return m.take(mmu, s, mmu.Depart(now, port, class, packet)), ""
 	}
 	frames = s.leave(r, m.safe, q)
 	if mmu != nil {
-		wrong = m.differs(mmu, s, frames, mmu.Depart(0, 0, uint8(q), packet))
+		wrong = m.differs(mmu, s, frames, mmu.Depart(now, port, class, packet))
 	}
 	return frames, wrong
 }
+
+// now is the time of each step of an MMU. Only the time since a queue's last packet matters to it, and it counts from quiet.
+const now = units.Millisecond
+
+// slot is the length of a slot.
+const slot = units.Microsecond
+
+// place returns a queue's port and class in the MMU.
+func (r *rule) place(q int) (port int, class uint8) {
+	if r.apart {
+		return q, 0
+	}
+	return 0, uint8(q)
+}
+
+// queue returns the MMU's account of a queue.
+func (m *MMU) queue(port int, class uint8) *queue { return &m.queues[port*Classes+int(class)] }
 
 // load puts the MMU of a state's policy into this state; nil if the model is checked alone.
 func (m *checker) load(s *state) *MMU {
 	if m.mmus == nil {
 		return nil
 	}
-	mmu := m.mmus[s.policy]
-	p := &mmu.ports[0]
-	*p = port{shared: units.Bytes(s.shared[0]+s.shared[1]) * packet, insured: units.Bytes(s.insured) * packet, phi: p.phi, classes: s.off & 3, off: s.off&portOff != 0}
-	p.before = p.paused()
+	r, mmu := &m.rules[s.policy], m.mmus[s.policy]
 	mmu.totals = Usage{Private: units.Bytes(s.private[0]+s.private[1]) * packet, Headroom: units.Bytes(s.head[0]+s.head[1]) * packet, Insurance: units.Bytes(s.insured) * packet}
 	mmu.free = mmu.size - units.Bytes(s.used())*packet
+	for p := range mmu.ports {
+		mmu.ports[p] = port{phi: mmu.ports[p].phi, insured: units.Bytes(s.insured) * packet, off: s.off&portOff != 0}
+		mmu.pausedPorts.remove(int32(p))
+	}
 	for q := range s.shared {
-		mmu.queues[q] = queue{
+		n, class := r.place(q)
+		*mmu.queue(n, class) = queue{
 			private: units.Bytes(s.private[q]) * packet, shared: units.Bytes(s.shared[q]) * packet, headroom: units.Bytes(s.head[q]) * packet,
 			tau: units.Bytes(s.tau[q]) * packet, off: s.off>>q&1 == 1,
 		}
+		p := &mmu.ports[n]
+		p.shared += units.Bytes(s.shared[q]) * packet
+		p.classes |= s.off >> q & 1 << class
+		p.before = p.paused()
+		mmu.pausedQueues.remove(int32(n*Classes + int(class)))
+		if spfc := mmu.rules.spfc; spfc != nil {
+			spfc.ports[n].Meter = Meter{limit: depart, count: uint64(s.count[n]), victim: s.victim[n], paused: p.paused() != 0}
+			spfc.loans[n*Classes+int(class)].heard = now - units.Time(s.quiet[q])*slot
+			spfc.loan(n*Classes+int(class), units.Bytes(s.lent[q])*packet)
+			if spfc.ports[n].quiet = units.Time(r.silence) * slot; m.early {
+				spfc.ports[n].quiet = -1
+			}
+		}
 	}
 	mmu.queues[2] = queue{shared: units.Bytes(s.lossy) * packet}
-	if spfc := mmu.rules.spfc; spfc != nil {
-		spfc.ports[0].Meter = Meter{limit: depart, count: uint64(s.count), victim: s.victim, paused: s.off != 0}
-	}
-	mmu.pausedPorts.remove(0)
 	for q := range s.shared {
-		mmu.pausedQueues.remove(int32(q))
-		mmu.updateWaiting(0, uint8(q))
+		mmu.updateWaiting(r.place(q))
 	}
 	return mmu
 }
 
 // held returns the accounts of an MMU, combined with the parts of a state that the MMU does not keep.
-func held(mmu *MMU, s *state) accounts {
+func (m *checker) held(mmu *MMU, s *state) accounts {
+	r := &m.rules[s.policy]
 	got := accounts{policy: s.policy, old: s.old, lossy: uint8(mmu.queues[2].shared / packet)}
 	for q := range got.shared {
-		x := mmu.queues[q]
+		n, class := r.place(q)
+		x := mmu.queue(n, class)
 		got.private[q], got.shared[q], got.head[q], got.tau[q] = uint8(x.private/packet), uint8(x.shared/packet), uint8(x.headroom/packet), uint8(x.tau/packet)
 		got.off |= uint8(btoi(x.off)) << q
+		if spfc := mmu.rules.spfc; spfc != nil {
+			got.count[n], got.victim[n] = uint8(min(spfc.ports[n].count, depart)), spfc.ports[n].victim
+			loan := spfc.loans[n*Classes+int(class)]
+			got.quiet[q], got.lent[q] = uint8((now-loan.heard)/slot), uint8(loan.bytes/packet)
+		}
 	}
 	got.insured = uint8(mmu.ports[0].insured / packet)
 	got.off |= uint8(btoi(mmu.ports[0].off)) * portOff
-	if spfc := mmu.rules.spfc; spfc != nil {
-		got.count, got.victim = uint8(min(spfc.ports[0].count, depart)), spfc.ports[0].victim
-	}
 	return got
 }
 
-func framesOf(signals []Signal) (frames []frame) {
+// frames returns the PFC frames of signals.
+func (r *rule) frames(signals []Signal) (frames []frame) {
 	for _, g := range signals {
-		frames = append(frames, frame{classes: g.Classes & 3, pause: g.Pause, all: g.Classes == 0xFF && g.Pause})
+		f := frame{classes: g.Classes & 3, pause: g.Pause, all: g.Classes == 0xFF && g.Pause}
+		if r.apart {
+			f.classes = g.Classes & 1 << g.Port
+		}
+		frames = append(frames, f)
 	}
 	return frames
 }
 
 // take copies the MMU's accounts into the state.
 func (m *checker) take(mmu *MMU, s *state, signals []Signal) []frame {
-	s.accounts = held(mmu, s)
-	return framesOf(signals)
+	s.accounts = m.held(mmu, s)
+	return m.rules[s.policy].frames(signals)
 }
 
 // differs returns the first difference between the MMU and the model after a step.
 func (m *checker) differs(mmu *MMU, s *state, frames []frame, signals []Signal) string {
-	got, sent := held(mmu, s), framesOf(signals)
+	got, sent := m.held(mmu, s), m.rules[s.policy].frames(signals)
 	if got != s.accounts || !slices.Equal(sent, frames) {
 		return fmt.Sprintf("the MMU has %+v and sends %v, the model %+v and %v", got, sent, s.accounts, frames)
 	}
@@ -405,16 +464,29 @@ func describe(before *state, n *node) string {
 	}
 	say(n.by.change, "the policy changes")
 	say(n.by.tick, "tick")
-	say(n.by.out == 2, "lossy leaves")
-	say(n.by.out == 0 || n.by.out == 1, "q%d leaves", n.by.out)
-	say(before.data[0] != 0, "q%d arrives", before.data[0]-1)
+	say(n.by.out == lossyOut, "lossy leaves")
+	for q := range 2 {
+		say(n.by.out>>q&1 == 1, "q%d leaves", q)
+	}
+	for q := range 2 {
+		say(before.data[0]>>q&1 == 1, "q%d arrives", q)
+	}
 	say(n.by.lossy && n.lossy > before.lossy, "lossy arrives")
 	say(n.by.swap, "PFC frames swap")
 	say(n.peer&^before.peer != 0, "the peer stops %02b", n.peer&^before.peer)
 	say(before.peer&^n.peer != 0, "the peer goes on with %02b", before.peer&^n.peer)
-	say(n.by.send >= 0 && n.peer>>max(n.by.send, 0)&1 == 0, "q%d is sent", n.by.send)
+	for q := range 2 {
+		say(n.by.send&^n.peer>>q&1 == 1, "q%d is sent", q)
+	}
 	if len(what) == 0 {
 		what = []string{"nothing"}
 	}
-	return fmt.Sprintf("%-50s shared %v headroom %v insured %d lossy %d off %03b victim %v", strings.Join(what, ", "), n.shared, n.head, n.insured, n.lossy, n.off, n.victim)
+	text := fmt.Sprintf("%-50s shared %v headroom %v insured %d lossy %d off %03b victim %v", strings.Join(what, ", "), n.shared, n.head, n.insured, n.lossy, n.off, n.victim[0])
+	if n.victim[1] {
+		text += ", the other port too"
+	}
+	if n.lent != [2]uint8{} {
+		text += fmt.Sprintf(", lent %v", n.lent)
+	}
+	return text
 }
