@@ -149,6 +149,16 @@ type Pause struct {
 	Links []PausedLink `json:"links,omitempty"`
 }
 
+// of returns the PAUSE frames, without refreshes, that a sender got.
+func (p *Pause) of(paused string) uint64 {
+	for _, l := range p.Links {
+		if l.Paused == paused {
+			return l.Frames
+		}
+	}
+	return 0
+}
+
 // PausedLink is the sending end of a link.
 type PausedLink struct {
 	Paused string  `json:"paused"`
@@ -245,7 +255,7 @@ func (r *Report) noLosslessDrop(may string) {
 func maxLag(c *config.Config) units.Time {
 	shortest := units.FromDuration(c.Controller.ProbeTimeout) // without probes for that long a link is avoided
 	for _, s := range c.Switches {
-		if b := buffer.FromSwitch(&s); b.Victims() {
+		if b := buffer.FromSwitch(&s); b.Policy.Victims() {
 			shortest = min(shortest, c.Scaled(b.Period)) // SPFC's states
 		}
 	}

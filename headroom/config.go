@@ -44,8 +44,11 @@ func Kinds() []Kind {
 	return []Kind{Static, DT, SIH, Adaptive, Oversubscribed, DSH, SPFC, DSHSPFC}
 }
 
-func (k Kind) insured() bool { return k == DSH || k == DSHSPFC }
-func (k Kind) victims() bool { return k == SPFC || k == DSHSPFC }
+// Insured reports whether a policy has headroom by port, DSH's insurance, and not by queue.
+func (k Kind) Insured() bool { return k == DSH || k == DSHSPFC }
+
+// Victims reports whether a policy finds victim ports, as SPFC does.
+func (k Kind) Victims() bool { return k == SPFC || k == DSHSPFC }
 
 // Port is an ingress port and the link that feeds it.
 type Port struct {
@@ -130,10 +133,6 @@ type SPFCConfig struct {
 	// Packet, if not 0, makes SPFC count departures in packets of this size, as Fig. 10 does. 0 counts bytes,
 	// which judges small packets by their rate, as §IV does.
 	Packet units.Bytes
-	// Whole takes "the PFC threshold for this port is set to the buffer size" (§IV-B) literally: a victim's
-	// port fills the shared pool and then other ports' headroom before it is paused. It may drop, needs
-	// AllowLoss, and is only for SPFC.
-	Whole bool
 }
 
 // Limits of Config.
@@ -163,7 +162,7 @@ func (c *Config) queues() int { return bits.OnesCount8(c.Lossless) }
 
 // phiOf returns a port's reserved headroom: for each of its lossless queues, or once with DSH.
 func (c *Config) phiOf(p *Port) units.Bytes {
-	if c.Policy.insured() && c.DSH.NoInsurance {
+	if c.Policy.Insured() && c.DSH.NoInsurance {
 		return 0
 	}
 	return c.fullPhi(p)
@@ -193,7 +192,7 @@ func (c *Config) layout() Layout {
 	}
 	for i := range c.Ports {
 		l.Phi[i] = c.phiOf(&c.Ports[i])
-		if c.Policy.insured() {
+		if c.Policy.Insured() {
 			l.Insurance += l.Phi[i]
 		} else {
 			l.Headroom += lossless * l.Phi[i]
@@ -215,7 +214,7 @@ func (c Config) Layout() (Layout, error) {
 // poolsText lists the sizes of the pools other than the shared one.
 func (c *Config) poolsText(l *Layout) string {
 	reserved, per := "headroom", fmt.Sprintf("%d ports × %d lossless queues", len(c.Ports), c.queues())
-	if c.Policy.insured() {
+	if c.Policy.Insured() {
 		reserved, per = "insurance", fmt.Sprintf("%d ports", len(c.Ports))
 	}
 	return fmt.Sprintf("private %d B (%d ports × (%d lossless queues × %d B + %d others × %d B)) + %s %d B (%s × Φ, Φ of port 0 %d B) = %d B",
@@ -276,7 +275,7 @@ func (c *Config) checkPorts() error {
 		port := fmt.Sprintf("ports[%d].", i)
 		err = cmp.Or(
 			units.Fault(p.Rate <= 0 || p.Rate > 10_000*units.Gbps, port+"rate", p.Rate, "more than 0 to 10 000 Gbps", ""),
-			units.Fault(p.Victim && !c.Policy.victims(), port+"victim", true, "false with policy "+string(c.Policy), "only spfc and dsh+spfc have victims"),
+			units.Fault(p.Victim && !c.Policy.Victims(), port+"victim", true, "false with policy "+string(c.Policy), "only spfc and dsh+spfc have victims"),
 			units.Fault(p.Delay < 0 || p.Delay > units.Second, port+"delay", p.Delay, "0 to 1 s", ""),
 			between(port+"headroom", p.Headroom, 0, c.Buffer),
 			between(port+"response", p.Response, 0, 65535*Quantum),
@@ -289,14 +288,14 @@ func (c *Config) checkPolicy() error {
 	err := cmp.Or(
 		units.Fault(c.Policy == Static && c.Threshold <= 0, "threshold", inBytes(c.Threshold), "1 B or more", ""),
 		units.Fault(c.Policy != Static && (c.Alpha < MinAlpha || c.Alpha > MaxAlpha), "alpha", fmt.Sprintf("2^%d", int8(c.Alpha)), alphaAllowed, ""),
-		units.Fault(c.Counted && (!c.AllowLoss || c.Policy.insured()), "counted", true,
+		units.Fault(c.Counted && (!c.AllowLoss || c.Policy.Insured()), "counted", true,
 			"false unless allow_loss is set and the policy has headroom for each queue", "nothing keeps the sum of what queues hold within the memory"),
 		units.Fault(c.Share < 1 || c.Share > 1000, "share", fmt.Sprintf("%d ‰", c.Share), "1 to 1000 ‰", ""),
 	)
-	if err == nil && c.Policy.insured() {
+	if err == nil && c.Policy.Insured() {
 		err = c.checkDSH()
 	}
-	if err == nil && c.Policy.victims() {
+	if err == nil && c.Policy.Victims() {
 		err = c.checkSPFC()
 	}
 	return err
@@ -323,8 +322,6 @@ func (c *Config) checkSPFC() error {
 	err := cmp.Or(
 		units.Fault(s.K < 2 || s.K > 64, "spfc.k", s.K, "2 to 64", ""),
 		units.Fault(s.Packet < 0 || s.Packet > 65535, "spfc.packet", inBytes(s.Packet), "0 (count bytes) to 65535 B", ""),
-		units.Fault(s.Whole && (c.Policy != SPFC || !c.AllowLoss), "spfc.whole", true, "false unless the policy is spfc and allow_loss is set",
-			"a victim's port fills headroom that others may need, and DSH has none of each queue"),
 	)
 	for i, p := range c.Ports {
 		if err != nil {
@@ -380,7 +377,7 @@ func (c *Config) checkThresholds() error {
 		text = fmt.Sprintf("α·Bs = %v · %d B = %d B, ", c.Alpha, l.Shared, top)
 	}
 	need := c.ResumeGap + c.MTU + 1
-	if c.Policy.insured() && !c.DSH.NoSharedHeadroom {
+	if c.Policy.Insured() && !c.DSH.NoSharedHeadroom {
 		var tau units.Bytes
 		for i := range c.Ports {
 			tau = max(tau, c.fullPhi(&c.Ports[i]))
@@ -390,7 +387,7 @@ func (c *Config) checkThresholds() error {
 	}
 	if top >= need {
 		most := units.Bytes(c.PortQueues) * top
-		return units.Fault(c.Policy.insured() && most <= c.PortResumeGap, "port_resume_gap", inBytes(c.PortResumeGap), fmt.Sprintf("less than %d B", most),
+		return units.Fault(c.Policy.Insured() && most <= c.PortResumeGap, "port_resume_gap", inBytes(c.PortResumeGap), fmt.Sprintf("less than %d B", most),
 			fmt.Sprintf("Xpoff = Nq·T = %d · %d B with an empty pool, and no port could ever resume", c.PortQueues, top))
 	}
 	field, value := "alpha", c.Alpha.String()

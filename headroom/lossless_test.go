@@ -38,7 +38,7 @@ func smallSwitch(t *rapid.T, kinds ...Kind) Config {
 func fit(c Config, spare units.Bytes) Config {
 	c = c.WithDefaults()
 	need := c.ResumeGap + c.MTU + 1
-	if c.Policy.insured() && !c.DSH.NoSharedHeadroom {
+	if c.Policy.Insured() && !c.DSH.NoSharedHeadroom {
 		var tau units.Bytes
 		for i := range c.Ports {
 			tau = max(tau, c.fullPhi(&c.Ports[i]))

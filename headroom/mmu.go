@@ -37,7 +37,6 @@ type MMU struct {
 	totals  Usage
 	gap     units.Bytes // δ
 	portGap units.Bytes // δp
-	reserve units.Bytes // all headroom with SPFC.Whole, else 0
 	out     []Signal
 	config  Config // last: no packet looks at it
 }
@@ -89,9 +88,6 @@ func New(c Config) (*MMU, error) {
 		gap: c.ResumeGap, portGap: c.PortResumeGap, nq: units.Bytes(c.PortQueues),
 		pausedQueues: newResumeHeap(n * Classes), pausedPorts: newResumeHeap(n),
 		touched: make([]int32, 0, n), out: make([]Signal, 0, 2*n), config: c,
-	}
-	if c.SPFC.Whole && !c.Counted {
-		m.reserve = layout.Headroom
 	}
 	m.private = [2]units.Bytes{c.LossyPrivate, c.Private}
 	for i := range m.ports {

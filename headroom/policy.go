@@ -24,22 +24,22 @@ type rules struct {
 func newRules(c *Config) (rules, error) {
 	r := rules{
 		alpha: c.Alpha, lossless: c.Lossless, local: c.LocalResume || c.Counted, counted: c.Counted,
-		insured: c.Policy.insured(), perQueueThreshold: c.Policy.insured() && c.DSH.NoSharedHeadroom,
-		simplePolicy: !c.Policy.insured() && !c.Policy.victims(),
+		insured: c.Policy.Insured(), perQueueThreshold: c.Policy.Insured() && c.DSH.NoSharedHeadroom,
+		simplePolicy: !c.Policy.Insured() && !c.Policy.Victims(),
 	}
 	switch {
 	case c.Policy == Static:
 		r.fixed = c.Threshold
-	case c.Policy.insured() && !c.DSH.NoSharedHeadroom:
+	case c.Policy.Insured() && !c.DSH.NoSharedHeadroom:
 		d, err := newShared(c)
 		if err != nil {
 			return r, err
 		}
 		r.grows = d
 	}
-	if c.Policy.victims() {
+	if c.Policy.Victims() {
 		r.spfc = newVictims(c)
-		r.lends = c.Policy == SPFC && !c.Counted && !c.SPFC.Whole
+		r.lends = c.Policy == SPFC && !c.Counted
 	}
 	return r, nil
 }
@@ -84,7 +84,7 @@ func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n 
 		at = placeShared
 	case lossless && m.insured && p.insured+n <= p.phi:
 		at = placeInsurance
-	case lossless && !m.insured && q.headroom+n <= p.phi && (m.reserve == 0 || n <= m.victimThreshold()-(m.size-free)):
+	case lossless && !m.insured && q.headroom+n <= p.phi:
 		at = placeHeadroom
 	}
 	return at, victimUnlimited

@@ -218,8 +218,6 @@ func (m *MMU) victimThreshold() units.Bytes {
 		return m.config.Buffer
 	case m.lends:
 		return m.size + m.spfc.total
-	case m.reserve > 0:
-		return m.size + m.reserve - m.totals.Headroom
 	}
 	return m.size
 }

@@ -115,7 +115,7 @@ func (c *Config) WithVictims(ports []uint32) (*Config, error) {
 
 // CheckVictims makes sure that Victims are ports of the configuration, and that its policy has victims.
 func (c *Config) CheckVictims() error {
-	allowed := c.MMU != nil && (c.MMU.Policy == headroom.SPFC || c.MMU.Policy == headroom.DSHSPFC)
+	allowed := c.MMU != nil && c.MMU.Policy.Victims()
 	for i, v := range c.Victims {
 		if !allowed || !slices.ContainsFunc(c.Ports, func(p Port) bool { return p.Number == v }) {
 			return &units.FieldError{Field: fmt.Sprintf("victims[%d]", i), Value: fmt.Sprint(v), Allowed: "a port, with policy spfc or dsh+spfc"}

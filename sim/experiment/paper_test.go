@@ -91,7 +91,7 @@ func TestReducedFigures(t *testing.T) {
 		{"spfc-4", nil, []ratio{{"P0 during the burst", "spfc N = 29", "dt 2 N = 29", 1.602}}},
 		// H1 has sent at line rate. It is no longer a victim's port when it joins the bursts. If it were, it alone
 		// could fill the pool, and P0 would be stopped as under DT.
-		{"spfc-4", []string{"count: 73", "count: 88", "alpha: 2,", "alpha: 1/8,", "policy: spfc, spfc_whole: true, mmu", "policy: spfc, mmu", "run: {until", "  - {kind: flow, group: before, from: h1, to: h29, stop: 0.3ms, law: none}\nrun: {until"},
+		{"spfc-4", []string{"count: 73", "count: 88", "alpha: 2,", "alpha: 1/8,", "run: {until", "  - {kind: flow, group: before, from: h1, to: h29, stop: 0.3ms, law: none}\nrun: {until"},
 			[]ratio{{"P0 during the burst", "held spfc N = 24", "held dt 2 N = 24", 3.629}}},
 		// Ten flows of a host that start together come near max-min quickly. If each joined as if it were alone on
 		// its host, they would be 11 times as far from it as one flow per host, not 3.6 times.

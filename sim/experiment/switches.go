@@ -54,7 +54,6 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	c.DSH.Window = m.Time("dsh_window", 0, 0, units.Second)
 	c.DSH.NoInsurance, c.DSH.NoSharedHeadroom = m.Bool("no_insurance", false), m.Bool("no_shared_headroom", false)
 	c.SPFC.K, c.SPFC.Period = m.Int("spfc_k", 0, 0, 64), m.Time("spfc_period", 0, 0, units.Second)
-	c.SPFC.Whole = m.Bool("spfc_whole", false)
 	if c.Counted = m.OneOf("mmu", "headgate", "headgate", "hpcc") == "hpcc"; c.Counted {
 		likeHPCC(m, &c)
 	}
@@ -111,7 +110,7 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 // resume_offset of switch-mmu.cc, and of scratch/third.cc α = 1/8 (a shift of 3) and a headroom of 3·C·d. There α
 // doubles with each doubling of a port's rate over the hosts' rate; here all ports of a switch have the same α.
 func likeHPCC(m *yamlnode.Map, c *headroom.Config) {
-	c.AllowLoss, c.SPFC.Whole, c.LossyPrivate = true, c.Policy == headroom.SPFC, 0
+	c.AllowLoss, c.LossyPrivate = true, 0
 	for key, v := range map[string]struct {
 		at *units.Bytes
 		to units.Bytes

@@ -115,7 +115,7 @@ func ticks(t units.Time) uint64 { return uint64(min((t+Tick-1)/Tick, ids.Unlimit
 
 // departLimit returns C·TC/K of a port in bytes, 0 without SPFC.
 func (c *Config) departLimit(i int) uint64 {
-	if !c.victims() {
+	if !c.MMU.Policy.Victims() {
 		return 0
 	}
 	return max(1, headroom.DepartLimit(c.MMU.Ports[i].Rate, c.MMU.SPFC.Period, c.MMU.SPFC.K, 0))
@@ -138,15 +138,14 @@ func (c *Config) policy(l *headroom.Layout) Action {
 			flags |= f
 		}
 	}
-	if c.victims() {
+	if c.MMU.Policy.Victims() {
 		period = uint64(m.SPFC.Period / Tick)
 	}
-	dsh := m.Policy == headroom.DSH || m.Policy == headroom.DSHSPFC
 	flag(m.Policy != headroom.Static, ids.BufferDynamic)
-	flag(dsh, ids.BufferInsured)
+	flag(m.Policy.Insured(), ids.BufferInsured)
 	flag(c.estimates(), ids.BufferEstimate)
-	flag(c.victims(), ids.BufferVictims)
-	flag(dsh && m.DSH.NoSharedHeadroom, ids.BufferByQueue)
+	flag(c.MMU.Policy.Victims(), ids.BufferVictims)
+	flag(m.Policy.Insured() && m.DSH.NoSharedHeadroom, ids.BufferByQueue)
 	up, down := max(0, m.Alpha), max(0, -m.Alpha)
 	return Action{ids.ActionSetBufferPolicyName, []uint64{
 		flags, uint64(m.Lossless), uint64(l.Shared), uint64(l.Private), uint64(l.Headroom), uint64(l.Insurance),
@@ -156,14 +155,7 @@ func (c *Config) policy(l *headroom.Layout) Action {
 	}}
 }
 
-func (c *Config) victims() bool {
-	return c.MMU.Policy == headroom.SPFC || c.MMU.Policy == headroom.DSHSPFC
-}
-
-func (c *Config) estimates() bool {
-	k := c.MMU.Policy
-	return (k == headroom.DSH || k == headroom.DSHSPFC) && !c.MMU.DSH.NoSharedHeadroom
-}
+func (c *Config) estimates() bool { return c.MMU.Policy.Insured() && !c.MMU.DSH.NoSharedHeadroom }
 
 func (c *Config) check() error {
 	m := &c.MMU
@@ -172,7 +164,7 @@ func (c *Config) check() error {
 	err := cmp.Or(
 		units.Fault(m.Buffer > maxBuffer, "buffer", fmt.Sprintf("%d B", m.Buffer), fmt.Sprintf("up to %d B in a pipeline", maxBuffer), ""),
 		units.Fault(c.estimates() && !within(m.DSH.Window), "dsh.window", m.DSH.Window, times, ""),
-		units.Fault(c.victims() && !within(m.SPFC.Period), "spfc.period", m.SPFC.Period, times, ""),
+		units.Fault(c.MMU.Policy.Victims() && !within(m.SPFC.Period), "spfc.period", m.SPFC.Period, times, ""),
 	)
 	for i := range m.Ports {
 		n := c.departLimit(i)

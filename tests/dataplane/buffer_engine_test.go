@@ -321,7 +321,7 @@ func TestBufferDecisions(t *testing.T) {
 			if total.PauseFrames < 100 || total.ResumeFrames < 100 || total.QueuePauses == 0 || total.LossyDrops == 0 || disobeyed == 0 {
 				t.Errorf("the traces are too tame: %+v", total)
 			}
-			if (kind == headroom.SPFC) != (lent > 10) || spfc(kind) != (whole > 50 && victims > 50) || dsh(kind) != (early > 50 && total.PortPauses > 10) {
+			if (kind == headroom.SPFC) != (lent > 10) || kind.Victims() != (whole > 50 && victims > 50) || kind.Insured() != (early > 50 && total.PortPauses > 10) {
 				t.Errorf("the traces are too tame: %d packets came from victims, %d found them with loans, %d left τ above 0, %d ports paused", whole, lent, early, total.PortPauses)
 			}
 		})

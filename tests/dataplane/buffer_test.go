@@ -160,7 +160,7 @@ func bufferConfig(kind headroom.Kind) buffer.Config {
 	c.DSH.Window = units.Microsecond
 	// No period of SPFC ends during a trace, because the switch's clock is not the trace's.
 	const rate = 400 * units.BitPerSecond
-	if spfc(kind) {
+	if kind.Victims() {
 		c.SPFC.Period, c.SPFC.K = 4000*units.Second, 64 // IRC is 3125 B
 	}
 	b := buffer.Config{MMU: c, Quanta: 65535, Numbers: losslessPorts()}

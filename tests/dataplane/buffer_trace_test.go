@@ -26,7 +26,7 @@ func testBufferTrace(r *rig) {
 	for i, kind := range headroom.Kinds() {
 		if invalid := lag.Repeat(b, 20, func() string {
 			c := bufferConfig(kind)
-			if dsh(kind) {
+			if kind.Insured() {
 				c.MMU.Alpha = -3
 			}
 			t := newBufferTrace(b, c)
@@ -76,9 +76,6 @@ func newBufferTrace(b *bufferRig, c buffer.Config) *bufferTrace {
 	return t
 }
 
-func dsh(k headroom.Kind) bool  { return k == headroom.DSH || k == headroom.DSHSPFC }
-func spfc(k headroom.Kind) bool { return k == headroom.SPFC || k == headroom.DSHSPFC }
-
 // read returns the counters of PAUSE and RESUME frames and lossless drops.
 func (t *bufferTrace) read() (sum [3]int64) {
 	t.Helper()
@@ -110,7 +107,7 @@ func (t *bufferTrace) counters() error {
 	if used := t.poll(1).Buffer.Used; used != (pollreport.Pools{}) {
 		return fmt.Errorf("all packets have left, and in use are %+v", used)
 	}
-	if spfc(t.kind) != (t.whole > 0) {
+	if t.kind.Victims() != (t.whole > 0) {
 		return fmt.Errorf("%d packets came from victims", t.whole)
 	}
 	return nil
@@ -165,7 +162,7 @@ func (t *bufferTrace) arrivals(rng *rand.Rand, n int) error {
 		for range n {
 			i := rng.IntN(len(t.numbers))
 			class := []uint8{0, 3, 4, 4, 5, 5}[rng.IntN(6)]
-			if dsh(t.kind) {
+			if t.kind.Insured() {
 				class = uint8(3 + i) // one class, because τ would otherwise depend on the clock
 			}
 			t.now += units.Time(rng.IntN(20)) * units.Millisecond

@@ -22,7 +22,7 @@ func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 		return notes
 	}
 	// A queue can take the whole pool if its threshold does not fall as the pool fills, or if its port is a victim.
-	takesAll := h.Policy == headroom.Static || FromSwitch(s).Victims()
+	takesAll := h.Policy == headroom.Static || FromSwitch(s).Policy.Victims()
 	if takesAll && h.LossyPrivate == 0 && bits.OnesCount8(h.Lossless) < headroom.Classes {
 		notes = append(notes, fmt.Sprintf("%s is 0: under the policy %s lossless queues can take all of the shared pool, and then packets of the other classes, "+
 			"such as ACKs and CNPs, are dropped; 3KB for each queue avoid it", env.Config.Origin(s, "buffer.lossy_private"), h.Policy))

@@ -171,7 +171,7 @@ func (f *feat) attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		// Nothing of the buffer but departures can be seen over P4Runtime.
 		f.latest.Set(sw.Name(), &State{Policy: string(FromSwitch(s).Policy)})
 		manager, managed := sw.(feature.TrafficManager)
-		if !managed || !on || !FromSwitch(s).Victims() {
+		if !managed || !on || !FromSwitch(s).Policy.Victims() {
 			b.memory.clear()
 			return nil
 		}

@@ -169,7 +169,7 @@ func (b *bufferFaults) checkTimes(i int) bool {
 			ok = false
 		}
 	}
-	if fits("dsh.window", s.Window); !s.Victims() {
+	if fits("dsh.window", s.Window); !s.Policy.Victims() {
 		return ok
 	}
 	if fits("spfc.period", s.Period); !b.c.Fits(s.Period) {
@@ -315,7 +315,7 @@ func losslessSets(c *config.Config) []uint8 {
 			continue
 		}
 		all |= b.Lossless
-		shared = shared || b.Shares()
+		shared = shared || b.Policy.Insured()
 		for class := range on {
 			if b.Lossless>>class&1 != 0 {
 				on[class] += fmt.Sprintf(" %d", i)

@@ -168,14 +168,6 @@ func (b Config) On() bool { return b.Policy != Off && b.Policy != "" }
 // LargestFrame implements config.Framed.
 func (b Config) LargestFrame() (units.Bytes, bool) { return b.MTU, b.On() }
 
-// Victims reports whether the policy has SPFC's victim state of ports.
-func (b Config) Victims() bool {
-	return b.Policy == headroom.SPFC || b.Policy == headroom.DSHSPFC
-}
-
-// Shares reports whether the policy is one of DSH's.
-func (b Config) Shares() bool { return b.Policy == headroom.DSH || b.Policy == headroom.DSHSPFC }
-
 // Headroom returns the configuration of a switch's memory with its defaults, and the port
 // number of each of its ports, ascending. ok is false when the switch has no policy.
 func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []uint32, ok bool) {

@@ -112,7 +112,7 @@ func means(env *feature.Env) (string, error) {
 		return pb.ByNothing, env.Refuse(field, value, accountCapability)
 	case env.Provider(pauseCapability) == pb.ByNothing:
 		return pb.ByNothing, env.Refuse(field, value, pauseCapability)
-	case FromSwitch(s).Victims() && env.Provider(departCapability) == pb.ByNothing:
+	case FromSwitch(s).Policy.Victims() && env.Provider(departCapability) == pb.ByNothing:
 		return pb.ByNothing, env.Refuse(field, value, departCapability)
 	}
 	return pb.ByTrafficManager, nil

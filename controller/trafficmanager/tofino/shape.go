@@ -102,7 +102,7 @@ func newPolicy(ch *chip, c *config) (*policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if insured(m) && m.DSH.NoInsurance {
+	if m.Policy.Insured() && m.DSH.NoInsurance {
 		return nil, wrong("dsh.no_insurance", true, "false: the chip has no headroom in its shared pool")
 	}
 	p := &policy{
@@ -116,7 +116,7 @@ func newPolicy(ch *chip, c *config) (*policy, error) {
 		n := at.groups()
 		at.rest = (headroom.Classes - n) * ch.up(m.LossyPrivate)
 		at.total = at.group * n
-		if insured(m) {
+		if m.Policy.Insured() {
 			at.pause, at.total = n > 1, min(at.total, at.group)
 		}
 		p.ports = append(p.ports, at)
@@ -129,10 +129,6 @@ func newPolicy(ch *chip, c *config) (*policy, error) {
 		return nil, err
 	}
 	return p, p.fits(c)
-}
-
-func insured(m *headroom.Config) bool {
-	return m.Policy == headroom.DSH || m.Policy == headroom.DSHSPFC
 }
 
 // pool sizes the application pool with the remaining cells of the buffer, and sets the thresholds in it.

@@ -192,7 +192,7 @@ func anyConfig(r *rapid.T) *trafficmanager.Config {
 		m.Ports = append(m.Ports, p)
 	}
 	c.MMU = m
-	if m.Policy == headroom.SPFC || m.Policy == headroom.DSHSPFC {
+	if m.Policy.Victims() {
 		for _, n := range list {
 			if rapid.Bool().Draw(r, "victim") {
 				c.Victims = append(c.Victims, n)

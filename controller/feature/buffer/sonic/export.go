@@ -79,9 +79,9 @@ func (e *exporter) buffer() {
 		h.Policy = nearest
 	}
 	switch {
-	case b.Shares():
+	case b.Policy.Insured():
 		policy(headroom.DSH, "a shared headroom pool: all lossless queues share a pool of headroom that has Φ for each port, and no port is paused as a whole")
-	case b.Victims():
+	case b.Policy.Victims():
 		policy(headroom.DT, "dt: no port has more than the threshold")
 	}
 	if h.Policy != headroom.Static && h.Alpha < minAlpha {
