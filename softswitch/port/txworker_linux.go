@@ -16,9 +16,6 @@ const (
 	// transmitLooks is the number of times that a txWorker looks for frames before it waits to be
 	// woken, some 30 µs.
 	transmitLooks = 1000
-	// transmitCores is the number of cores from which on there is a txWorker. With two, the other core
-	// belongs to the programs on this machine that send to the ports and receive from them.
-	transmitCores = 3
 )
 
 // txWorker makes the kernel send the frames of AF_XDP ports on a core of its own. On veth the
@@ -47,7 +44,7 @@ func startTxWorker(inputs []input) (t *txWorker, stop func()) {
 			}
 		}
 	}
-	if len(t.ports) == 0 || runtime.GOMAXPROCS(0) < transmitCores {
+	if len(t.ports) == 0 || runtime.GOMAXPROCS(0) == 1 {
 		return nil, func() {}
 	}
 	t.tried = make([]uint32, len(t.ports))

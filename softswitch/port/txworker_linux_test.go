@@ -2,7 +2,6 @@ package port_test
 
 import (
 	"context"
-	"runtime"
 	"testing"
 
 	"github.com/headgate/headgate/internal/veth"
@@ -12,7 +11,6 @@ import (
 // TestTransmitter sends received frames back in full batches. After the last batch, no further
 // call would make the kernel send what the txWorker left in the ring.
 func TestTransmitter(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // enough for a txWorker
 	p := veth.New(t, 1)[0]
 	driver, src := openXDP(t, p.Switch)
 	host := receiveXDP(t, p.Host)
