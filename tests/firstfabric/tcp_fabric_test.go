@@ -92,7 +92,7 @@ func TestParkingLot(t *testing.T) {
 			clients := ""
 			for n, ends := range [][2]int{{1, 4}, {1, 3}, {1, 3}, {1, 3}, {2, 3}, {2, 3}} {
 				commands += fmt.Sprintf("ip netns exec h%d iperf3 --server --one-off --port 520%d > /dev/null &\n", ends[1], n+1)
-				clients += fmt.Sprintf("ip netns exec h%d iperf3 --client %s --port 520%d --cport 4000%d --time 10 --json > iperf3-%d.json & transfers=\"$transfers $!\"\n",
+				clients += fmt.Sprintf("ip netns exec h%d iperf3 --client %s --port 520%d --cport 4000%d --length 8K --time 10 --json > iperf3-%d.json & transfers=\"$transfers $!\"\n",
 					ends[0], strings.Trim(at(ends[1]), "[]"), n+1, n+1, n+1)
 			}
 			commands += "sleep 0.5\n" + clients + fmt.Sprintf("sleep 5\nheadgate set weight --flow %s:40001,%s:5201 --app default 6\nwait $transfers\nend\n", at(1), at(4))
@@ -149,7 +149,7 @@ steps() {
     sleep 0.5
     transfers=
     for n in 1 2 3; do
-        ip netns exec h$n iperf3 --client 10.0.1.4 --port 52$2$n --time $((16 - 4 * n)) --json > $1-$n.json & transfers="$transfers $!"
+        ip netns exec h$n iperf3 --client 10.0.1.4 --port 52$2$n --length 8K --time $((16 - 4 * n)) --json > $1-$n.json & transfers="$transfers $!"
         sleep 4
     done
     wait $transfers

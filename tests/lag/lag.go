@@ -71,8 +71,9 @@ func Watch() func() time.Duration {
 
 // WatchThreads measures how long the threads that carry a test's packets wait for a processor: those of switches, hosts and
 // iperf3 in the process namespace of pid, and the kernel's ksoftirqd, which run its timers of pacing and shaping. Waits of a millisecond,
-// as long as a burst of TCP, do not count: a tenth of a second counts if a thread's mean wait per time slice was longer. The
-// returned function ends the measurement and returns the longest time that a thread waited so within a second.
+// as long as a burst of TCP, do not count: a tenth of a second counts if a thread's mean wait per time slice was longer. Nor does
+// the second after a process has begun count, as programs wait while they start. The returned function ends the measurement and
+// returns the longest time that a thread waited so within a second.
 func WatchThreads(pid int) func() time.Duration {
 	const step, steps, short = 100 * time.Millisecond, 10, time.Millisecond
 	type turns struct {
@@ -82,8 +83,8 @@ func WatchThreads(pid int) func() time.Duration {
 	space, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
 	stop, worst := make(chan struct{}), make(chan time.Duration)
 	go func() {
-		most, threads := time.Duration(0), map[string]*turns{}
-		for i := 0; ; i = (i + 1) % steps {
+		most, threads, processes, ready := time.Duration(0), map[string]*turns{}, map[string]bool{}, 0
+		for i := 0; ; i++ {
 			select {
 			case <-stop:
 				worst <- most
@@ -100,6 +101,9 @@ func WatchThreads(pid int) func() time.Duration {
 				case at != space || !carries(strings.Split(string(line), "\x00")):
 					continue
 				}
+				if !processes[process] {
+					processes[process], ready = true, i+steps
+				}
 				list, _ := filepath.Glob(process + "/task/*/schedstat")
 				for _, name := range list {
 					var now turns
@@ -109,10 +113,11 @@ func WatchThreads(pid int) func() time.Duration {
 					}
 					if was := threads[name]; was != nil {
 						now.long = was.long
-						now.long[i] = now.wait - was.wait
-						if now.long[i] <= (now.n-was.n)*short {
-							now.long[i] = 0
+						wait := now.wait - was.wait
+						if wait <= (now.n-was.n)*short || i < ready {
+							wait = 0
 						}
+						now.long[i%steps] = wait
 						sum := time.Duration(0)
 						for _, d := range now.long {
 							sum += d

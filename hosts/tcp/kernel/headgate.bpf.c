@@ -230,8 +230,10 @@ int headgate(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* flying returns the number of segments in flight. */
-FN __u32 flying(const struct tcp_sock *tp) { return tp->packets_out + tp->retrans_out - tp->sacked_out - tp->lost_out; }
+FN __u64 inflight(const struct tcp_sock *tp)
+{
+	return (__u64)(tp->packets_out + tp->retrans_out - tp->sacked_out - tp->lost_out) * tp->mss_cache;
+}
 
 /* exchange reads the connection's order and writes its report, at most a thousand times a second. It returns
  * whether the weight has changed. */
@@ -347,7 +349,7 @@ void BPF_PROG(soze_cong_control, struct sock *sk)
 	a.acked = a.acked_seq - c->acked;
 	c->acked = a.acked_seq;
 	a.sent_seq = a.acked_seq + (tp->snd_nxt - tp->snd_una);
-	a.inflight = (__u64)flying(tp) * tp->mss_cache;
+	a.inflight = inflight(tp);
 	c->soze.mss = tp->mss_cache;
 	if (exchange(c, tp, a.now, a.max_qd, c->soze.rate, c->soze.slower < ONE) && c->soze.joined)
 		soze_apply(&c->soze, &p->soze, c->order.lg_weight);
@@ -371,7 +373,6 @@ void BPF_PROG(soze_cong_control, struct sock *sk)
 
 FN void prio_allow(struct sock *sk, struct conn *c, const struct prio_params *p, __u64 now)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct prio_flow *f = &c->prio;
 	__u64 mss = f->mss, bytes = PROBE_SEGMENTS * mss, window = f->window >> WINDOW_BITS, gap;
 	if (c->order.held) {
@@ -382,10 +383,6 @@ FN void prio_allow(struct sock *sk, struct conn *c, const struct prio_params *p,
 	} else {
 		allow(sk, c, window, window < bytes ? max(window * NS / max(f->rtt, 1), 1) : FREE_PACE * p->line_rate);
 	}
-	/* Of two segments that leave one by one, the first waits for the receiver's delayed acknowledgement, which would count as
-	 * a queue of 40 ms: the next two leave together, after both are acknowledged. */
-	if (tp->snd_cwnd <= PROBE_SEGMENTS)
-		tp->snd_cwnd = flying(tp) ?: PROBE_SEGMENTS;
 }
 
 SEC("struct_ops")
@@ -421,7 +418,7 @@ void BPF_PROG(prio_cong_control, struct sock *sk)
 	a.acked = a.acked_seq - c->acked;
 	c->acked = a.acked_seq;
 	a.sent_seq = a.acked_seq + (tp->snd_nxt - tp->snd_una);
-	a.inflight = (__u64)flying(tp) * tp->mss_cache;
+	a.inflight = inflight(tp);
 	c->prio.mss = tp->mss_cache;
 	exchange(c, tp, a.now, 0, c->prio.stopped ? 0 : (c->prio.window >> WINDOW_BITS) * NS / max(a.rtt, 1), 0);
 	was = c->prio.stopped;
