@@ -199,13 +199,11 @@ func (w *waiter) wait(hold bool) error {
 	if !w.muted.IsZero() {
 		timeout = int(max(0, time.Until(w.muted.Add(errorPause)).Milliseconds()))
 	}
-	var n int
-	var err error
+	poll := unix.Poll
 	if hold && timeout < 0 {
-		n, err = pollHeld(w.fds)
-	} else {
-		n, err = unix.Poll(w.fds, timeout)
+		poll, timeout = pollHeld, int(held.Milliseconds())
 	}
+	n, err := poll(w.fds, timeout)
 	switch {
 	case errors.Is(err, unix.EINTR):
 		return nil
@@ -230,10 +228,10 @@ func (w *waiter) wait(hold bool) error {
 	return nil
 }
 
-// pollHeld polls sockets for the time held at most. Meanwhile the goroutine counts as running. A signal
-// of Go's runtime, which stops goroutines by it, ends the call with EINTR.
-func pollHeld(fds []unix.PollFd) (int, error) {
-	timeout := unix.NsecToTimespec(held.Nanoseconds())
+// pollHeld does what unix.Poll does, but the goroutine counts as running. A signal of Go's runtime, which
+// stops goroutines by it, ends the call with EINTR.
+func pollHeld(fds []unix.PollFd, milliseconds int) (int, error) {
+	timeout := unix.NsecToTimespec(int64(milliseconds) * 1e6)
 	n, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
 	if errno != 0 {
 		return 0, errno

@@ -6,7 +6,7 @@ package main
 //go:generate go run . l3 ../../engine/testdata/l3.json
 
 import (
-	"fmt"
+	"errors"
 	"log"
 	"os"
 	"path/filepath"
@@ -17,7 +17,6 @@ import (
 )
 
 func main() {
-	log.SetFlags(0)
 	if err := write(os.Args[1:]); err != nil {
 		log.Fatal(err)
 	}
@@ -25,15 +24,14 @@ func main() {
 
 func write(args []string) (err error) {
 	name, doc := "headgate", p4src.JSON()
-	switch len(args) {
-	case 0:
-	case 2:
+	switch {
+	case len(args) == 2:
 		name = args[0]
 		if doc, err = os.ReadFile(args[1]); err != nil {
 			return err
 		}
-	default:
-		return fmt.Errorf("usage: go run . [NAME PROGRAM.json]")
+	case len(args) > 0:
+		return errors.New("usage: go run . [NAME PROGRAM.json]")
 	}
 	prog, err := engine.Load(doc)
 	if err != nil {
@@ -44,8 +42,5 @@ func write(args []string) (err error) {
 		return err
 	}
 	dir := filepath.Join("..", name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, name+"_native.go"), source, 0o644)
+	return errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name+"_native.go"), source, 0o644))
 }
