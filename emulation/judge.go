@@ -16,7 +16,7 @@ import (
 // in experiments.
 type Measure struct {
 	Name, What string
-	Group      string // the flow, "" for the victim; makespan always uses the scenario's last flow
+	Group      string // the flow, "" for the victim, or the host of host_pauses; makespan always uses the scenario's last flow
 	Phase      int    // the phase's number, from 0 on
 }
 
@@ -29,12 +29,13 @@ type meter struct {
 
 // meters has the measures by What.
 var meters = map[string]meter{
-	"goodput": {"Gb/s", true, func(v *Result, m Measure) float64 { return v.flow(m, m.Phase).Measured / 1e9 }},
-	"lowest":  {"Gb/s", false, func(v *Result, m Measure) float64 { return v.flow(m, m.Phase).Lowest / 1e9 }},
-	"loss":    {"%", false, func(v *Result, m Measure) float64 { return 100 * (1 - v.flow(m, 1).Measured/v.flow(m, 0).Measured) }},
-	"pauses":  {"", true, func(v *Result, _ Measure) float64 { return float64(v.Pause.Frames) }},
-	"stopped": {"µs", true, func(v *Result, _ Measure) float64 { return v.Pause.TimeUS }},
-	"shared":  {"KB", false, func(v *Result, _ Measure) float64 { return v.peak(func(p Pools) uint64 { return p.Shared }) }},
+	"goodput":     {"Gb/s", true, func(v *Result, m Measure) float64 { return v.flow(m, m.Phase).Measured / 1e9 }},
+	"lowest":      {"Gb/s", false, func(v *Result, m Measure) float64 { return v.flow(m, m.Phase).Lowest / 1e9 }},
+	"loss":        {"%", false, func(v *Result, m Measure) float64 { return 100 * (1 - v.flow(m, 1).Measured/v.flow(m, 0).Measured) }},
+	"pauses":      {"", true, func(v *Result, _ Measure) float64 { return float64(v.Pause.Frames) }},
+	"host_pauses": {"", false, func(v *Result, m Measure) float64 { return float64(v.Pause.of(m.Group)) }},
+	"stopped":     {"µs", true, func(v *Result, _ Measure) float64 { return v.Pause.TimeUS }},
+	"shared":      {"KB", false, func(v *Result, _ Measure) float64 { return v.peak(func(p Pools) uint64 { return p.Shared }) }},
 	"headroom": {"KB", true, func(v *Result, _ Measure) float64 {
 		return v.peak(func(p Pools) uint64 { return p.Headroom + p.Insurance })
 	}},

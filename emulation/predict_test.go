@@ -100,7 +100,7 @@ func TestBurstFaults(t *testing.T) {
 	}{
 		{Command{Scenario: "dsh", Burst: "much"}, `--burst "much": want an amount from 1B to 1MB, such as 64KB`},
 		{Command{Scenario: "dsh", Burst: "2MB"}, `--burst "2MB": want`},
-		{Command{Scenario: "soze", Burst: "2KB"}, "--burst and --predict: scenario soze has neither: want one of dsh, spfc, incast, permutation, bursts"},
+		{Command{Scenario: "soze", Burst: "2KB"}, "--burst and --predict: scenario soze has neither: want one of dsh, spfc, spfc-12, incast, permutation, bursts"},
 		{Command{Scenario: "soze", Predict: true}, "--burst and --predict"},
 		{Command{Scenario: "pacc", Predict: true}, "--predict: scenario pacc is not predicted"},
 	} {

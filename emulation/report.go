@@ -149,6 +149,16 @@ type Pause struct {
 	Links []PausedLink `json:"links,omitempty"`
 }
 
+// of returns the PAUSE frames, without refreshes, that a sender got.
+func (p *Pause) of(paused string) uint64 {
+	for _, l := range p.Links {
+		if l.Paused == paused {
+			return l.Frames
+		}
+	}
+	return 0
+}
+
 // PausedLink is the sending end of a link.
 type PausedLink struct {
 	Paused string  `json:"paused"`
