@@ -78,6 +78,28 @@ func TestSPFC(t *testing.T) {
 	})
 }
 
+// TestSPFCTestbed plays SPFC's Figure 12 at 2 Mb/s. Each burst host sends one long flow without a law, which stands for flows of
+// 64 KB that each start at line rate. A headroom of 80 KB lets processes react late.
+func TestSPFCTestbed(t *testing.T) {
+	each(t, "SPFC's testbed", func(t *testing.T, kind string) outcome {
+		s := find(t, "spfc-12", "static", "spfc")
+		s.Fabric = []byte(strings.NewReplacer("scale: 2000", "scale: 5000", "5Mbps", "2Mbps").Replace(string(s.Fabric)))
+		for i := range s.Variants {
+			s.Variants[i].Config = strings.Replace(s.Variants[i].Config, "size: 2.5MB,", "size: 2.5MB, headroom: 80KB,", 1)
+		}
+		more := extra{network: []string{"--pcap"}, host: map[string][]string{}, reaction: reaction{"r1", "h0", (2 * units.Mbps).TxTime(40 * units.KB).Duration()}}
+		for _, f := range s.Flows() {
+			if f.Rounds > 0 {
+				f.Size, f.Rounds = f.Size*units.Bytes(f.Rounds), 1
+				for _, host := range f.From {
+					more.host[host] = []string{"--law", "none"}
+				}
+			}
+		}
+		return judged(play(t, s, kind, more))
+	})
+}
+
 // slower returns a fabric file of mininet/ at half of its rates. With more flows, or for longer, BMv2 needs more than
 // two processors at the file's own.
 func slower(t *testing.T, name string) []byte {
