@@ -141,8 +141,9 @@ test-tutorials: build ## compare with simple_switch_grpc over p4lang/tutorials i
 bench: ## benchmarks, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
 
-bench-sim: build ## the simulator's packet-hops per CPU second, its speed-up on all cores and its memory (about 3 minutes)
+bench-sim: build ## the simulator's packet-hops per CPU second, its speed-up on all cores, its memory and its growth by hosts (about 5 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 5x -timeout 30m ./sim/experiment
+	$(GO) test -run TestGrowth -v -timeout 30m ./sim/experiment -growth $(CURDIR)/bin/growth.svg
 	for name in bench-permutation load-90 bench-fat-tree; do $(BIN) sim run $$name --jobs 1 || exit 1; done
 
 profile: ## measure anew where most packets go, for the compiler (root; five minutes of a quiet machine)

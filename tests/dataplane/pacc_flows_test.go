@@ -71,7 +71,8 @@ func testPaccCounts(r *rig) {
 	for _, f := range []frame{a, b, other} {
 		r.write(control.LearnFlow(flowTo(f, 2), 0)...)
 	}
-	r.shape(2, target.Shape{PacketsPerSecond: slow, FrameBytes: 100, Depth: 1000})
+	// The second flow's packets are all in the queue before six of the first have left, within 0.6 s.
+	r.shape(2, target.Shape{PacketsPerSecond: slow / 4, FrameBytes: 100, Depth: 1000})
 	r.send(1, repeat(r.T, a, burst, 1)...)
 	r.fence()
 	r.send(3, repeat(r.T, b, burst, 1)...)
