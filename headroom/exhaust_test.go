@@ -338,7 +338,8 @@ func (m *checker) leave(s *state, r *rule, q int) (frames []frame, wrong string)
 	return frames, wrong
 }
 
-// now is the time of each step of an MMU. Only the time since a queue's last packet matters to it, and it counts from quiet.
+// now is the time of every step of an MMU. Time tells an MMU only how long a queue has had no packet, which accounts.quiet
+// has in slots.
 const now = units.Millisecond
 
 // slot is the length of a slot.

@@ -138,8 +138,8 @@ func (c *Config) least(p *Port) Link {
 	return l
 }
 
-// Silence returns how long after a PAUSE packets may still come by port i: the time that the port's headroom lasts on the
-// wire, rounded up to ticks of DSH.Tick. A peer that obeys a PAUSE sends nothing after it.
+// Silence returns the time after a PAUSE in which packets may still arrive at port i. That is the time that the port's link
+// needs to carry the port's headroom, rounded up to ticks of DSH.Tick. A peer that obeys the PAUSE is silent after that time.
 func (c *Config) Silence(i int) units.Time {
 	l := c.link(&c.Ports[i])
 	l.Cell = 0 // cells are of memory, not of the wire

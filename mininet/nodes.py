@@ -18,8 +18,8 @@ PRIORITY_QUEUES = 8
 GATEWAY = {4: "169.254.1.1", 6: "fe80::1"}  # the leaves' default gateway addresses
 # More packets than admission admits to a queue of the embedded switch.
 QUEUE_PACKETS = 16384
-# Switches and controller precede the hosts on a busy processor: a late switch is another switch, and a late host
-# only sends less.
+# On a busy processor switches and controller go before the hosts: a late switch adds delay and loses packets, a late
+# host only sends less.
 FIRST = ["nice", "-n", "-10"]
 
 

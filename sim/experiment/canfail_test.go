@@ -31,7 +31,7 @@ func (c *Claim) made(number func(i int) float64) *Report {
 	return r
 }
 
-// right is a number with which a claim that has only bounds agrees.
+// right returns a number with which a claim that has only bounds agrees.
 func (c *Claim) right() float64 {
 	switch {
 	case math.IsNaN(c.below):
@@ -42,8 +42,8 @@ func (c *Claim) right() float64 {
 	return (c.above + c.below) / 2
 }
 
-// onePoint returns a number with which a claim along a line must not agree if only one point has it. guarded is
-// false if the claim is that some point is within the bound.
+// onePoint returns a number v out of a claim's bounds. A claim along a line must not agree if one point has v and all others
+// are right. guarded is false for a claim that one point within the bounds is enough.
 func (c *Claim) onePoint() (v float64, guarded bool) {
 	if c.greatest {
 		return c.below + max(math.Abs(c.below), 1)/1000, !math.IsNaN(c.below)
@@ -51,7 +51,7 @@ func (c *Claim) onePoint() (v float64, guarded bool) {
 	return c.above - max(math.Abs(c.above), 1)/1000, !math.IsNaN(c.above)
 }
 
-// oneSuffices are the words of claims about the best or the worst point of a line.
+// oneSuffices finds the words of a claim that one point of a line is enough.
 var oneSuffices = regexp.MustCompile(`best of|up to|can be`)
 
 // wrong are numbers with which a claim must not agree.

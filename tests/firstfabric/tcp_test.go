@@ -46,9 +46,9 @@ func needLong(t *testing.T) {
 	needTCP(t)
 }
 
-// try plays a scene until its measurement is right or the machine did not disturb it, at most three times. The machine did if a
-// thread that carries packets waited for a processor for more than tolerance, the part by which the scene's figures may be
-// off, of a second. If a wrong measurement was disturbed each time, the test is invalid: neither passed nor failed.
+// try plays a scene until its measurement is right, or is wrong although the machine did not disturb it, at most three times.
+// tolerance is the part by which the scene's figures may be off. A play is disturbed if a thread that carries packets waited for a
+// processor for more than this part of a second. A test with three wrong and disturbed plays is invalid: neither passed nor failed.
 func try(t *testing.T, tolerance float64, play func() (late time.Duration, err error)) {
 	t.Helper()
 	most := time.Duration(tolerance * float64(time.Second))

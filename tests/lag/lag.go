@@ -69,11 +69,12 @@ func Watch() func() time.Duration {
 	}
 }
 
-// WatchThreads measures how long the threads that carry a test's packets wait for a processor: those of switches, hosts and
-// iperf3 in the process namespace of pid, and the kernel's ksoftirqd, which run its timers of pacing and shaping. Waits of a millisecond,
-// as long as a burst of TCP, do not count: a tenth of a second counts if a thread's mean wait per time slice was longer. Nor does
-// the second after a process has begun count, as programs wait while they start. The returned function ends the measurement and
-// returns the longest time that a thread waited so within a second.
+// WatchThreads measures how long the threads that carry a test's packets wait for a processor. These are the threads of
+// switches, hosts and iperf3 in the process namespace of pid, and the kernel's ksoftirqd, which run the timers of pacing and
+// shaping. Two kinds of waits do not count. One is a tenth of a second in which a thread's mean wait per time slice is a
+// millisecond or less, because a burst of TCP is as long. The other is the second after such a process begins, because
+// programs wait while they start. The returned function ends the measurement. It returns the longest time that one thread
+// waited within a second.
 func WatchThreads(pid int) func() time.Duration {
 	const step, steps, short = 100 * time.Millisecond, 10, time.Millisecond
 	type turns struct {

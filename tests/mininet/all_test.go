@@ -83,7 +83,7 @@ func playAll(t *testing.T, kind string, version int) (o outcome) {
 	late := n.late()
 	time.Sleep(length - starting)
 	sums := map[string]summary{}
-	// h7 ends after h6: alone, PrioPlus' priority 1 would take the whole link.
+	// h6 ends before h7, because without h7's high priority h6's low one would have the whole link.
 	for _, host := range []string{"h1", "h2", "h3", "h4", "h6", "h7", "h5", "h8"} {
 		if host == "h6" || host == "h5" {
 			time.Sleep(10 * time.Second) // for the queues to empty: PACC's queue holds 2 s

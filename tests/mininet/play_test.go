@@ -167,7 +167,8 @@ func (p *player) play(times []units.Time) *emulation.Record {
 	if p.scenario.Lossless {
 		r.pauses(p.t, p.network.dir, rec.Pauses)
 	}
-	// Package emulation computes shares from IPv4's frames. IPv6's are longer, which BMv2's queues of packets ignore.
+	// Package emulation computes shares from IPv4's frames. IPv6's are longer. BMv2's queues count packets, so they do not
+	// notice.
 	if p.kind == "headgate" {
 		for i := range rec.Wires {
 			rec.Wires[i].Rate = rec.Wires[i].Rate * units.Rate(frame(4)) / units.Rate(frame(p.more.version))

@@ -116,8 +116,8 @@ func TestHPCCFullLinkWithoutAQueue(t *testing.T) {
 }
 
 // RFC 6817 §4.2: the queue settles at the target, and the link is full. Two flows that start together share the link.
-// The base delay is configured: a later flow that measured it would count the queue as a part of it, and would not
-// yield (§4.4).
+// The test configures the base delay. A flow that starts later and measures it would include the queue in it, and would
+// not yield (§4.4).
 func TestLEDBATDelayStaysAtTheTarget(t *testing.T) {
 	n := New()
 	l := n.Link(100*units.Gbps, 3*us)
